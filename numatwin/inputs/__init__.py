@@ -1,0 +1,20 @@
+"""What users write, read carefully: one error type, quantities with units, safe YAML.
+
+Every folder may import this one; it imports none.
+"""
+
+from .errors import InputError
+from .quantities import Quantity, format_quantity, parse_quantity
+from .yaml_file import Document, Limits, Strict, load_yaml, parse_yaml
+
+__all__ = [
+    "Document",
+    "InputError",
+    "Limits",
+    "Quantity",
+    "Strict",
+    "format_quantity",
+    "load_yaml",
+    "parse_quantity",
+    "parse_yaml",
+]

@@ -1,0 +1,37 @@
+"""The one exception for what a user got wrong: a file, a field, an argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class InputError(Exception):
+    """Bad input, told in one line; the command line prints it and exits with status 2.
+
+    ``file``, ``line`` and ``column`` (both counted from 1) say where, ``token`` what stood there,
+    ``expected`` what should have. All but ``message`` may be missing.
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    token: str | None = None
+    expected: str | None = None
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        text = f"{where}: {self.message}" if where else self.message
+        if self.token is not None:
+            text += f": found {_shortened(self.token)}"
+        if self.expected is not None:
+            text += f", expected {self.expected}" if self.token is not None else (
+                f": expected {self.expected}"
+            )
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _shortened(token: str, limit: int = 60) -> str:
+    """The token in quotes, cut where it would fill the line."""
+    return repr(token if len(token) <= limit else token[: limit - 1] + "…")

@@ -1,0 +1,226 @@
+"""Numbers with a unit: ``26.7 GB/s``, ``129 ns``, ``24 MiB``; a bare number is refused.
+
+pint does the arithmetic of units, in a registry of just the units of this field, so that a slip
+(``GT/s``, ``Gbps``) is refused rather than guessed. Decimal prefixes are powers of 1,000, binary
+ones (``Ki``, ``Mi``, ``Gi``, ``Ti``) of 1,024; ``B`` is a byte, ``b`` or ``bit`` a bit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+if TYPE_CHECKING:
+    import pint
+
+_UNITS = """\
+pico- = 1e-12 = p-
+nano- = 1e-9 = n-
+micro- = 1e-6 = µ- = μ- = u-
+milli- = 1e-3 = m-
+kilo- = 1e3 = k-
+mega- = 1e6 = M-
+giga- = 1e9 = G-
+tera- = 1e12 = T-
+peta- = 1e15 = P-
+kibi- = 2**10 = Ki-
+mebi- = 2**20 = Mi-
+gibi- = 2**30 = Gi-
+tebi- = 2**40 = Ti-
+pebi- = 2**50 = Pi-
+second = [time] = s
+minute = 60 * second = min
+hertz = 1 / second = Hz
+byte = [information] = B
+bit = byte / 8 = b
+joule = [energy] = J
+watt = joule / second = W
+""".splitlines()
+
+# Dimension -> (unit of the SI value that the code holds, an example for error messages).
+DIMENSIONS = {
+    "time": ("second", "129 ns"),
+    "size": ("byte", "24 MiB"),
+    "bandwidth": ("byte / second", "26.7 GB/s"),
+    "frequency": ("hertz", "2.2 GHz"),
+    "rate": ("hertz", "2 MHz"),
+    "power": ("watt", "95 W"),
+    "energy_per_bit": ("joule / bit", "15 pJ/bit"),
+}
+
+# From (SI value) back to text: the unit to write, and its factor.
+_WRITTEN = {
+    "time": ("ns", 1e-9),
+    "size": ("B", 1.0),
+    "bandwidth": ("GB/s", 1e9),
+    "frequency": ("GHz", 1e9),
+    "rate": ("MHz", 1e6),
+    "power": ("W", 1.0),
+    "energy_per_bit": ("pJ/bit", 1e-12),
+}
+
+_FORM = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ][A-Za-zµμ/ ]*)\s*")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value in SI units, with where it comes from and how far it can be trusted.
+
+    ``low`` and ``high`` are the bounds of its range (both equal to ``value`` where none is given);
+    ``doubtful`` marks a value that its source itself leaves in doubt.
+    """
+
+    value: float
+    low: float
+    high: float
+    source: str | None = None
+    doubtful: bool = False
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@cache
+def _registry() -> pint.UnitRegistry:
+    import pint
+
+    registry = pint.UnitRegistry(None, cache_folder=None)
+    registry.load_definitions(_UNITS)
+    return registry
+
+
+@lru_cache(maxsize=65_536)
+def parse_quantity(text: str, dimension: str) -> float:
+    """The SI value of ``text``, whose unit must be of ``dimension`` (a key of ``DIMENSIONS``).
+
+    Raises ValueError with one clear sentence: no number, no unit, unknown unit, wrong dimension.
+    """
+    import pint
+
+    unit, example = DIMENSIONS[dimension]
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise ValueError(f"expected a {_noun(dimension)} with its unit, such as '{example}'")
+    number, written = form.groups()
+    try:
+        value = float(_registry().Quantity(float(number), written.strip()).to(unit).magnitude)
+    except pint.UndefinedUnitError:
+        raise ValueError(
+            f"unknown unit '{written.strip()}': expected a {_noun(dimension)} such as '{example}'"
+        ) from None
+    except pint.DimensionalityError:
+        raise ValueError(
+            f"'{written.strip()}' is not a unit of {_noun(dimension)}: "
+            f"expected something like '{example}'"
+        ) from None
+    except Exception:  # pint's parser, on a unit such as 'B//s'
+        raise ValueError(f"expected a {_noun(dimension)} such as '{example}'") from None
+    if not math.isfinite(value):
+        raise ValueError(f"too large for a {_noun(dimension)}: expected something like '{example}'")
+    return value
+
+
+def format_quantity(value: float, dimension: str) -> str:
+    """``value`` (SI) as text that ``parse_quantity`` reads back to the same float, or next to it."""
+    unit, factor = _WRITTEN[dimension]
+    if dimension == "size":
+        for binary, scale in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+            if value >= scale and value % scale == 0:
+                return f"{value / scale:.17g} {binary}"
+    number = value / factor
+    short = f"{number:.12g}"
+    return f"{short if float(short) * factor == value else repr(number)} {unit}"
+
+
+def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Quantity:
+    """A quantity from YAML: text with a unit, or a mapping of value, range, source, doubtful.
+
+    Raises ValueError where the number is bare, of another dimension, negative, or (unless
+    ``zero_allowed``) zero, or where the range does not hold the value.
+    """
+    if isinstance(raw, Quantity):
+        return raw
+    example = DIMENSIONS[dimension][1]
+    if isinstance(raw, dict):
+        unknown = sorted(set(map(str, raw)) - {"value", "range", "source", "doubtful"})
+        if unknown:
+            raise ValueError(f"unknown field '{unknown[0]}': expected value, range, source, doubtful")
+        if "value" not in raw:
+            raise ValueError(f"missing field 'value': expected for example 'value: {example}'")
+        value = _one(raw["value"], dimension, zero_allowed)
+        bounds = raw.get("range")
+        low = high = value
+        if bounds is not None:
+            if not isinstance(bounds, list) or len(bounds) != 2:
+                raise ValueError(f"range: expected two quantities, such as '[{example}, {example}]'")
+            low, high = (_one(bound, dimension, zero_allowed) for bound in bounds)
+            if not low <= value <= high:
+                raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
+        source = raw.get("source")
+        if source is not None and not isinstance(source, str):
+            raise ValueError("source: expected text")
+        doubtful = raw.get("doubtful", False)
+        if not isinstance(doubtful, bool):
+            raise ValueError("doubtful: expected true or false")
+        return Quantity(value, low, high, source, doubtful)
+    value = _one(raw, dimension, zero_allowed)
+    return Quantity(value, value, value)
+
+
+def _one(raw: Any, dimension: str, zero_allowed: bool) -> float:
+    """One number with its unit, positive."""
+    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        raise ValueError(
+            f"a bare number has no unit: expected a {_noun(dimension)} such as "
+            f"'{DIMENSIONS[dimension][1]}'"
+        )
+    if not isinstance(raw, str):
+        raise ValueError(
+            f"expected a {_noun(dimension)} with its unit, such as '{DIMENSIONS[dimension][1]}'"
+        )
+    value = parse_quantity(raw, dimension)
+    if value < 0 or (value == 0 and not zero_allowed):
+        raise ValueError(f"expected a {_noun(dimension)} {'of at least' if zero_allowed else 'above'} 0")
+    return value
+
+
+def _noun(dimension: str) -> str:
+    return dimension.replace("_", " ")
+
+
+def _written(quantity: Quantity, dimension: str) -> str | dict[str, Any]:
+    """The YAML form of a quantity: plain text where it has neither range nor source."""
+    text = format_quantity(quantity.value, dimension)
+    if quantity.source is None and not quantity.doubtful and quantity.low == quantity.high:
+        return text
+    form: dict[str, Any] = {"value": text}
+    if quantity.low != quantity.high:
+        form["range"] = [format_quantity(bound, dimension) for bound in (quantity.low, quantity.high)]
+    if quantity.source is not None:
+        form["source"] = quantity.source
+    if quantity.doubtful:
+        form["doubtful"] = True
+    return form
+
+
+def _field(dimension: str, *, zero_allowed: bool = False) -> tuple[Any, Any]:
+    return (
+        BeforeValidator(lambda raw: read_quantity(raw, dimension, zero_allowed=zero_allowed)),
+        PlainSerializer(lambda quantity: _written(quantity, dimension)),
+    )
+
+
+Duration = Annotated[Quantity, *_field("time")]
+DurationOrZero = Annotated[Quantity, *_field("time", zero_allowed=True)]
+Size = Annotated[Quantity, *_field("size")]
+SizeOrZero = Annotated[Quantity, *_field("size", zero_allowed=True)]
+Bandwidth = Annotated[Quantity, *_field("bandwidth")]
+Frequency = Annotated[Quantity, *_field("frequency")]
+Rate = Annotated[Quantity, *_field("rate")]
+Power = Annotated[Quantity, *_field("power", zero_allowed=True)]
+EnergyPerBit = Annotated[Quantity, *_field("energy_per_bit", zero_allowed=True)]

@@ -1,0 +1,241 @@
+"""YAML that a user wrote: loaded safely, within limits, every error with its line and column.
+
+The stream is first read as events, without building anything, so that a file too large, too deep
+or swollen by aliases is refused before it costs memory. Values stay plain: mappings, lists, text,
+whole numbers, floats, booleans, null; no tags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import InputError
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
+
+Place = tuple[str | int, ...]
+
+
+class Strict(BaseModel):
+    """A part of a file's schema: unknown fields are refused, a read part does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a file may be; the defaults hold any machine of 1,024 nodes."""
+
+    bytes_max: int = 8 * 2**20
+    depth_max: int = 32
+    values_max: int = 1_500_000
+    aliases_max: int = 1_000
+
+
+@dataclass
+class Document:
+    """A loaded file: its plain value, and where each of its parts stands."""
+
+    value: Any
+    file: str
+    marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
+
+    def error(
+        self, place: Place, message: str, *, token: str | None = None, expected: str | None = None
+    ) -> InputError:
+        """The InputError for the part at ``place``, or at its nearest enclosing part."""
+        at = place
+        while at and at not in self.marks:
+            at = at[:-1]
+        line, column = self.marks.get(at, (1, 1))
+        return InputError(message, self.file, line, column, token, expected)
+
+    def part(self, place: Place) -> Any:
+        """The plain value at ``place``, None where there is none."""
+        value = self.value
+        for key in place:
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def read_as(self, model: type[Model]) -> Model:
+        """The document as ``model``; raises InputError for the first thing that does not fit."""
+        try:
+            return model.model_validate(self.value)
+        except ValidationError as failure:
+            raise self._first_error(failure) from None
+
+    def _first_error(self, failure: ValidationError) -> InputError:
+        problems = failure.errors(include_url=False, include_context=True)
+        # The one that stands first in the file is the one to mend first.
+        located = [(self._place(tuple(problem["loc"])), problem) for problem in problems]
+        place, problem = min(located, key=lambda pair: self._mark_of(pair[0]))
+        kind, name = problem["type"], ".".join(map(str, place)) or "file"
+        if kind == "extra_forbidden":
+            return self.error(place, f"unknown field '{place[-1] if place else ''}'{self._near(place)}")
+        if kind == "missing":
+            missing = problem["loc"][-1]
+            return self.error(place, f"missing field '{missing}'{' in ' + name if place else ''}")
+        message = problem["msg"].removeprefix("Value error, ")
+        message = message.removeprefix("Assertion failed, ")
+        raw = self.part(place)
+        token = str(raw) if isinstance(raw, (str, int, float, bool)) else None
+        return self.error(place, f"{name}: {message}", token=token)
+
+    def _near(self, place: Place) -> str:
+        return f" in {'.'.join(map(str, place[:-1]))}" if len(place) > 1 else ""
+
+    def _place(self, location: Place) -> Place:
+        """The part of the file behind pydantic's location, which also names union branches."""
+        place: Place = ()
+        value = self.value
+        for key in location:
+            inside = (isinstance(value, dict) and key in value) or (
+                isinstance(value, list) and isinstance(key, int) and key < len(value)
+            )
+            if inside:
+                value, place = value[key], (*place, key)
+        return place
+
+    def _mark_of(self, place: Place) -> tuple[int, int]:
+        return self.marks.get(place, (1, 1))
+
+
+def load_yaml(path: str | Path, limits: Limits | None = None) -> Document:
+    """The document in the file at ``path``; raises InputError, with line and column."""
+    limits = limits or Limits()
+    name = str(path)
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(limits.bytes_max + 1)
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror or failure}", name) from None
+    return parse_yaml(content, name, limits)
+
+
+def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) -> Document:
+    """The document in ``content``; ``name`` stands in errors. Raises InputError."""
+    limits = limits or Limits()
+    size = len(content)
+    if size > limits.bytes_max:
+        raise InputError(f"too large: expected at most {limits.bytes_max:,} bytes", name)
+    if isinstance(content, bytes):
+        try:
+            content = content.decode("utf-8-sig")
+        except UnicodeDecodeError as failure:
+            before = content[: failure.start]
+            raise InputError(
+                "not text", name, before.count(b"\n") + 1, token=f"byte 0x{content[failure.start]:02x}",
+                expected="UTF-8",
+            ) from None
+    try:
+        _check_events(content, name, limits)
+        root = yaml.compose(content, Loader=_Loader)
+    except yaml.MarkedYAMLError as failure:
+        mark = failure.problem_mark or failure.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise InputError(f"not YAML: {failure.problem or failure.context}", name, line, column) from None
+    except yaml.YAMLError as failure:
+        raise InputError(f"not YAML: {str(failure).splitlines()[0]}", name) from None
+    except (ValueError, RecursionError) as failure:
+        raise InputError(f"not YAML: {failure}", name) from None
+    if root is None:
+        raise InputError("empty file: expected a mapping", name, 1, 1)
+    builder = _Builder(name, limits)
+    value = builder.build(root, ())
+    return Document(value, name, builder.marks)
+
+
+def _check_events(content: str, name: str, limits: Limits) -> None:
+    """Refuses what is too deep, too long or too entangled, at the cost of a scan."""
+    depth = values = aliases = 0
+    for event in yaml.parse(content, Loader=_Loader):
+        mark = event.start_mark
+        where = (name, mark.line + 1, mark.column + 1)
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            depth += 1
+            if depth > limits.depth_max:
+                raise InputError("nested too deeply", *where, expected=f"at most {limits.depth_max} levels")
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            aliases += 1
+            if aliases > limits.aliases_max:
+                raise InputError("too many aliases", *where, expected=f"at most {limits.aliases_max}")
+        values += 1
+        if values > limits.values_max:
+            raise InputError("too many values", *where, expected=f"at most {limits.values_max:,}")
+
+
+class _Builder:
+    """Plain values from composed nodes, with the mark of each."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name, self.limits = name, limits
+        self.marks: dict[Place, tuple[int, int]] = {}
+        self._open: set[int] = set()
+        self._constructor = yaml.constructor.SafeConstructor()
+
+    def build(self, node: yaml.Node, place: Place) -> Any:
+        mark = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.marks[place] = mark
+        if len(self.marks) > self.limits.values_max:  # aliases that swell on expansion
+            raise self._refused(node, f"aliases swell the file beyond {self.limits.values_max:,} values")
+        if len(place) > self.limits.depth_max:
+            raise self._refused(node, "nested too deeply")
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if id(node) in self._open:
+            raise self._refused(node, "an alias inside its own anchor")
+        self._open.add(id(node))
+        value: Any
+        if isinstance(node, yaml.SequenceNode):
+            if node.tag != "tag:yaml.org,2002:seq":
+                raise self._refused(node, f"tag {node.tag} is not allowed")
+            value = [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
+        else:
+            value = self._mapping(node, place)
+        self._open.discard(id(node))
+        return value
+
+    def _mapping(self, node: yaml.Node, place: Place) -> dict[Any, Any]:
+        if node.tag != "tag:yaml.org,2002:map":
+            raise self._refused(node, f"tag {node.tag} is not allowed")
+        value: dict[Any, Any] = {}
+        for key_node, item in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+                raise self._refused(key_node, "expected a plain key")
+            key = self._scalar(key_node)
+            if key in value:
+                raise self._refused(key_node, f"'{key}' stands twice in one mapping")
+            value[key] = self.build(item, (*place, key))
+            self.marks[(*place, key)] = (
+                (item.start_mark.line + 1, item.start_mark.column + 1)
+                if isinstance(item, yaml.ScalarNode)
+                else (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            )
+        return value
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if node.tag in _PLAIN_TAGS:
+            try:
+                return self._constructor.construct_object(node)
+            except (ValueError, yaml.YAMLError):
+                raise self._refused(node, f"not a value: '{node.value[:40]}'") from None
+        if node.tag == "tag:yaml.org,2002:timestamp":
+            return str(node.value)
+        raise self._refused(node, f"tag {node.tag} is not allowed")
+
+    def _refused(self, node: yaml.Node, message: str) -> InputError:
+        return InputError(message, self.name, node.start_mark.line + 1, node.start_mark.column + 1)

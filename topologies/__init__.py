@@ -1,0 +1,16 @@
+"""Machines: descriptions in YAML, their schema, importers, generators, the graph and its routes."""
+
+from .build import DescriptionError, build_machine
+from .catalogue import load_machine, machine_from_document, machine_names
+from .machine import Machine
+from .schema import MachineDescription
+
+__all__ = [
+    "DescriptionError",
+    "Machine",
+    "MachineDescription",
+    "build_machine",
+    "load_machine",
+    "machine_from_document",
+    "machine_names",
+]

@@ -1,0 +1,272 @@
+"""What a machine file may say: nodes, hubs, links, pair tables, each number with its unit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..inputs.quantities import (
+    Bandwidth,
+    Duration,
+    EnergyPerBit,
+    Frequency,
+    Power,
+    Size,
+    SizeOrZero,
+)
+from ..inputs.yaml_file import Strict
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+NodeId = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+EndId = NodeId | Name  # a node by its number, a hub by its name
+Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+NODES_MAX = 1_024
+
+
+class Cache(Strict):
+    """One level of cache, and how many cores share one instance of it."""
+
+    level: Annotated[int, Field(strict=True, ge=1, le=4)]
+    size: Size
+    shared_by_cores: Count = 1
+    line: Size | None = None
+    latency: Duration | None = None
+
+
+class MemorySideCache(Strict):
+    """A cache in front of a node's memory, such as MCDRAM or DRAM before persistent memory."""
+
+    size: Size
+    line: Size | None = None
+
+
+class Memory(Strict):
+    """A node's memory. ``size`` 0 B is a node without memory."""
+
+    size: SizeOrZero
+    bandwidth: Bandwidth | None = None
+    latency: Duration | None = None
+    kind: Annotated[str, Field(max_length=32)] = "DRAM"
+    side_caches: tuple[MemorySideCache, ...] = ()
+
+
+class NodeEnergy(Strict):
+    """Power of a core at work and at rest, energy of a bit read from or written to memory."""
+
+    core_active: Power
+    core_idle: Power
+    memory: EnergyPerBit | None = None
+
+
+class NodeType(Strict):
+    """Facts that many nodes share. ``cores`` 0 is a node without CPUs (a memory expander).
+
+    ``ipc``: instructions per cycle of cache-resident pointer-chasing code; ``outstanding_misses``:
+    cache lines that one core can have under way (its line-fill buffers); ``reorder_window``:
+    instructions that one core looks ahead, which bounds how many independent lookups overlap.
+    """
+
+    cores: Annotated[int, Field(strict=True, ge=0, le=4_096)]
+    threads_per_core: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
+    clock: Frequency | None = None
+    ipc: Factor | None = None
+    outstanding_misses: Factor | None = None
+    reorder_window: Count | None = None
+    caches: tuple[Cache, ...] = ()
+    memory: Memory
+    energy: NodeEnergy | None = None
+    source: str | None = None
+
+
+class NodeGroup(Strict):
+    """One node (``id``) or a run of nodes (``ids: 0-7``) of one type.
+
+    ``group`` names the package or blade; with ``group_size`` k, each k consecutive nodes of the run
+    form a group of their own, named after ``group`` and counted from 0. ``cpus`` (``0-3,8``) are
+    numbered in the order of the nodes where it is not given.
+    """
+
+    id: NodeId | None = None
+    ids: Annotated[str, Field(pattern=r"^\d+-\d+$")] | None = None
+    type: Name
+    group: Name | None = None
+    group_size: Count | None = None
+    cpus: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> NodeGroup:
+        if (self.id is None) == (self.ids is None):
+            raise ValueError("expected either id or ids")
+        if self.cpus is not None and self.id is None:
+            raise ValueError("cpus: expected with id, not with ids")
+        if self.ids is not None:
+            first, last = self.id_range()
+            if last < first or last - first >= NODES_MAX:
+                raise ValueError(f"ids: expected first ≤ last and at most {NODES_MAX} nodes")
+        return self
+
+    def id_range(self) -> tuple[int, int]:
+        """The first and the last id, both included."""
+        if self.id is not None:
+            return self.id, self.id
+        assert self.ids is not None
+        first, last = self.ids.split("-")
+        return int(first), int(last)
+
+
+class Hub(Strict):
+    """A vertex without cores or memory: a HARP, a switch. ``bandwidth`` bounds all that crosses."""
+
+    id: Name
+    kind: Name = "hub"
+    group: Name | None = None
+    bandwidth: Bandwidth | None = None
+
+
+class LinkType(Strict):
+    """Facts that many links share; every figure is for one direction.
+
+    ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the direction
+    of the data; a request, a snoop or its answer costs ``request`` each. ``latency`` is what one
+    traversal adds to a memory access, there and back. ``splits``: the link is a part of a wider
+    port, and is called ``<type>-dual`` where another link shares a port with it, else
+    ``<type>-single``.
+    """
+
+    bandwidth: Bandwidth
+    latency: Duration | None = None
+    data_header: SizeOrZero | None = None
+    request: SizeOrZero | None = None
+    splits: bool = False
+    energy: EnergyPerBit | None = None
+    source: str | None = None
+
+
+class Link(Strict):
+    """Joins two ends, each a node (number) or a hub (name); ``ports`` names the port at each end."""
+
+    ends: tuple[EndId, EndId]
+    type: Name
+    ports: tuple[str | int, str | int] | None = None
+
+
+class Generator(Strict):
+    """A regular graph among ``members``: the nodes (the default), or hubs made for it.
+
+    ``shape`` and its parameters: ``mesh`` and ``torus`` (``dimensions``), ``ring``, ``hypercube``,
+    ``enhanced_hypercube`` (a hypercube plus, for each vertex, a link to the vertex whose lowest
+    ``complement`` bits are all flipped; all bits by default), ``all_to_all``, ``fat_tree`` (two
+    levels: ``leaf_size`` members per leaf switch, ``spines`` spine switches).
+    """
+
+    shape: Literal[
+        "mesh", "torus", "ring", "hypercube", "enhanced_hypercube", "all_to_all", "fat_tree"
+    ]
+    link: Name
+    members: tuple[EndId, ...] | str | None = None
+    dimensions: tuple[Count, ...] | None = None
+    complement: Count | None = None
+    leaf_size: Count | None = None
+    spines: Count | None = None
+    spine_link: Name | None = None
+
+
+class DistanceClass(Strict):
+    """Bandwidth and latency of the pairs whose route looks so; the first class that fits counts.
+
+    ``route``: how many links of each kind the route has: a number, ``some`` (one or more) or
+    ``any``; kinds that are not named must not occur; {} is the local class. ``hops``: links in all.
+    ``bandwidth``: concurrent sequential reads by all cores of one node from one home node.
+    """
+
+    name: Annotated[str, Field(max_length=64)]
+    route: dict[Name, Annotated[int, Field(strict=True, ge=0)] | Literal["some", "any"]]
+    hops: Annotated[int, Field(strict=True, ge=0)] | None = None
+    bandwidth: Bandwidth | None = None
+    latency: Duration | None = None
+
+
+class LoadedPoint(Strict):
+    """Latency under a load: total read bandwidth of the machine, mean latency."""
+
+    bandwidth: Bandwidth
+    latency: Duration
+
+
+class ReadWriteMix(Strict):
+    """Peak bandwidth under a mix of reads and writes, as Intel MLC prints it."""
+
+    name: Annotated[str, Field(max_length=64)]
+    bandwidth: Bandwidth
+
+
+class Coherence(Strict):
+    """How caches agree: ``snoop`` asks every node, ``directory`` only those that hold the line.
+
+    ``snoop_domain``: ``machine``, or ``group`` (snoops stay in the package or blade, a directory
+    rules between groups).
+    """
+
+    protocol: Literal["snoop", "directory"]
+    snoop_domain: Literal["machine", "group"] = "machine"
+    source: str | None = None
+
+
+class NicPoint(Strict):
+    """A message size, with the one-way latency and the bandwidth reached at that size."""
+
+    size: Size
+    latency: Duration | None = None
+    bandwidth: Bandwidth | None = None
+
+
+class Transport(Strict):
+    """A way to use a NIC (IPoEth, IPoIB, RDMA): its curve and its CPU cost per message."""
+
+    bandwidth: Bandwidth
+    points: tuple[NicPoint, ...] = ()
+    cycles_per_message: Factor | None = None
+    window: Size | None = None
+    inline_limit: Size | None = None
+    source: str | None = None
+
+
+class Nic(Strict):
+    """A network adapter of a node; its links to a switch are ordinary links of the same node."""
+
+    node: NodeId
+    ports: Count = 1
+    bandwidth: Bandwidth
+    transports: dict[Name, Transport] = {}
+
+
+class MachineDescription(Strict):
+    """A machine file. Pair values come from ``distance_classes`` or from full matrices.
+
+    Where neither gives a value and every link on the route has a latency, the pair's latency is the
+    home's own plus that of each link. Matrices are square, in the order of the nodes, ``null``
+    where unknown. SLIT is a hint for people only.
+    """
+
+    name: Name
+    title: str = ""
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+    calibrated_on: tuple[str, ...] = ()
+    node_types: dict[Name, NodeType]
+    nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
+    hubs: tuple[Hub, ...] = ()
+    link_types: dict[Name, LinkType] = {}
+    links: tuple[Link, ...] = ()
+    generate: tuple[Generator, ...] = ()
+    distance_classes: tuple[DistanceClass, ...] = ()
+    pair_latency: tuple[tuple[Duration | None, ...], ...] | None = None
+    pair_bandwidth: tuple[tuple[Bandwidth | None, ...], ...] | None = None
+    slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
+    loaded_latency: tuple[LoadedPoint, ...] = ()
+    read_write_mixes: tuple[ReadWriteMix, ...] = ()
+    coherence: Coherence | None = None
+    nics: tuple[Nic, ...] = ()
