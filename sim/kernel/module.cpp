@@ -1,4 +1,9 @@
 // The compiled kernel's table of contents: what Python sees, one register function a noun.
 #include <pybind11/pybind11.h>
 
-PYBIND11_MODULE(_kernel, module) { module.doc() = "numatwin's compiled kernel"; }
+#include "register.hpp"
+
+PYBIND11_MODULE(_kernel, module) {
+    module.doc() = "numatwin's compiled kernel";
+    numatwin::register_max_min(module);
+}

@@ -1,0 +1,10 @@
+// The register functions that module.cpp lists, one a noun.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace numatwin {
+
+void register_max_min(pybind11::module_& module);
+
+}  // namespace numatwin
