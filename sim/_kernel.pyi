@@ -1,16 +1,22 @@
-"""numatwin's compiled kernel (C++20): the max-min flow solver."""
+"""numatwin's compiled kernel (C++20): max-min fair shares, alone and over time."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+_Floats: TypeAlias = NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int64]
+
 def solve_max_min(
-    capacity: NDArray[np.float64],
-    row_ptr: NDArray[np.int64],
-    resource: NDArray[np.int64],
-    coefficient: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    capacity: _Floats,
+    row_ptr: _Indices,
+    resource: _Indices,
+    coefficient: _Floats,
+    cap: _Floats,
+    weight: _Floats,
+) -> tuple[_Floats, _Indices, _Floats]:
     """Share resources among flows, max-min fair: (rate[F], binding[F], use[R]).
 
     Flow f uses coefficient[k] * rate[f] of resource[k], for k in row_ptr[f]:row_ptr[f + 1]; a
@@ -27,3 +33,118 @@ def solve_max_min(
     Raises ValueError, naming the first wrong value, for shapes and values out of range and for a
     flow with neither a finite cap nor a resource of finite capacity.
     """
+
+class FlowNetwork:
+    """Flows with volumes that share resources max-min fair while time passes.
+
+    Rates are those of solve_max_min at any time (within 1e-9, relative); a change works on what it
+    reaches only. Changes made at one time count together, once time passes or a rate is asked for.
+    Time starts at 0. Units are the caller's: volume is rate * time, capacity is coefficient * rate.
+
+    A flow's id stays its own for good; the low 32 bits are its slot, which later flows reuse.
+    Events of one time come in the order of slots. One thread at a time: a second one gets
+    RuntimeError.
+    """
+
+    def __init__(self, capacity: _Floats = ...) -> None:
+        """Resources 0 .. R - 1 of these capacities: finite, at least 0."""
+
+    @property
+    def now(self) -> float:
+        """The time reached."""
+
+    @property
+    def resources(self) -> int:
+        """How many resources there are."""
+
+    @property
+    def active(self) -> int:
+        """How many flows have started and not ended."""
+
+    def add_resource(self, capacity: float) -> int:
+        """The index of a new resource. Raises ValueError for a capacity below 0 or infinite."""
+
+    def set_capacity(self, resource: int, capacity: float) -> None:
+        """Change a capacity from now on; 0 makes the resource's users rest."""
+
+    def start_flow(
+        self,
+        resources: _Indices | Sequence[int],
+        volume: float,
+        *,
+        coefficients: _Floats | Sequence[float] | float = 1.0,
+        cap: float = ...,
+        weight: float = 1.0,
+        latency: float = 0.0,
+    ) -> int:
+        """The id of a new flow, which takes its share once latency has passed.
+
+        It uses coefficient * rate of each resource; one that appears twice adds up. Raises
+        ValueError for values out of range and for a flow with neither a finite cap nor a resource
+        that it uses; then nothing has changed.
+        """
+
+    def start_flows(
+        self,
+        row_ptr: _Indices,
+        resource: _Indices,
+        volume: _Floats,
+        *,
+        coefficient: _Floats | float = 1.0,
+        cap: _Floats | float = ...,
+        weight: _Floats | float = 1.0,
+        latency: _Floats | float = 0.0,
+    ) -> _Indices:
+        """The ids of new flows, given in compressed rows as solve_max_min takes them.
+
+        Shapes: row_ptr [F + 1], resource [NNZ], coefficient [NNZ], the others [F]; a number
+        stands for a whole column. Raises ValueError as start_flow does, with no flow started.
+        """
+
+    def cancel(self, flow: int) -> float:
+        """End a flow early and tell what is left of its volume.
+
+        Raises IndexError if it is not active.
+        """
+
+    def rates(self, flows: _Indices | Sequence[int]) -> _Floats:
+        """The rates of flows; 0 while latency passes. Raises IndexError if one is not active."""
+
+    def remaining(self, flows: _Indices | Sequence[int]) -> _Floats:
+        """What is left of the flows' volumes. Raises IndexError if one is not active."""
+
+    def bindings(self, flows: _Indices | Sequence[int]) -> _Indices:
+        """The full resource that holds each flow back, or -1 for its cap or latency."""
+
+    def uses(self) -> _Floats:
+        """What flows use of each resource: [R]."""
+
+    def next_event(self) -> float:
+        """When a flow next ends, or takes its share after its latency; infinity if none does."""
+
+    def advance(self, until: float | None = None) -> tuple[_Floats, _Indices]:
+        """Let time pass: (time, id) of the flows that ended, in order.
+
+        Without until: to the next completion, with all others of that time; nowhere, and with
+        empty arrays, if no flow will end. With until: to this time, it included. Releases the
+        GIL. Raises ValueError if until is before now.
+        """
+
+    def replay(
+        self,
+        window: int,
+        row_ptr: _Indices,
+        resource: _Indices,
+        volume: _Floats,
+        *,
+        coefficient: _Floats | float = 1.0,
+        cap: _Floats | float = ...,
+        weight: _Floats | float = 1.0,
+        latency: _Floats | float = 0.0,
+    ) -> _Floats:
+        """Play a list of flows in a closed loop and tell when each ended: [F].
+
+        A window of them is active; each that ends is followed at once by the next of the list.
+        Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
+        Raises ValueError if a flow is active already.
+        """

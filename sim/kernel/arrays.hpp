@@ -1,0 +1,49 @@
+// NumPy arrays as spans, for the register functions.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace numatwin {
+
+// Arrays of these very types are read in place; others are converted where that loses nothing.
+using Doubles = pybind11::array_t<double, pybind11::array::c_style>;
+using Indices = pybind11::array_t<std::int64_t, pybind11::array::c_style>;
+
+template <typename T>
+std::span<const T> view(const pybind11::array_t<T, pybind11::array::c_style>& array,
+                        const char* name) {
+    if (array.ndim() != 1) {
+        throw std::invalid_argument(std::string(name) + ": expected one dimension, got " +
+                                    std::to_string(array.ndim()));
+    }
+    return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+template <typename T>
+std::span<T> written(pybind11::array_t<T, pybind11::array::c_style>& array) {
+    return {array.mutable_data(), static_cast<std::size_t>(array.size())};
+}
+
+// A column of the given length, or one number for all of it.
+class Column {
+  public:
+    Column(const Doubles& array, std::size_t size, const char* name)
+        : data_(array.data()), step_(array.ndim() == 0 ? 0 : 1) {
+        if (step_ == 1 && view(array, name).size() != size) {
+            throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(size) +
+                                        " entries, got " + std::to_string(array.size()));
+        }
+    }
+    double operator[](std::size_t index) const { return data_[index * step_]; }
+
+  private:
+    const double* data_;
+    std::size_t step_;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,219 @@
+// Python's view of the stateful network: FlowNetwork.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "arrays.hpp"
+#include "flow_network.hpp"
+#include "register.hpp"
+
+namespace py = pybind11;
+
+namespace numatwin {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A network of which only one thread at a time may take hold: calls release the GIL.
+class SharedNetwork {
+  public:
+    class Hold {
+      public:
+        explicit Hold(SharedNetwork& shared) : shared_(shared) {
+            if (shared_.held_.test_and_set(std::memory_order_acquire)) {
+                throw std::runtime_error("the network is in use by another thread");
+            }
+        }
+        ~Hold() { shared_.held_.clear(std::memory_order_release); }
+        Hold(const Hold&) = delete;
+        Hold& operator=(const Hold&) = delete;
+        FlowNetwork* operator->() const { return &shared_.network_; }
+
+      private:
+        SharedNetwork& shared_;
+    };
+
+    explicit SharedNetwork(const Doubles& capacity) {
+        for (const double value : view(capacity, "capacity")) network_.add_resource(value);
+    }
+    Hold hold() { return Hold(*this); }
+
+    std::vector<double> coefficients;  // scratch
+    std::vector<FlowStart> starts;     // scratch
+    std::vector<Completion> completions;
+
+  private:
+    FlowNetwork network_;
+    std::atomic_flag held_;
+};
+
+struct FlowTable {
+    const Indices& row_ptr;
+    const Indices& resource;
+    const Doubles& coefficient;
+    const Doubles& volume;
+    const Doubles& cap;
+    const Doubles& weight;
+    const Doubles& latency;
+};
+
+// The rows of the table, checked as far as its form goes, in network.starts.
+std::span<const FlowStart> read_table(SharedNetwork& network, const FlowTable& table) {
+    const auto row_ptr = view(table.row_ptr, "row_ptr");
+    const auto resource = view(table.resource, "resource");
+    const auto volume = view(table.volume, "volume");
+    const std::size_t flows = volume.size();
+    const Column coefficient(table.coefficient, resource.size(), "coefficient");
+    const Column cap(table.cap, flows, "cap");
+    const Column weight(table.weight, flows, "weight");
+    const Column latency(table.latency, flows, "latency");
+    bool rows = row_ptr.size() == flows + 1 && row_ptr.front() == 0 &&
+                static_cast<std::size_t>(row_ptr.back()) == resource.size();
+    for (std::size_t f = 0; rows && f < flows; ++f) rows = row_ptr[f] <= row_ptr[f + 1];
+    if (!rows) {
+        throw std::invalid_argument("row_ptr: expected " + std::to_string(flows + 1) +
+                                    " ascending indices from 0 to " +
+                                    std::to_string(resource.size()));
+    }
+    network.coefficients.resize(resource.size());
+    for (std::size_t k = 0; k < resource.size(); ++k) network.coefficients[k] = coefficient[k];
+    network.starts.clear();
+    for (std::size_t f = 0; f < flows; ++f) {
+        const auto from = static_cast<std::size_t>(row_ptr[f]);
+        const auto count = static_cast<std::size_t>(row_ptr[f + 1]) - from;
+        const std::span<const double> coefficients(network.coefficients);
+        network.starts.push_back(
+            {{resource.subspan(from, count), coefficients.subspan(from, count), cap[f], weight[f]},
+             volume[f],
+             latency[f]});
+    }
+    return network.starts;
+}
+
+std::int64_t start_flow(SharedNetwork& network, const Indices& resources, double volume,
+                        const Doubles& coefficients, double cap, double weight, double latency) {
+    const auto held = network.hold();
+    const auto resource = view(resources, "resources");
+    const Column coefficient(coefficients, resource.size(), "coefficients");
+    network.coefficients.resize(resource.size());
+    for (std::size_t k = 0; k < resource.size(); ++k) network.coefficients[k] = coefficient[k];
+    return held->start({{resource, network.coefficients, cap, weight}, volume, latency});
+}
+
+Indices start_flows(SharedNetwork& network, const Indices& row_ptr, const Indices& resource,
+                    const Doubles& volume, const Doubles& coefficient, const Doubles& cap,
+                    const Doubles& weight, const Doubles& latency) {
+    const auto held = network.hold();
+    const auto starts =
+        read_table(network, {row_ptr, resource, coefficient, volume, cap, weight, latency});
+    for (const FlowStart& flow : starts) held->check(flow);
+    Indices ids(static_cast<py::ssize_t>(starts.size()));
+    const auto id = written(ids);
+    for (std::size_t f = 0; f < starts.size(); ++f) id[f] = held->start(starts[f]);
+    return ids;
+}
+
+Doubles replay(SharedNetwork& network, std::size_t window, const Indices& row_ptr,
+               const Indices& resource, const Doubles& volume, const Doubles& coefficient,
+               const Doubles& cap, const Doubles& weight, const Doubles& latency) {
+    const auto held = network.hold();
+    const auto starts =
+        read_table(network, {row_ptr, resource, coefficient, volume, cap, weight, latency});
+    Doubles ends(static_cast<py::ssize_t>(starts.size()));
+    const auto end = written(ends);
+    const py::gil_scoped_release released;
+    held->replay(starts, window, end);
+    return ends;
+}
+
+py::tuple advance(SharedNetwork& network, std::optional<double> until) {
+    const auto held = network.hold();
+    network.completions.clear();
+    {
+        const py::gil_scoped_release released;
+        if (until) {
+            held->advance(*until, network.completions);
+        } else {
+            held->advance(network.completions);
+        }
+    }
+    Doubles times(static_cast<py::ssize_t>(network.completions.size()));
+    Indices flows(static_cast<py::ssize_t>(network.completions.size()));
+    const auto time = written(times);
+    const auto flow = written(flows);
+    for (std::size_t k = 0; k < network.completions.size(); ++k) {
+        time[k] = network.completions[k].time;
+        flow[k] = network.completions[k].flow;
+    }
+    return py::make_tuple(times, flows);
+}
+
+// A fact of each flow, as an array in the order of the ids.
+template <typename T, T (FlowNetwork::*fact)(std::int64_t)>
+py::array_t<T, py::array::c_style> facts(SharedNetwork& network, const Indices& flows) {
+    const auto held = network.hold();
+    const auto ids = view(flows, "flows");
+    py::array_t<T, py::array::c_style> values(flows.size());
+    const auto value = written(values);
+    for (std::size_t k = 0; k < ids.size(); ++k) value[k] = (*held.operator->().*fact)(ids[k]);
+    return values;
+}
+
+Doubles uses(SharedNetwork& network) {
+    const auto held = network.hold();
+    Doubles values(static_cast<py::ssize_t>(held->resources()));
+    const auto value = written(values);
+    for (std::size_t r = 0; r < value.size(); ++r) value[r] = held->use(r);
+    return values;
+}
+
+}  // namespace
+
+void register_flow_network(py::module_& module) {
+    const py::object one = py::float_(1.0), none = py::float_(infinity), zero = py::float_(0.0);
+    py::class_<SharedNetwork>(module, "FlowNetwork",
+                              "Flows with volumes that share resources max-min fair over time.")
+        .def(py::init<const Doubles&>(), py::arg("capacity") = Doubles(0))
+        .def_property_readonly("now", [](SharedNetwork& self) { return self.hold()->now(); })
+        .def_property_readonly("resources",
+                               [](SharedNetwork& self) { return self.hold()->resources(); })
+        .def_property_readonly("active", [](SharedNetwork& self) { return self.hold()->active(); })
+        .def(
+            "add_resource",
+            [](SharedNetwork& self, double capacity) {
+                return self.hold()->add_resource(capacity);
+            },
+            py::arg("capacity"))
+        .def(
+            "set_capacity",
+            [](SharedNetwork& self, std::int64_t resource, double capacity) {
+                self.hold()->set_capacity(resource, capacity);
+            },
+            py::arg("resource"), py::arg("capacity"))
+        .def("start_flow", &start_flow, py::arg("resources"), py::arg("volume"), py::kw_only(),
+             py::arg("coefficients") = one, py::arg("cap") = infinity, py::arg("weight") = 1.0,
+             py::arg("latency") = 0.0)
+        .def("start_flows", &start_flows, py::arg("row_ptr"), py::arg("resource"),
+             py::arg("volume"), py::kw_only(), py::arg("coefficient") = one, py::arg("cap") = none,
+             py::arg("weight") = one, py::arg("latency") = zero)
+        .def(
+            "cancel",
+            [](SharedNetwork& self, std::int64_t flow) { return self.hold()->cancel(flow); },
+            py::arg("flow"))
+        .def("rates", &facts<double, &FlowNetwork::rate>, py::arg("flows"))
+        .def("remaining", &facts<double, &FlowNetwork::remaining>, py::arg("flows"))
+        .def("bindings", &facts<std::int64_t, &FlowNetwork::binding>, py::arg("flows"))
+        .def("uses", &uses)
+        .def("next_event", [](SharedNetwork& self) { return self.hold()->next_event(); })
+        .def("advance", &advance, py::arg("until") = py::none())
+        .def("replay", &replay, py::arg("window"), py::arg("row_ptr"), py::arg("resource"),
+             py::arg("volume"), py::kw_only(), py::arg("coefficient") = one, py::arg("cap") = none,
+             py::arg("weight") = one, py::arg("latency") = zero);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,86 @@
+"""A tiny run of the flow solver's benchmark, and its comparison with SimGrid."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "flow_solver.py"
+
+pytestmark = pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None, reason="no C++ compiler"
+)
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("flow_solver_benchmark", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_tiny_run_prints_figures_and_a_hash(benchmark: ModuleType) -> None:
+    command = [sys.executable, str(SCRIPT), "--windows", "20", "--flows", "600", "--repeat", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    again = benchmark.run_from_python(benchmark.hypercube_flows(600, seed=1), 20)
+    expected = benchmark.digest(again, 20)
+    assert done.stderr == f"flow_solver/hypercube64/20_flows: result {expected}\n"
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) >= 2
+    for line in lines:
+        assert set(line) == {"name", "value", "unit", "versus", "ratio"}
+        assert line["value"] > 0
+        assert line["ratio"] > 0
+
+
+# Node 5 = 000101 to node 3 = 000011: bit 1 and bit 2 differ. Bit 1 first, from 5; then bit 2, from
+# 7 = 000111.
+def test_routes_are_e_cube(benchmark: ModuleType) -> None:
+    flows = benchmark.hypercube_flows(2000, seed=2)
+    for f in range(len(flows.volume)):
+        at = flows.source[f]
+        for link in flows.resource[flows.row_ptr[f] : flows.row_ptr[f + 1]]:
+            node, dimension = divmod(int(link), 6)
+            differs = int(at ^ flows.target[f])
+            assert (node, dimension) == (at, (differs & -differs).bit_length() - 1)
+            at ^= 1 << dimension
+        assert at == flows.target[f]
+    assert 5 * 6 + 1 in flows.resource
+    assert_allclose(np.diff(flows.row_ptr).mean(), 6 * 32 / 63, rtol=0.05)
+
+
+@pytest.fixture(scope="module")
+def simgrid(benchmark: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> object:
+    if not benchmark.has_simgrid():
+        pytest.skip("SimGrid's headers are not installed (Debian: libsimgrid-dev)")
+    return benchmark.Program(tmp_path_factory.mktemp("simgrid"), "flow_solver_simgrid", "-lsimgrid")
+
+
+@pytest.mark.simgrid
+@pytest.mark.parametrize("window", [100, 1000])
+def test_completion_times_are_those_of_simgrid(
+    benchmark: ModuleType, simgrid: Any, window: int
+) -> None:
+    flows = benchmark.hypercube_flows(3000, seed=3)
+    theirs = simgrid.run(flows, window)
+    ours = benchmark.run_ours(flows, window)
+    # A closed loop is chaotic: see COMPARED_PER_PLACE.
+    first = slice(benchmark.COMPARED_PER_PLACE * window)
+    assert np.all(theirs.times[first] > 0)
+    assert_allclose(ours.times[first], theirs.times[first], rtol=1e-6)
