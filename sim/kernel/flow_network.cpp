@@ -48,6 +48,13 @@ void FlowNetwork::check(const FlowStart& flow) const {
     }
     require(demand.cap >= 0, "cap", "a rate of at least 0 (infinity for none)");
     require(demand.weight > 0 && demand.weight < infinity, "weight", "a finite weight above 0");
+    for (const double coefficient : demand.coefficient) {
+        const double slope = coefficient * demand.weight;
+        require(slope < infinity && (slope > 0 || coefficient == 0), "coefficient",
+                "one that does not take coefficient * weight out of range");
+    }
+    require(demand.cap == infinity || demand.cap / demand.weight < infinity, "weight",
+            "one that does not take cap / weight out of range");
     require(flow.volume >= 0 && flow.volume < infinity, "volume", "a finite value of at least 0");
     require(flow.latency >= 0 && flow.latency < infinity, "latency",
             "a finite value of at least 0");

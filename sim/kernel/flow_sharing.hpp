@@ -22,8 +22,8 @@ struct FlowDemand {
 // The level of a flow is rate / weight; the level of a resource is the one at which it is full.
 // In a max-min fair share a change spreads upwards only: a resource that is full at level T
 // depends on flows of levels <= T. So share() fills again in ascending order of level, as
-// MaxMinSolver does, but visits only what a change has reached (the constraint precedence of Ros
-// and Tsai, "A theory of convergence order of maxmin rate allocation", SIGCOMM 2001):
+// MaxMinSolver does, but visits only what a change has reached, along the constraint precedence
+// graph of Ros and Tsai ("A theory of convergence order of maxmin rate allocation"):
 //
 // - A flow is *resting* (its old level is taken to hold), *rising* (new, or its bottleneck is no
 //   longer full where it was) or *settled* (its new level is known).

@@ -41,8 +41,12 @@ void MaxMinProblem::validate() const {
     for (std::size_t f = 0; f < flows(); ++f) {
         if (row_ptr[f + 1] < row_ptr[f]) refuse("row_ptr", f + 1, "an ascending index");
         if (!(cap[f] >= 0)) refuse("cap", f, "a rate of at least 0 (infinity for none)");
-        if (!(weight[f] > 0 && weight[f] < infinity))
+        if (!(weight[f] > 0 && weight[f] < infinity)) {
             refuse("weight", f, "a finite weight above 0");
+        }
+        if (cap[f] < infinity && cap[f] / weight[f] == infinity) {
+            refuse("weight", f, "one that does not take cap / weight out of range");
+        }
     }
     if (row_ptr.back() != entries) refuse("row_ptr", flows(), "the number of entries of resource");
     for (std::size_t k = 0; k < resource.size(); ++k) {
@@ -51,6 +55,16 @@ void MaxMinProblem::validate() const {
         }
         if (!(coefficient[k] >= 0 && coefficient[k] < infinity)) {
             refuse("coefficient", k, "a finite value of at least 0");
+        }
+    }
+    for (std::size_t f = 0; f < flows(); ++f) {
+        const auto to = static_cast<std::size_t>(row_ptr[f + 1]);
+        for (auto k = static_cast<std::size_t>(row_ptr[f]); k < to; ++k) {
+            const double slope = coefficient[k] * weight[f];
+            if (!(slope < infinity && (slope > 0 || coefficient[k] == 0))) {
+                refuse("coefficient", k,
+                       "one that does not take coefficient * weight out of range");
+            }
         }
     }
     for (std::size_t r = 0; r < resources(); ++r) {

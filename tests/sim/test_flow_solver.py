@@ -30,7 +30,7 @@ def test_equal_shares() -> None:
     assert_allclose(shares.use, [6], rtol=TOLERANCE)
 
 
-# A line network (Bertsekas and Gallager, fig. 6.11): one long flow, one short flow a link
+# A line network: one long flow, one short flow a link
 #   x + y      <= 1       ->  x = y = 1/2  (link 0)
 #   x     + z  <= 2       ->  z = 3/2      (link 1)
 def test_line() -> None:
@@ -272,6 +272,9 @@ def test_large_problem_is_feasible_and_bound() -> None:
         ({"weight": [inf]}, r"weight\[0\]"),
         ({"weight": []}, "weight: expected 1 entries, got 0"),
         ({"cap": [[1.0]]}, "cap: expected one dimension, got 2"),
+        ({"coefficient": [1e200], "weight": [1e200]}, r"coefficient\[0\]: expected one that"),
+        ({"coefficient": [1e-200], "weight": [1e-200]}, r"coefficient\[0\]: expected one that"),
+        ({"cap": [1e200], "weight": [1e-200]}, r"weight\[0\]: expected one that"),
         ({"capacity": [inf]}, "flow 0 is unbounded"),
         ({"coefficient": [0.0]}, "flow 0 is unbounded"),
     ],

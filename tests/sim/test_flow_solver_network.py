@@ -194,6 +194,8 @@ def test_replay_of_a_flow_that_cannot_end() -> None:
         ({"weight": 0.0}, "weight"),
         ({"latency": -1.0}, "latency"),
         ({"latency": inf}, "latency"),
+        ({"coefficients": 1e200, "weight": 1e200}, "coefficient: expected one that"),
+        ({"cap": 1e200, "weight": 1e-200}, "weight: expected one that"),
         ({"resources": []}, "flow: expected a finite cap or a resource"),
         ({"coefficients": 0.0}, "flow: expected a finite cap or a resource"),
     ],
