@@ -296,4 +296,4 @@ def test_bad_input_is_named(change: dict[str, list[float]], message: str) -> Non
 def test_indices_of_a_wrong_type_are_refused() -> None:
     one = np.array([1.0])
     with pytest.raises(TypeError):
-        solve_max_min(one, np.array([0, 1]), np.array([0.5]), one, one, one)  # type: ignore[arg-type]
+        solve_max_min(one, np.array([0, 1]), np.array([0.5]), one, one, one)

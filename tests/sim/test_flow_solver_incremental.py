@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 import numpy as np
 from flow_problems import Flow, positive, solve
@@ -11,6 +12,7 @@ from numatwin.sim._kernel import FlowNetwork
 from numpy.testing import assert_allclose
 
 EQUAL = 1e-9
+Change = tuple[Any, ...]
 
 flows_of = st.builds(
     Flow,
@@ -54,7 +56,7 @@ class Mirror:
         self.flows[id_] = Flow(uses, flow.cap, flow.weight)
         return id_
 
-    def change(self, change: tuple) -> None:
+    def change(self, change: Change) -> None:
         match change:
             case ("start", flow):
                 self.start(flow)
@@ -88,7 +90,7 @@ class Mirror:
 @settings(max_examples=300)
 @given(st.lists(capacities, min_size=1, max_size=12), st.lists(changes, max_size=40))
 def test_equals_a_full_solve_after_any_changes(
-    capacity: list[float], sequence: list[tuple]
+    capacity: list[float], sequence: list[Change]
 ) -> None:
     mirror = Mirror(capacity)
     for change in sequence:
@@ -121,7 +123,7 @@ def test_equals_a_full_solve_after_any_changes(
         max_size=60,
     ),
 )
-def test_equals_a_full_solve_with_many_ties(capacity: list[float], sequence: list[tuple]) -> None:
+def test_equals_a_full_solve_with_many_ties(capacity: list[float], sequence: list[Change]) -> None:
     mirror = Mirror(capacity)
     for change in sequence:
         mirror.change(change)
@@ -243,7 +245,7 @@ def test_time_passes_as_in_a_loop_that_solves_afresh(
 
 
 @given(st.lists(capacities, min_size=1, max_size=6), st.lists(changes, max_size=30))
-def test_the_same_calls_give_the_same_bits(capacity: list[float], sequence: list[tuple]) -> None:
+def test_the_same_calls_give_the_same_bits(capacity: list[float], sequence: list[Change]) -> None:
     def play() -> bytes:
         mirror = Mirror(list(capacity))
         for change in sequence:
