@@ -1,9 +1,9 @@
 """Machines: descriptions in YAML, their schema, importers, generators, the graph and its routes."""
 
-from .build import DescriptionError, build_machine
+from .build import build_machine
 from .catalogue import load_machine, machine_from_document, machine_names
 from .machine import Machine
-from .schema import MachineDescription
+from .schema import DescriptionError, MachineDescription
 
 __all__ = [
     "DescriptionError",

@@ -12,33 +12,32 @@ from ..inputs.quantities import Quantity
 from ..inputs.yaml_file import Place
 from .generators import Generated, generate
 from .machine import CacheLevel, Floats, HubVertex, LinkEdge, Machine, Node, Routes
-from .schema import NODES_MAX, DistanceClass, LinkType, MachineDescription, NodeGroup
+from .schema import (
+    NODES_MAX,
+    DescriptionError,
+    DistanceClass,
+    Fact,
+    LinkType,
+    MachineDescription,
+    NodeGroup,
+)
 
 DEFAULT_LINE_BYTES = 64.0
-
-
-class DescriptionError(ValueError):
-    """A description that reads well but makes no machine; ``place`` names the part at fault."""
-
-    def __init__(self, place: Place, message: str) -> None:
-        super().__init__(message)
-        self.place = place
 
 
 def build_machine(description: MachineDescription) -> Machine:
     """The machine that ``description`` stands for; raises DescriptionError."""
     nodes = _nodes(description)
-    hubs = tuple(
-        HubVertex(h.id, h.kind, h.group, _si(h.bandwidth)) for h in description.hubs
-    )
+    hubs = tuple(HubVertex(h.id, h.kind, h.group, _si(h.bandwidth)) for h in description.hubs)
     generated = _generated(description, nodes, hubs)
-    hubs += generated.hubs
+    hubs += tuple(hub for part in generated for hub in part.hubs)
     _check_unique([hub.id for hub in hubs], ("hubs",), "hub")
     links = _links(description, nodes, hubs, generated)
     routes = Routes(len(nodes), len(hubs), links)
     if (links or hubs) and not routes.connected:
         raise DescriptionError(
-            ("links",) if description.links else (), "the graph is disconnected: " + _apart(nodes, routes)
+            ("links",) if description.links else (),
+            "the graph is disconnected: " + _apart(nodes, routes),
         )
     kinds = _kind_counts(routes, links)
     classes = _classes(description, nodes, routes, kinds)
@@ -71,7 +70,9 @@ def _nodes(description: MachineDescription) -> tuple[Node, ...]:
             raise DescriptionError(("nodes", index), f"more than {NODES_MAX} nodes")
         if g.type not in description.node_types:
             known = ", ".join(description.node_types)
-            raise DescriptionError(("nodes", index, "type"), f"unknown node type: expected one of {known}")
+            raise DescriptionError(
+                ("nodes", index, "type"), f"unknown node type: expected one of {known}"
+            )
     _check_unique(ids, ("nodes",), "node")
     nodes: list[Node] = []
     next_cpu = 0
@@ -85,7 +86,12 @@ def _nodes(description: MachineDescription) -> tuple[Node, ...]:
 
 
 def _node(
-    description: MachineDescription, g: NodeGroup, index: int, node_id: int, offset: int, next_cpu: int
+    description: MachineDescription,
+    g: NodeGroup,
+    index: int,
+    node_id: int,
+    offset: int,
+    next_cpu: int,
 ) -> Node:
     kind = description.node_types[g.type]
     threads = kind.cores * kind.threads_per_core
@@ -94,7 +100,8 @@ def _node(
         cpus = _cpu_list(g.cpus, ("nodes", index, "cpus"))
         if len(cpus) != threads:
             raise DescriptionError(
-                ("nodes", index, "cpus"), f"{len(cpus)} CPUs: expected cores × threads_per_core = {threads}"
+                ("nodes", index, "cpus"),
+                f"{len(cpus)} CPUs: expected cores × threads_per_core = {threads}",
             )
     group = g.group
     if g.group_size is not None:
@@ -112,9 +119,9 @@ def _node(
         memory_kind=memory.kind,
         side_cache_bytes=tuple(cache.size.value for cache in memory.side_caches),
         clock_Hz=_si(kind.clock),
-        ipc=kind.ipc,
-        outstanding_misses=kind.outstanding_misses,
-        reorder_window=kind.reorder_window,
+        ipc=_fact(kind.ipc),
+        outstanding_misses=_fact(kind.outstanding_misses),
+        reorder_window=_fact(kind.reorder_window),
         caches=tuple(
             CacheLevel(
                 cache.level,
@@ -140,35 +147,46 @@ def _cpu_list(text: str, place: Place) -> tuple[int, ...]:
             raise DescriptionError(place, f"'{part}': expected CPU numbers such as '0-3,8'")
         low, high = int(first), int(last or first)
         if high < low or high - low > 65_536:
-            raise DescriptionError(place, f"'{part}': expected a rising range of at most 65,536 CPUs")
+            raise DescriptionError(
+                place, f"'{part}': expected a rising range of at most 65,536 CPUs"
+            )
         cpus += range(low, high + 1)
     return tuple(cpus)
 
 
 def _generated(
     description: MachineDescription, nodes: tuple[Node, ...], hubs: tuple[HubVertex, ...]
-) -> Generated:
-    """What the file's generators add: links between ends by name, and hubs of their own."""
-    total = Generated((), ())
+) -> list[Generated]:
+    """What each of the file's generators adds; a later one may name the hubs of an earlier one."""
+    made: list[Generated] = []
+    hub_ids = [hub.id for hub in hubs]
     for index, generator in enumerate(description.generate):
         try:
-            made = generate(generator, [n.id for n in nodes], [h.id for h in hubs + total.hubs])
-        except ValueError as failure:
-            raise DescriptionError(("generate", index), str(failure)) from None
-        total = Generated(total.hubs + made.hubs, total.links + made.links)
-    return total
+            made.append(generate(generator, [node.id for node in nodes], hub_ids))
+        except DescriptionError as failure:
+            raise DescriptionError(("generate", index, *failure.place), str(failure)) from None
+        hub_ids += [hub.id for hub in made[-1].hubs]
+    return made
 
 
 def _links(
     description: MachineDescription,
     nodes: tuple[Node, ...],
     hubs: tuple[HubVertex, ...],
-    generated: Generated,
+    generated: list[Generated],
 ) -> tuple[LinkEdge, ...]:
     vertex: dict[int | str, int] = {node.id: k for k, node in enumerate(nodes)}
     vertex |= {hub.id: len(nodes) + k for k, hub in enumerate(hubs)}
-    rows = [(link.ends, link.type, link.ports, ("links", k)) for k, link in enumerate(description.links)]
-    rows += [(ends, kind, None, ("generate",)) for ends, kind in generated.links]
+    rows: list[
+        tuple[tuple[int | str, int | str], str, tuple[str | int, str | int] | None, Place]
+    ] = [
+        (link.ends, link.type, link.ports, ("links", k)) for k, link in enumerate(description.links)
+    ]
+    rows += [
+        (ends, kind, None, ("generate", k))
+        for k, part in enumerate(generated)
+        for ends, kind in part.links
+    ]
     ports = Counter(
         (end, port)
         for ends, _, link_ports, _ in rows
@@ -179,16 +197,24 @@ def _links(
     for ends, kind, link_ports, place in rows:
         for end in ends:
             if end not in vertex:
-                raise DescriptionError((*place, "ends"), f"unknown end {end!r}: expected a node or hub")
+                raise DescriptionError(
+                    (*place, "ends"), f"unknown end {end!r}: expected a node or hub"
+                )
         if ends[0] == ends[1]:
-            raise DescriptionError((*place, "ends"), "a link to itself: expected two different ends")
+            raise DescriptionError(
+                (*place, "ends"), "a link to itself: expected two different ends"
+            )
         facts = description.link_types.get(kind)
         if facts is None:
             known = ", ".join(description.link_types) or "one that link_types describes"
-            raise DescriptionError((*place, "type"), f"unknown link type '{kind}': expected {known}")
+            raise DescriptionError(
+                (*place, "type"), f"unknown link type '{kind}': expected {known}"
+            )
         shared = link_ports is not None and any(
             ports[end, port] > 1 for end, port in zip(ends, link_ports, strict=True)
         )
+        if shared and not facts.splits:
+            raise DescriptionError((*place, "ports"), f"a whole '{kind}' on a port of another link")
         links.append(_link(facts, kind, (vertex[ends[0]], vertex[ends[1]]), shared))
     return tuple(links)
 
@@ -233,7 +259,8 @@ def _classes(
     n = len(nodes)
     found = np.full((n, n), -1, dtype=np.int64)
     known_kinds = set(counts) | {
-        name for base, t in description.link_types.items()
+        name
+        for base, t in description.link_types.items()
         for name in ([f"{base}-single", f"{base}-dual"] if t.splits else [base])
     }
     for k, wanted in enumerate(description.distance_classes):
@@ -241,7 +268,8 @@ def _classes(
             if kind not in known_kinds:
                 raise DescriptionError(
                     ("distance_classes", k, "route", kind),
-                    f"unknown kind of link '{kind}': expected one of {', '.join(sorted(known_kinds))}",
+                    f"unknown kind of link '{kind}': "
+                    f"expected one of {', '.join(sorted(known_kinds)) or 'none'}",
                 )
         fits = _fits(wanted, routes, counts, n)
         found[(found < 0) & fits] = k
@@ -368,6 +396,10 @@ def _doubtful(value: Any, place: Place) -> Iterator[str]:
 
 def _si(quantity: Quantity | None) -> float | None:
     return None if quantity is None else quantity.value
+
+
+def _fact(fact: Fact | None) -> float | None:
+    return None if fact is None else fact.value
 
 
 def _ns(quantity: Quantity | None) -> float | None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ..inputs import InputError, load_yaml
 from ..inputs.yaml_file import Document
-from .build import DescriptionError, build_machine
+from .build import build_machine
 from .machine import Machine
-from .schema import MachineDescription
+from .schema import DescriptionError, MachineDescription
 
 BUNDLED = Path(__file__).parent
 
@@ -26,8 +26,10 @@ def load_machine(name_or_path: str | Path) -> Machine:
     if "/" not in text and not text.endswith((".yaml", ".yml")):
         if text not in machine_names():
             close = difflib.get_close_matches(text, machine_names(), 1)
-            hint = f"'{close[0]}', or a path to a .yaml file" if close else (
-                "a name that 'numatwin machine list' prints, or a path to a .yaml file"
+            hint = (
+                f"'{close[0]}', or a path to a .yaml file"
+                if close
+                else ("a name that 'numatwin machine list' prints, or a path to a .yaml file")
             )
             raise InputError("unknown machine", token=text, expected=hint)
         return _bundled(text)

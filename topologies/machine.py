@@ -49,7 +49,7 @@ class Node:
     clock_Hz: float | None
     ipc: float | None
     outstanding_misses: float | None
-    reorder_window: int | None
+    reorder_window: float | None
     caches: tuple[CacheLevel, ...]
     core_active_W: float | None
     core_idle_W: float | None
@@ -232,7 +232,7 @@ class Routes:
         )
         self.reachable = np.isfinite(distance[:, :n])
         self._all_reachable = bool(np.isfinite(distance).all())
-        # (n, v) directed link that leads into each vertex on the way from each node; -1 at the root.
+        # (n, v) directed link that leads into each vertex on the way from each node, -1 at it.
         edge_of = csr_matrix(
             (np.array([best[key][1] + 1 for key in keys], dtype=np.int64), (rows, columns)),
             shape=(v, v),
@@ -268,7 +268,7 @@ class Routes:
 
     @cached_property
     def _levels(self) -> list[tuple[Ints, Ints, Ints, Ints]]:
-        """Per depth, deepest first: (root, vertex, predecessor, directed link) of the tree edges."""
+        """Per depth, deepest first: (root, vertex, predecessor, directed link) of tree edges."""
         levels = []
         for depth in range(int(self.depth.max(initial=0)), 0, -1):
             root, vertex = np.nonzero(self.depth == depth)
@@ -278,7 +278,7 @@ class Routes:
         return levels
 
     def link_sums(self, traffic: Floats) -> Floats:
-        """(2L,) sum over the pairs (i, j) whose route i→j uses each directed link of traffic[i, j]."""
+        """(2L,) sum of ``traffic`` (n, n) over the pairs whose route uses each directed link."""
         if self._matrix is not None:
             return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
         flow = np.zeros((self.nodes, self.vertices))

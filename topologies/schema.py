@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,7 @@ from ..inputs.quantities import (
     Size,
     SizeOrZero,
 )
-from ..inputs.yaml_file import Strict
+from ..inputs.yaml_file import Place, Strict
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
@@ -24,6 +24,34 @@ EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 NODES_MAX = 1_024
+
+
+class DescriptionError(ValueError):
+    """A description that reads well but makes no machine; ``place`` names the part at fault."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class Fact(Strict):
+    """A number without a unit, alone (``10``) or with its range and source, as a quantity has."""
+
+    value: Factor
+    range: tuple[Factor, Factor] | None = None
+    source: str | None = None
+    doubtful: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, raw: Any) -> Any:
+        return {"value": raw} if isinstance(raw, (int, float, str)) else raw
+
+    @model_validator(mode="after")
+    def _in_range(self) -> Fact:
+        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
+            raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
+        return self
 
 
 class Cache(Strict):
@@ -64,17 +92,18 @@ class NodeEnergy(Strict):
 class NodeType(Strict):
     """Facts that many nodes share. ``cores`` 0 is a node without CPUs (a memory expander).
 
-    ``ipc``: instructions per cycle of cache-resident pointer-chasing code; ``outstanding_misses``:
-    cache lines that one core can have under way (its line-fill buffers); ``reorder_window``:
-    instructions that one core looks ahead, which bounds how many independent lookups overlap.
+    ``ipc``: instructions per cycle of index code whose data lie in the first caches;
+    ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
+    ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
+    lookups overlap.
     """
 
     cores: Annotated[int, Field(strict=True, ge=0, le=4_096)]
     threads_per_core: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
     clock: Frequency | None = None
-    ipc: Factor | None = None
-    outstanding_misses: Factor | None = None
-    reorder_window: Count | None = None
+    ipc: Fact | None = None
+    outstanding_misses: Fact | None = None
+    reorder_window: Fact | None = None
     caches: tuple[Cache, ...] = ()
     memory: Memory
     energy: NodeEnergy | None = None
@@ -129,9 +158,9 @@ class Hub(Strict):
 class LinkType(Strict):
     """Facts that many links share; every figure is for one direction.
 
-    ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the direction
-    of the data; a request, a snoop or its answer costs ``request`` each. ``latency`` is what one
-    traversal adds to a memory access, there and back. ``splits``: the link is a part of a wider
+    ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the
+    direction of the data; a request, a snoop or its answer costs ``request`` each. ``latency`` is
+    what one traversal adds to a memory access, there and back. ``splits``: the link is a part of a wider
     port, and is called ``<type>-dual`` where another link shares a port with it, else
     ``<type>-single``.
     """
@@ -146,7 +175,7 @@ class LinkType(Strict):
 
 
 class Link(Strict):
-    """Joins two ends, each a node (number) or a hub (name); ``ports`` names the port at each end."""
+    """Joins two ends, each a node (number) or hub (name); ``ports`` names the port at each."""
 
     ends: tuple[EndId, EndId]
     type: Name
@@ -154,24 +183,36 @@ class Link(Strict):
 
 
 class Generator(Strict):
-    """A regular graph among ``members``: the nodes (the default), or hubs made for it.
+    """A regular graph among ``members``: all nodes (the default), a run of them (``0-63``), hubs.
 
+    Hubs are meant by a pattern of their names (``harp*``), or any ends by a list.
     ``shape`` and its parameters: ``mesh`` and ``torus`` (``dimensions``), ``ring``, ``hypercube``,
     ``enhanced_hypercube`` (a hypercube plus, for each vertex, a link to the vertex whose lowest
     ``complement`` bits are all flipped; all bits by default), ``all_to_all``, ``fat_tree`` (two
-    levels: ``leaf_size`` members per leaf switch, ``spines`` spine switches).
+    levels of switches that it makes itself: ``leaf_size`` members per leaf, ``spines`` spines,
+    joined by ``spine_link``; their names begin with ``prefix``), ``attach`` (equal runs of members,
+    each run hanging on the next of ``hubs``).
     """
 
     shape: Literal[
-        "mesh", "torus", "ring", "hypercube", "enhanced_hypercube", "all_to_all", "fat_tree"
+        "mesh",
+        "torus",
+        "ring",
+        "hypercube",
+        "enhanced_hypercube",
+        "all_to_all",
+        "fat_tree",
+        "attach",
     ]
     link: Name
-    members: tuple[EndId, ...] | str | None = None
+    members: Annotated[tuple[EndId, ...], Field(min_length=1)] | str | None = None
     dimensions: tuple[Count, ...] | None = None
     complement: Count | None = None
     leaf_size: Count | None = None
     spines: Count | None = None
     spine_link: Name | None = None
+    prefix: Name | None = None
+    hubs: Annotated[tuple[EndId, ...], Field(min_length=1)] | str | None = None
 
 
 class DistanceClass(Strict):
@@ -240,7 +281,7 @@ class Nic(Strict):
     node: NodeId
     ports: Count = 1
     bandwidth: Bandwidth
-    transports: dict[Name, Transport] = {}
+    transports: dict[Name, Transport] = Field(default_factory=dict)
 
 
 class MachineDescription(Strict):
@@ -259,7 +300,7 @@ class MachineDescription(Strict):
     node_types: dict[Name, NodeType]
     nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
     hubs: tuple[Hub, ...] = ()
-    link_types: dict[Name, LinkType] = {}
+    link_types: dict[Name, LinkType] = Field(default_factory=dict)
     links: tuple[Link, ...] = ()
     generate: tuple[Generator, ...] = ()
     distance_classes: tuple[DistanceClass, ...] = ()
