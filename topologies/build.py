@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy as np
 from ..inputs.quantities import Quantity
 from ..inputs.yaml_file import Place
 from .generators import Generated, generate
-from .machine import CacheLevel, Floats, HubVertex, LinkEdge, Machine, Node, Routes
+from .machine import CacheLevel, HubVertex, Machine, Node
+from .routes import Floats, LinkEdge, Routes
 from .schema import (
     NODES_MAX,
     DescriptionError,
@@ -175,51 +178,75 @@ def _links(
     hubs: tuple[HubVertex, ...],
     generated: list[Generated],
 ) -> tuple[LinkEdge, ...]:
+    """All links; parallel ones of one kind act as one of their joint bandwidth."""
     vertex: dict[int | str, int] = {node.id: k for k, node in enumerate(nodes)}
     vertex |= {hub.id: len(nodes) + k for k, hub in enumerate(hubs)}
-    rows: list[
-        tuple[tuple[int | str, int | str], str, tuple[str | int, str | int] | None, Place]
-    ] = [
-        (link.ends, link.type, link.ports, ("links", k)) for k, link in enumerate(description.links)
-    ]
-    rows += [
-        (ends, kind, None, ("generate", k))
-        for k, part in enumerate(generated)
-        for ends, kind in part.links
-    ]
     ports = Counter(
         (end, port)
-        for ends, _, link_ports, _ in rows
-        if link_ports
-        for end, port in zip(ends, link_ports, strict=True)
+        for link in description.links
+        if link.ports
+        for end, port in zip(link.ends, link.ports, strict=True)
     )
-    links = []
-    for ends, kind, link_ports, place in rows:
-        for end in ends:
-            if end not in vertex:
-                raise DescriptionError(
-                    (*place, "ends"), f"unknown end {end!r}: expected a node or hub"
-                )
-        if ends[0] == ends[1]:
-            raise DescriptionError(
-                (*place, "ends"), "a link to itself: expected two different ends"
-            )
-        facts = description.link_types.get(kind)
+    merged: dict[tuple[int, int, str], LinkEdge] = {}
+
+    def add(
+        ends: tuple[int | str, int | str], type_name: str, shared: bool, dimension: int
+    ) -> None:
+        facts = description.link_types.get(type_name)
         if facts is None:
             known = ", ".join(description.link_types) or "one that link_types describes"
-            raise DescriptionError(
-                (*place, "type"), f"unknown link type '{kind}': expected {known}"
-            )
-        shared = link_ports is not None and any(
-            ports[end, port] > 1 for end, port in zip(ends, link_ports, strict=True)
+            raise ValueError(f"unknown link type '{type_name}': expected {known}")
+        a, b = vertex[ends[0]], vertex[ends[1]]
+        link = _link(facts, type_name, (a, b), shared, dimension)
+        key = (min(a, b), max(a, b), link.kind)
+        twin = merged.get(key)
+        merged[key] = (
+            link
+            if twin is None
+            else replace(twin, bandwidth_Bps=twin.bandwidth_Bps + link.bandwidth_Bps)
         )
-        if shared and not facts.splits:
-            raise DescriptionError((*place, "ports"), f"a whole '{kind}' on a port of another link")
-        links.append(_link(facts, kind, (vertex[ends[0]], vertex[ends[1]]), shared))
-    return tuple(links)
+
+    for k, link in enumerate(description.links):
+        for end in link.ends:
+            if end not in vertex:
+                raise DescriptionError(
+                    ("links", k, "ends"), f"unknown end {end!r}: expected a node or hub"
+                )
+        if link.ends[0] == link.ends[1]:
+            raise DescriptionError(
+                ("links", k, "ends"), "a link to itself: expected two different ends"
+            )
+        shared = link.ports is not None and any(
+            ports[end, port] > 1 for end, port in zip(link.ends, link.ports, strict=True)
+        )
+        facts = description.link_types.get(link.type)
+        if shared and facts is not None and not facts.splits:
+            raise DescriptionError(
+                ("links", k, "ports"), f"a whole '{link.type}' on a port of another link"
+            )
+        with _placed("links", k, "type"):
+            add(link.ends, link.type, shared, 0)
+    base = 1
+    for k, part in enumerate(generated):
+        with _placed("generate", k, "link"):
+            for ends, type_name, dimension in part.links:
+                add(ends, type_name, False, base + dimension)
+        base += 1 + max((dimension for _, _, dimension in part.links), default=0)
+    return tuple(merged.values())
 
 
-def _link(facts: LinkType, kind: str, ends: tuple[int, int], shared: bool) -> LinkEdge:
+@contextmanager
+def _placed(*place: str | int) -> Iterator[None]:
+    """Gives a ValueError raised inside its place in the description."""
+    try:
+        yield
+    except ValueError as failure:
+        raise DescriptionError(place, str(failure)) from None
+
+
+def _link(
+    facts: LinkType, kind: str, ends: tuple[int, int], shared: bool, dimension: int
+) -> LinkEdge:
     if facts.splits:
         kind += "-dual" if shared else "-single"
     return LinkEdge(
@@ -230,6 +257,7 @@ def _link(facts: LinkType, kind: str, ends: tuple[int, int], shared: bool) -> Li
         data_header_bytes=facts.data_header.value if facts.data_header else 0.0,
         request_bytes=facts.request.value if facts.request else 0.0,
         energy_J_per_bit=_si(facts.energy),
+        dimension=dimension,
     )
 
 

@@ -12,14 +12,14 @@ from .machine import HubVertex
 from .schema import NODES_MAX, DescriptionError, Generator
 
 End = int | str
-Edges = Iterator[tuple[int, int]]
+Edges = Iterator[tuple[int, int, int]]
 
 
 class Generated(NamedTuple):
-    """What a generator adds: hubs of its own, and links as (ends, link type)."""
+    """What a generator adds: hubs of its own, and links as (ends, link type, dimension)."""
 
     hubs: tuple[HubVertex, ...]
-    links: tuple[tuple[tuple[End, End], str], ...]
+    links: tuple[tuple[tuple[End, End], str, int], ...]
 
 
 def generate(generator: Generator, node_ids: Sequence[int], hub_ids: Sequence[str]) -> Generated:
@@ -36,12 +36,12 @@ def generate(generator: Generator, node_ids: Sequence[int], hub_ids: Sequence[st
     if generator.shape == "fat_tree":
         return _fat_tree(generator, members)
     if generator.shape == "attach":
-        edges = _attach(generator, members, _ends(generator.hubs, "hubs", node_ids, hub_ids))
-    else:
-        edges = [
-            (members[a], members[b]) for a, b in _SHAPES[generator.shape](generator, len(members))
-        ]
-    return Generated((), tuple((pair, generator.link) for pair in edges))
+        pairs = _attach(generator, members, _ends(generator.hubs, "hubs", node_ids, hub_ids))
+        return Generated((), tuple((pair, generator.link, 0) for pair in pairs))
+    edges = _SHAPES[generator.shape](generator, len(members))
+    return Generated(
+        (), tuple(((members[a], members[b]), generator.link, dim) for a, b, dim in edges)
+    )
 
 
 # The parameters that a shape takes beside shape, link and members: (needed, allowed).
@@ -50,7 +50,7 @@ _PARAMETERS: dict[str, tuple[set[str], set[str]]] = {
     "torus": ({"dimensions"}, set()),
     "ring": (set(), set()),
     "hypercube": (set(), set()),
-    "enhanced_hypercube": (set(), {"complement"}),
+    "enhanced_hypercube": (set(), {"diagonals"}),
     "all_to_all": (set(), set()),
     "fat_tree": ({"leaf_size", "spines"}, {"spine_link", "prefix"}),
     "attach": ({"hubs"}, set()),
@@ -103,19 +103,19 @@ def _grid(generator: Generator, count: int) -> Edges:
             f"dimensions: {product} = {prod(sizes)}: expected {count}, one per member",
         )
     stride = count
-    for size in sizes:
+    for dimension, size in enumerate(sizes):
         stride //= size
         for vertex in range(count):
             if vertex // stride % size < size - 1:
-                yield vertex, vertex + stride
+                yield vertex, vertex + stride, dimension
             elif generator.shape == "torus" and size > 2:
-                yield vertex, vertex - (size - 1) * stride
+                yield vertex, vertex - (size - 1) * stride, dimension
 
 
 def _ring(_: Generator, count: int) -> Edges:
     if count < 3:
         raise DescriptionError((), f"{count} members: expected at least 3 in a ring")
-    yield from ((vertex, (vertex + 1) % count) for vertex in range(count))
+    yield from ((vertex, (vertex + 1) % count, 0) for vertex in range(count))
 
 
 def _hypercube(_: Generator, count: int) -> Edges:
@@ -123,29 +123,34 @@ def _hypercube(_: Generator, count: int) -> Edges:
     if count < 2 or count & (count - 1):
         raise DescriptionError((), f"{count} members: expected a power of two in a hypercube")
     for bit in range(count.bit_length() - 1):
-        yield from ((v, v ^ (1 << bit)) for v in range(count) if not v >> bit & 1)
+        yield from ((v, v ^ (1 << bit), bit) for v in range(count) if not v >> bit & 1)
 
 
 def _enhanced_hypercube(generator: Generator, count: int) -> Edges:
-    """A hypercube and, for each vertex, a link to the one whose lowest bits are all flipped.
+    """A hypercube and, for each vertex, a link along each diagonal: some bits flipped together.
 
-    Tzeng and Wei, "Enhanced hypercubes", IEEE Transactions on Computers 40 (1991); with all bits
-    flipped it is the folded hypercube of El-Amawy and Latifi (1991).
+    With all bits flipped it is the folded hypercube of El-Amawy and Latifi (1991), with one other
+    diagonal an enhanced hypercube of Tzeng and Wei (1991).
     """
     yield from _hypercube(generator, count)
     bits = count.bit_length() - 1
-    flipped = generator.complement or bits
-    if not 2 <= flipped <= bits:
-        raise DescriptionError(
-            ("complement",) if generator.complement else (),
-            f"complement of {flipped} bits: expected 2 to {bits} in a hypercube of {count} members",
-        )
-    mask = (1 << flipped) - 1
-    yield from ((v, v ^ mask) for v in range(count) if v < v ^ mask)
+    if bits < 2:
+        raise DescriptionError((), f"{count} members: expected at least 4 in an enhanced hypercube")
+    for k, diagonal in enumerate(generator.diagonals or ("1" * bits,)):
+        if len(diagonal) != bits or diagonal.count("1") < 2:
+            raise DescriptionError(
+                ("diagonals", k),
+                f"diagonal {diagonal}: expected {bits} digits with two or more ones, as there are "
+                f"{count} members",
+            )
+        if generator.diagonals and diagonal in generator.diagonals[:k]:
+            raise DescriptionError(("diagonals", k), f"diagonal {diagonal} stands twice")
+        mask = int(diagonal, 2)
+        yield from ((v, v ^ mask, bits + k) for v in range(count) if v < v ^ mask)
 
 
 def _all_to_all(_: Generator, count: int) -> Edges:
-    yield from combinations(range(count), 2)
+    yield from ((a, b, 0) for a, b in combinations(range(count), 2))
 
 
 _SHAPES: dict[str, Callable[[Generator, int], Edges]] = {
@@ -182,10 +187,11 @@ def _fat_tree(generator: Generator, members: list[End]) -> Generated:
     leaf_names = [f"{generator.prefix or ''}leaf{k}" for k in range(count)]
     spine_names = [f"{generator.prefix or ''}spine{k}" for k in range(spines)]
     up = generator.spine_link or generator.link
-    links = [
-        ((member, leaf_names[k // leaf_size]), generator.link) for k, member in enumerate(members)
+    links: list[tuple[tuple[End, End], str, int]] = [
+        ((member, leaf_names[k // leaf_size]), generator.link, 0)
+        for k, member in enumerate(members)
     ]
-    links += [((leaf, spine), up) for leaf in leaf_names for spine in spine_names]
+    links += [((leaf, spine), up, 0) for leaf in leaf_names for spine in spine_names]
     hubs = [HubVertex(name, "leaf", None, None) for name in leaf_names]
     hubs += [HubVertex(name, "spine", None, None) for name in spine_names]
     return Generated(tuple(hubs), tuple(links))

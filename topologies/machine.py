@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
-import numpy.typing as npt
 
+from .routes import Floats, Ints, LinkEdge, Routes
 from .schema import MachineDescription
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+__all__ = ["CacheLevel", "Floats", "HubVertex", "Ints", "LinkEdge", "Machine", "Node", "Routes"]
 
 
 @dataclass(frozen=True)
@@ -76,23 +74,6 @@ class HubVertex:
 
 
 @dataclass(frozen=True)
-class LinkEdge:
-    """A link between two vertices; each direction has the full bandwidth.
-
-    ``ends`` are positions in ``Machine.vertices``. ``kind`` is the link type's name, with
-    ``-single`` or ``-dual`` for a split port.
-    """
-
-    ends: tuple[int, int]
-    kind: str
-    bandwidth_Bps: float
-    latency_ns: float | None
-    data_header_bytes: float
-    request_bytes: float
-    energy_J_per_bit: float | None
-
-
-@dataclass(frozen=True)
 class Machine:
     """A machine. Matrices are (n, n) in the order of ``nodes``, row initiator, column home.
 
@@ -106,7 +87,7 @@ class Machine:
     links: tuple[LinkEdge, ...]
     latency_ns: Floats
     bandwidth_Bps: Floats
-    distance_class: npt.NDArray[np.int64]
+    distance_class: Ints
     """(n, n) position in ``description.distance_classes``, -1 where none fits."""
     slit: Floats | None
     loaded_latency: tuple[tuple[float, float], ...]
@@ -198,126 +179,3 @@ def _plain(x: float) -> float:
     """Without the binary dust of a unit conversion: 129.00000000000003 -> 129."""
     rounded = float(f"{x:.12g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
-
-
-class Routes:
-    """One route per pair of nodes: fewest links, then widest, then lowest vertex; fixed for good.
-
-    Held as the shortest-path tree of each node (``predecessor``), so that a machine of 1,024 nodes
-    costs megabytes, and traffic or waiting on all routes is summed over trees, level by level.
-    """
-
-    def __init__(self, nodes: int, hubs: int, links: Sequence[LinkEdge]) -> None:
-        from scipy.sparse import csr_matrix
-        from scipy.sparse.csgraph import dijkstra
-
-        self.nodes, self.vertices, self.link_count = nodes, nodes + hubs, len(links)
-        n, v = nodes, self.vertices
-        self.known = bool(links) or n == 1
-        widest = max((link.bandwidth_Bps for link in links), default=1.0)
-        best: dict[tuple[int, int], tuple[float, int]] = {}
-        for k, link in enumerate(links):
-            a, b = link.ends
-            # One hop, plus a hair for narrowness, another for a port that is shared.
-            cost = 1 + 1e-3 * (1 - link.bandwidth_Bps / widest) + 1e-4 * link.kind.endswith("-dual")
-            for key, directed in (((a, b), 2 * k), ((b, a), 2 * k + 1)):
-                if key not in best or cost < best[key][0]:
-                    best[key] = (cost, directed)
-        keys = sorted(best)
-        costs = [best[key][0] + 1e-9 * (key[0] + key[1]) / v for key in keys]
-        rows, columns = zip(*keys, strict=True) if keys else ((), ())
-        matrix = csr_matrix((costs, (rows, columns)), shape=(v, v))
-        distance, predecessor = dijkstra(
-            matrix, directed=True, indices=np.arange(n), return_predecessors=True
-        )
-        self.reachable = np.isfinite(distance[:, :n])
-        self._all_reachable = bool(np.isfinite(distance).all())
-        # (n, v) directed link that leads into each vertex on the way from each node, -1 at it.
-        edge_of = csr_matrix(
-            (np.array([best[key][1] + 1 for key in keys], dtype=np.int64), (rows, columns)),
-            shape=(v, v),
-        )
-        self.predecessor: Ints = predecessor.astype(np.int64)
-        self.entering: Ints = np.full((n, v), -1, dtype=np.int64)
-        row, column = np.nonzero(self.predecessor >= 0)
-        if len(row):
-            found = np.asarray(edge_of[self.predecessor[row, column], column]).ravel()
-            self.entering[row, column] = found - 1
-        # Depth: the cost is hops plus less than half a hop in all.
-        depth = np.where(np.isfinite(distance), np.floor(distance + 0.25), -1)
-        self.depth: Ints = depth.astype(np.int64)
-        self.hops: Floats = np.where(
-            self.reachable & (self.known | np.eye(n, dtype=bool)), depth[:, :n], np.nan
-        )
-
-    @property
-    def connected(self) -> bool:
-        """Whether every vertex reaches every other."""
-        return self._all_reachable
-
-    def links_of(self, initiator: int, home: int) -> list[int]:
-        """Directed links from node ``initiator`` to node ``home``, in order."""
-        route: list[int] = []
-        vertex = home
-        while vertex != initiator:
-            route.append(int(self.entering[initiator, vertex]))
-            vertex = int(self.predecessor[initiator, vertex])
-            if vertex < 0:
-                raise ValueError(f"no route from node {initiator} to node {home}")
-        return route[::-1]
-
-    @cached_property
-    def _levels(self) -> list[tuple[Ints, Ints, Ints, Ints]]:
-        """Per depth, deepest first: (root, vertex, predecessor, directed link) of tree edges."""
-        levels = []
-        for depth in range(int(self.depth.max(initial=0)), 0, -1):
-            root, vertex = np.nonzero(self.depth == depth)
-            levels.append(
-                (root, vertex, self.predecessor[root, vertex], self.entering[root, vertex])
-            )
-        return levels
-
-    def link_sums(self, traffic: Floats) -> Floats:
-        """(2L,) sum of ``traffic`` (n, n) over the pairs whose route uses each directed link."""
-        if self._matrix is not None:
-            return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
-        flow = np.zeros((self.nodes, self.vertices))
-        flow[:, : self.nodes] = traffic
-        total = np.zeros(2 * self.link_count)
-        for root, vertex, before, edge in self._levels:
-            amount = flow[root, vertex]
-            total += np.bincount(edge, weights=amount, minlength=2 * self.link_count)
-            np.add.at(flow, (root, before), amount)
-        return total
-
-    def route_sums(self, per_link: Floats) -> Floats:
-        """(n, n) sum over the route i→j of ``per_link`` (2L,), a value per directed link."""
-        if self._matrix is not None:
-            sums = self._matrix.T @ per_link
-            return np.asarray(sums, dtype=np.float64).reshape(self.nodes, self.nodes)
-        total = np.zeros((self.nodes, self.vertices))
-        for root, vertex, before, edge in reversed(self._levels):
-            total[root, vertex] = total[root, before] + per_link[edge]
-        return total[:, : self.nodes]
-
-    @cached_property
-    def _matrix(self) -> Any:
-        """(2L, n²) incidence of links and routes, where it is small; else None."""
-        if self.nodes > 128 or not self.link_count:
-            return None
-        from scipy.sparse import csr_matrix
-
-        rows, columns = [], []
-        root, vertex = np.nonzero(self.depth[:, : self.nodes] > 0)
-        pair = root * self.nodes + vertex
-        while len(root):
-            rows.append(self.entering[root, vertex])
-            columns.append(pair)
-            vertex = self.predecessor[root, vertex]
-            on = vertex != root
-            root, vertex, pair = root[on], vertex[on], pair[on]
-        if not rows:
-            return None
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        shape = (2 * self.link_count, self.nodes**2)
-        return csr_matrix((np.ones(len(row)), (row, column)), shape=shape)

@@ -160,8 +160,8 @@ class LinkType(Strict):
 
     ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the
     direction of the data; a request, a snoop or its answer costs ``request`` each. ``latency`` is
-    what one traversal adds to a memory access, there and back. ``splits``: the link is a part of a wider
-    port, and is called ``<type>-dual`` where another link shares a port with it, else
+    what one traversal adds to a memory access, there and back. ``splits``: the link is a part of a
+    wider port, and is called ``<type>-dual`` where another link shares a port with it, else
     ``<type>-single``.
     """
 
@@ -187,11 +187,11 @@ class Generator(Strict):
 
     Hubs are meant by a pattern of their names (``harp*``), or any ends by a list.
     ``shape`` and its parameters: ``mesh`` and ``torus`` (``dimensions``), ``ring``, ``hypercube``,
-    ``enhanced_hypercube`` (a hypercube plus, for each vertex, a link to the vertex whose lowest
-    ``complement`` bits are all flipped; all bits by default), ``all_to_all``, ``fat_tree`` (two
-    levels of switches that it makes itself: ``leaf_size`` members per leaf, ``spines`` spines,
-    joined by ``spine_link``; their names begin with ``prefix``), ``attach`` (equal runs of members,
-    each run hanging on the next of ``hubs``).
+    ``enhanced_hypercube`` (a hypercube plus, for each vertex, a link along each of ``diagonals``,
+    sets of bits that flip together, such as ``011``; all bits by default), ``all_to_all``,
+    ``fat_tree`` (two levels of switches that it makes itself: ``leaf_size`` members per leaf,
+    ``spines`` spines, joined by ``spine_link``; their names begin with ``prefix``), ``attach``
+    (equal runs of members, each run hanging on the next of ``hubs``).
     """
 
     shape: Literal[
@@ -206,8 +206,11 @@ class Generator(Strict):
     ]
     link: Name
     members: Annotated[tuple[EndId, ...], Field(min_length=1)] | str | None = None
-    dimensions: tuple[Count, ...] | None = None
-    complement: Count | None = None
+    dimensions: Annotated[tuple[Count, ...], Field(min_length=1, max_length=10)] | None = None
+    diagonals: (
+        Annotated[tuple[Annotated[str, Field(pattern=r"^[01]{2,10}$")], ...], Field(min_length=1)]
+        | None
+    ) = None
     leaf_size: Count | None = None
     spines: Count | None = None
     spine_link: Name | None = None

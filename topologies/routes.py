@@ -1,0 +1,202 @@
+"""Which way traffic goes: one route for every pair of nodes, and sums over all routes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LinkEdge:
+    """A link between two vertices; each direction has the full bandwidth.
+
+    ``ends`` are positions in ``Machine.vertices``. ``kind`` is the link type's name, with
+    ``-single`` or ``-dual`` for a split port. ``dimension`` orders the links of generated graphs
+    for routing: of equal routes the one whose last hop has a higher one is taken.
+    """
+
+    ends: tuple[int, int]
+    kind: str
+    bandwidth_Bps: float
+    latency_ns: float | None
+    data_header_bytes: float
+    request_bytes: float
+    energy_J_per_bit: float | None
+    dimension: int = 0
+
+
+class Routes:
+    """One route per pair of nodes: fewest links, then widest, then spread; fixed for good.
+
+    Among equals the last hop is in the highest dimension of a generated graph, as in
+    dimension-ordered routing (Dally and Towles, Principles and Practices of Interconnection
+    Networks, 2004, chapter 8), which loads the links of a mesh, torus or hypercube evenly; where
+    that leaves a choice too, such as the spine of a fat tree, initiators take turns.
+
+    Held as the shortest-path tree of each node (``predecessor``), so that a machine of 1,024 nodes
+    costs megabytes, and traffic or waiting on all routes is summed over trees, level by level.
+    """
+
+    def __init__(self, nodes: int, hubs: int, links: Sequence[LinkEdge]) -> None:
+        self.nodes, self.vertices, self.link_count = nodes, nodes + hubs, len(links)
+        self.known = bool(links) or nodes == 1
+        edges = _Edges(links, self.vertices)
+        distance = edges.distances(nodes)
+        self._all_reachable = bool(np.isfinite(distance).all())
+        self.reachable = np.isfinite(distance[:, :nodes])
+        # The cost of a way is its hops and less than one more (see _Edges).
+        self.depth: Ints = np.where(np.isfinite(distance), distance + 1e-6, -1).astype(np.int64)
+        self.hops: Floats = np.where(
+            self.reachable & (self.known | np.eye(nodes, dtype=bool)), self.depth[:, :nodes], np.nan
+        )
+        # (n, v) directed link that leads into each vertex on the way from each node, -1 at it,
+        # and the vertex that it comes from.
+        self.entering, self.predecessor = edges.choose(distance)
+
+    @property
+    def connected(self) -> bool:
+        """Whether every vertex reaches every other."""
+        return self._all_reachable
+
+    def links_of(self, initiator: int, home: int) -> list[int]:
+        """Directed links from node ``initiator`` to node ``home``, in order."""
+        route: list[int] = []
+        vertex = home
+        while vertex != initiator:
+            route.append(int(self.entering[initiator, vertex]))
+            vertex = int(self.predecessor[initiator, vertex])
+            if vertex < 0:
+                raise ValueError(f"no route from node {initiator} to node {home}")
+        return route[::-1]
+
+    @cached_property
+    def _levels(self) -> list[tuple[Ints, Ints, Ints, Ints]]:
+        """Per depth, deepest first: (root, vertex, predecessor, directed link) of tree edges."""
+        levels = []
+        for depth in range(int(self.depth.max(initial=0)), 0, -1):
+            root, vertex = np.nonzero(self.depth == depth)
+            levels.append(
+                (root, vertex, self.predecessor[root, vertex], self.entering[root, vertex])
+            )
+        return levels
+
+    def link_sums(self, traffic: Floats) -> Floats:
+        """(2L,) sum of ``traffic`` (n, n) over the pairs whose route uses each directed link."""
+        if self._matrix is not None:
+            return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
+        flow = np.zeros((self.nodes, self.vertices))
+        flow[:, : self.nodes] = traffic
+        total = np.zeros(2 * self.link_count)
+        for root, vertex, before, edge in self._levels:
+            amount = flow[root, vertex]
+            total += np.bincount(edge, weights=amount, minlength=2 * self.link_count)
+            np.add.at(flow, (root, before), amount)
+        return total
+
+    def route_sums(self, per_link: Floats) -> Floats:
+        """(n, n) sum over the route i→j of ``per_link`` (2L,), a value per directed link."""
+        if self._matrix is not None:
+            sums = self._matrix.T @ per_link
+            return np.asarray(sums, dtype=np.float64).reshape(self.nodes, self.nodes)
+        total = np.zeros((self.nodes, self.vertices))
+        for root, vertex, before, edge in reversed(self._levels):
+            total[root, vertex] = total[root, before] + per_link[edge]
+        return total[:, : self.nodes]
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """(2L, n²) incidence of links and routes, where it is small; else None."""
+        if self.nodes > 128 or not self.link_count:
+            return None
+        rows, columns = [], []
+        root, vertex = np.nonzero(self.depth[:, : self.nodes] > 0)
+        pair = root * self.nodes + vertex
+        while len(root):
+            rows.append(self.entering[root, vertex])
+            columns.append(pair)
+            vertex = self.predecessor[root, vertex]
+            on = vertex != root
+            root, vertex, pair = root[on], vertex[on], pair[on]
+        if not rows:
+            return None
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        return _sparse(np.ones(len(row)), row, column, (2 * self.link_count, self.nodes**2))
+
+
+class _Edges:
+    """The directed links, of parallel ones only the best, sorted by the vertex they lead to."""
+
+    def __init__(self, links: Sequence[LinkEdge], vertices: int) -> None:
+        self.vertices = vertices
+        widest = max((link.bandwidth_Bps for link in links), default=1.0)
+        best: dict[tuple[int, int], tuple[float, int]] = {}
+        for k, link in enumerate(links):
+            a, b = link.ends
+            # A hop, a little for narrowness, less for a shared port; the extras of any way without
+            # a loop add up to less than a hop.
+            extra = 1.0 - link.bandwidth_Bps / widest + 0.1 * link.kind.endswith("-dual")
+            cost = 1.0 + 0.5 * extra / vertices
+            for key, directed in (((b, a), 2 * k), ((a, b), 2 * k + 1)):
+                if key not in best or cost < best[key][0]:
+                    best[key] = (cost, directed)
+        keys = sorted(best)
+        self.target: Ints = np.array([target for target, _ in keys], dtype=np.int64)
+        self.source: Ints = np.array([source for _, source in keys], dtype=np.int64)
+        self.cost: Floats = np.array([best[key][0] for key in keys])
+        self.directed: Ints = np.array([best[key][1] for key in keys], dtype=np.int64)
+        self.dimension: Ints = np.array(
+            [links[best[key][1] // 2].dimension for key in keys], dtype=np.int64
+        )
+
+    def distances(self, nodes: int) -> Floats:
+        """(n, v) least cost from each node to each vertex, infinite where there is no way."""
+        from scipy.sparse.csgraph import dijkstra
+
+        matrix = _sparse(self.cost, self.source, self.target, (self.vertices, self.vertices))
+        return np.asarray(dijkstra(matrix, indices=np.arange(nodes)), dtype=np.float64)
+
+    def choose(self, distance: Floats) -> tuple[Ints, Ints]:
+        """(n, v) the directed link into each vertex from each node, and its source; -1 at roots."""
+        roots, vertices = distance.shape
+        entering = np.full((roots, vertices), -1, dtype=np.int64)
+        source = np.full((roots, vertices), -1, dtype=np.int64)
+        if len(self.target) == 0:
+            return entering, source
+        at = np.flatnonzero(np.bincount(self.target, minlength=vertices))
+        first = np.searchsorted(self.target, at)
+        group = np.searchsorted(at, self.target)
+        rows_max = max(1, 4_000_000 // len(self.target))
+        for start in range(0, roots, rows_max):
+            rows = np.arange(start, min(roots, start + rows_max))
+            chosen, edge = np.nonzero(self._chosen(distance[rows], rows, first, group))
+            entering[rows[chosen], self.target[edge]] = self.directed[edge]
+            source[rows[chosen], self.target[edge]] = self.source[edge]
+        return entering, source
+
+    def _chosen(self, distance: Floats, rows: Ints, first: Ints, group: Ints) -> Any:
+        """(rows, edges) whether an edge is the last hop to its target; at most one per target."""
+        with np.errstate(invalid="ignore"):  # inf - inf, where there is no way
+            beyond = distance[:, self.source] + self.cost - distance[:, self.target]
+        fits = np.abs(beyond) < 1e-9
+        highest = np.maximum.reduceat(np.where(fits, self.dimension, -1), first, axis=1)
+        fits &= self.dimension == highest[:, group]
+        rank = np.cumsum(fits, axis=1, dtype=np.int32)
+        count = np.add.reduceat(fits, first, axis=1, dtype=np.int32)
+        before = rank[:, first] - fits[:, first]
+        turn = (rows[:, None] + self.target[first]) % np.maximum(count, 1)
+        return fits & (rank - before[:, group] - 1 == turn[:, group])
+
+
+def _sparse(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:
+    """A sparse matrix; SciPy is imported here, as it is slow to import."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((values, (rows, columns)), shape=shape)  # type: ignore[no-untyped-call]
