@@ -1,0 +1,116 @@
+"""The table of contents of the command line: which commands there are, and how each is called.
+
+Commands import what they need when they run, so that ``numatwin --help`` is there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from .compare import compare
+from .failures import exit_status
+from .listings import (
+    list_policies,
+    list_scenarios,
+    list_workloads,
+    show_scenario,
+    show_workload,
+)
+from .machine import draw, import_, list_, show
+from .published import published
+from .report import report
+from .run import run
+
+Command = Callable[..., None]
+
+
+def _group(text: str) -> typer.Typer:
+    group = typer.Typer(
+        help=text,
+        rich_markup_mode=None,  # plain help: the same in every terminal, and at once
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.callback(invoke_without_command=True)(_help_alone)
+    return group
+
+
+def _help_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _add(group: typer.Typer, name: str, command: Command, example: str) -> None:
+    """Adds a command; ``example`` ends its help and is run by a test as it stands."""
+    group.command(name, epilog=f"Example: numatwin {example}")(command)
+
+
+app = _group("""Predict how in-memory databases behave on NUMA machines.
+
+A scenario names a machine, a workload and the policies; 'numatwin run' plays it and says how
+fast it goes and what limits it. Every name may also be the path of a file of your own.""")
+_add(app, "run", run, "run eris-fig13 --policy ma-8")
+_add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
+_add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
+_add(app, "published", published, "published --id eris-fig9")
+
+machine = _group("List, show, import and draw machines.")
+_add(machine, "list", list_, "machine list")
+_add(machine, "show", show, "machine show amd-8n-ht")
+_add(machine, "import", import_, "machine import --out this-host.yaml")
+_add(machine, "draw", draw, "machine draw amd-8n-ht --out amd.html")
+app.add_typer(machine, name="machine")
+
+scenario = _group("List and show the bundled scenarios.")
+_add(scenario, "list", list_scenarios, "scenario list")
+_add(scenario, "show", show_scenario, "scenario show eris-fig13 > mine.yaml")
+app.add_typer(scenario, name="scenario")
+
+workload = _group("List and show the bundled workloads.")
+_add(workload, "list", list_workloads, "workload list")
+_add(workload, "show", show_workload, "workload show lookup-zipf > mine.yaml")
+app.add_typer(workload, name="workload")
+
+policy = _group("List the policies of the control plane.")
+_add(policy, "list", list_policies, "policy list")
+app.add_typer(policy, name="policy")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from .._version import __version__
+
+        print(f"numatwin {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+        ),
+    ] = False,
+) -> None:
+    _help_alone(context)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line (by default the process's own); returns its exit status.
+
+    0: fine; 1: a check failed; 2: bad input or usage; 70: a bug; 130: interrupted; 141: the reader
+    of the output went away.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")  # a terminal that knows no '×' gets a '?'
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_status(lambda: app(words, prog_name="numatwin", standalone_mode=False))

@@ -1,0 +1,157 @@
+"""``numatwin compare``: records side by side, each figure with its ratio to the first record's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from .output import console, latency, number, percent, print_json, table
+from .report import Records
+
+if TYPE_CHECKING:
+    from ..sim.record import Record
+
+Path_ = tuple[str, ...]
+
+
+class Metric(NamedTuple):
+    """A figure that records share: where it stands in their JSON form, and its unit."""
+
+    path: Path_
+    unit: str
+
+
+# How a figure of each unit is put before people.
+_WRITTEN: dict[str, Callable[[float | None], str]] = {
+    "1/s": lambda value: number(value, "/s"),
+    "B/s": lambda value: number(value, "B/s"),
+    "ns": latency,
+    "J": lambda value: number(value, "J"),
+    "1": percent,
+}
+
+
+def compare(
+    records: Records,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Put records side by side; ratios are to the first one."""
+    from ..sim.record import load_record
+
+    if len(records) < 2:
+        raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
+    loaded = [load_record(path) for path in records]
+    rows = [_row(metric, loaded) for metric in _metrics(loaded)]
+    if json:
+        print_json(
+            {
+                "records": [_identity(*pair) for pair in zip(records, loaded, strict=True)],
+                "rows": rows,
+            }
+        )
+        return
+    to = console()
+    columns = [f"{letter}" for letter in _letters(len(loaded))]
+    to.print(
+        table(
+            ("", "scenario", "policy", "machine", "plane", "record"),
+            (
+                (letter, one.scenario, one.policy, one.machine["name"], one.plane, str(path))
+                for letter, path, one in zip(columns, records, loaded, strict=True)
+            ),
+            left=6,
+        )
+    )
+    to.print()
+    to.print(table(("", *columns), (_cells(row) for row in rows)))
+
+
+def _letters(count: int) -> list[str]:
+    """A, B … Z, then by number."""
+    return [chr(65 + k) if count <= 26 else str(k + 1) for k in range(count)]
+
+
+def _identity(path: Path, record: Record) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "scenario": record.scenario,
+        "scenario_hash": record.scenario_hash,
+        "policy": record.policy,
+        "machine": record.machine["name"],
+        "plane": record.plane,
+        "seed": record.seed,
+    }
+
+
+def _metrics(records: Iterable[Record]) -> list[Metric]:
+    """Every figure that at least one record has, in the order of first appearance."""
+    found: dict[Metric, None] = {}
+    for record in records:
+        for operation in record.throughput:
+            found[Metric(("throughput", operation), "1/s")] = None
+    for record in records:
+        for part in record.bandwidth_Bps:
+            found[Metric(("bandwidth_Bps", part), "B/s")] = None
+    for record in records:
+        for kind in dict.fromkeys(use.kind for use in record.resources):
+            found[Metric(("utilisation", kind, "mean"), "1")] = None
+            found[Metric(("utilisation", kind, "busiest"), "1")] = None
+    for record in records:
+        for operation, figures in record.latency_ns.items():
+            for name in figures or ():
+                found[Metric(("latency_ns", operation, name), "ns")] = None
+        if record.energy_J is not None:
+            found[Metric(("energy_J",), "J")] = None
+    return list(found)
+
+
+def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
+    values = [_value(metric.path, record) for record in records]
+    first = values[0]
+    return {
+        "metric": ".".join(metric.path),
+        "unit": metric.unit,
+        "values": values,
+        "ratios": [value / first if first and value is not None else None for value in values],
+        "intervals": [_interval(metric.path, record) for record in records],
+    }
+
+
+def _value(path: Path_, record: Record) -> float | None:
+    if path[0] == "utilisation":
+        used = [use.utilisation for use in record.resources if use.kind == path[1]]
+        if not used:
+            return None
+        return max(used) if path[2] == "busiest" else math.fsum(used) / len(used)
+    part: Any = getattr(record, path[0])
+    for key in path[1:]:
+        part = part.get(key) if isinstance(part, Mapping) else None
+    return part if isinstance(part, (int, float)) else None
+
+
+def _interval(path: Path_, record: Record) -> list[float] | None:
+    """The confidence interval (low, high) of a figure; ``confidence`` is shaped as the record."""
+    part: Any = record.confidence
+    for key in path:
+        part = part.get(key) if isinstance(part, Mapping) else None
+    return list(part) if isinstance(part, (list, tuple)) and len(part) == 2 else None
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    written = _WRITTEN[row["unit"]]
+    cells = [row["metric"].replace("_Bps", "").replace("_ns", "").replace(".", " ")]
+    for k, value in enumerate(row["values"]):
+        cell = written(value)
+        if row["intervals"][k] is not None:
+            low, high = row["intervals"][k]
+            cell += f" [{written(low)}, {written(high)}]"
+        if k and row["ratios"][k] is not None:
+            cell += f" ×{row['ratios'][k]:.2f}"
+        cells.append(cell)
+    return cells

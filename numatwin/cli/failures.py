@@ -1,0 +1,69 @@
+"""What goes wrong, told in one line on standard error, and its exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+BAD_INPUT, BUG, INTERRUPTED, READER_GONE = 2, 70, 130, 141
+DEBUG_VARIABLE = "NUMATWIN_DEBUG"
+
+# The base of typer's usage errors; typer does not re-export it, and where it lives has moved.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def exit_status(command: Callable[[], object]) -> int:
+    """Runs ``command`` and returns the status that the process should leave with."""
+    try:
+        returned = command()
+        sys.stdout.flush()
+        status = returned if isinstance(returned, int) else 0  # typer returns that of typer.Exit
+        if status == INTERRUPTED:
+            _say("interrupted; what was finished is kept")
+        return status
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted; what was finished is kept")
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # rich and typer turn a broken pipe into SystemExit; nothing else here raises it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except _UsageError as failure:
+        _say(f"error: {_usage_text(failure)}")
+        return BAD_INPUT
+    except Exception as failure:
+        return _other(failure)
+
+
+def _other(failure: Exception) -> int:
+    from ..inputs import InputError
+
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(failure)
+    if isinstance(failure, InputError):
+        _say(f"error: {failure}")
+        return BAD_INPUT
+    if isinstance(failure, OSError) and failure.strerror:
+        where = f"{failure.filename}: " if failure.filename is not None else ""
+        _say(f"error: {where}{failure.strerror}")
+        return BAD_INPUT
+    what = type(failure).__name__ + (f": {failure}" if str(failure) else "")
+    _say(f"this is a bug: {what} (run it again with {DEBUG_VARIABLE}=1 and report the traceback)")
+    return BUG
+
+
+def _usage_text(failure: Any) -> str:
+    """The message in one line, in this project's manner, with the way to the command's help."""
+    message = str(failure.format_message()).strip().rstrip(".")
+    path = failure.ctx.command_path if failure.ctx is not None else "numatwin"
+    return f"{message[:1].lower()}{message[1:]} ('{path} --help' tells more)"
+
+
+def _say(text: str) -> None:
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    print(f"numatwin: {line}", file=sys.stderr)

@@ -1,0 +1,64 @@
+"""What is bundled: scenarios, workloads, policies by name, and their files to start from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .output import console, file_text, print_json, table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def list_scenarios(json: Json = False) -> None:
+    """List the bundled scenarios."""
+    from ..sim.scenario import load_scenario, scenario_names
+
+    loaded = {name: load_scenario(name) for name in scenario_names()}
+    _print_named({name: scenario.title for name, scenario in loaded.items()}, "scenario", json)
+
+
+def show_scenario(
+    scenario: Annotated[str, typer.Argument(help="A bundled scenario.", show_default=False)],
+) -> None:
+    """Print a scenario's file, to start one of your own."""
+    from ..sim.scenario import BUNDLED, load_scenario
+
+    load_scenario(scenario)
+    print(file_text(scenario, BUNDLED), end="")
+
+
+def list_workloads(json: Json = False) -> None:
+    """List the bundled workloads."""
+    from ..workloads import load_workload, workload_names
+
+    loaded = {name: load_workload(name) for name in workload_names()}
+    titles = {name: workload.description.title for name, workload in loaded.items()}
+    _print_named(titles, "workload", json)
+
+
+def show_workload(
+    workload: Annotated[str, typer.Argument(help="A bundled workload.", show_default=False)],
+) -> None:
+    """Print a workload's file, to start one of your own."""
+    from ..workloads import load_workload
+    from ..workloads.catalogue import BUNDLED
+
+    load_workload(workload)
+    print(file_text(workload, BUNDLED), end="")
+
+
+def list_policies(json: Json = False) -> None:
+    """List the policies, by what they control."""
+    from ..sim.control import policy_titles
+
+    _print_named(policy_titles(), "policy", json)
+
+
+def _print_named(titles: dict[str, str], noun: str, json: bool) -> None:
+    if json:
+        plural = "policies" if noun == "policy" else f"{noun}s"
+        print_json({plural: [{"name": name, "title": title} for name, title in titles.items()]})
+        return
+    console().print(table((noun, "what"), titles.items(), left=2))

@@ -1,0 +1,137 @@
+"""``numatwin machine``: list, show, import and draw machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .output import binary_size, console, file_text, print_json, table, write_text
+
+MachineArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MACHINE", help="A bundled machine, or a machine file (.yaml).", show_default=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def list_(json: Json = False) -> None:
+    """List the bundled machines."""
+    from ..topologies import load_machine, machine_names
+
+    machines = [load_machine(name) for name in machine_names()]
+    if json:
+        rows = [
+            {
+                "name": machine.name,
+                "title": machine.description.title,
+                "nodes": len(machine.nodes),
+                "cores": sum(node.cores for node in machine.nodes),
+                "memory_bytes": int(sum(node.memory_bytes for node in machine.nodes)),
+            }
+            for machine in machines
+        ]
+        print_json({"machines": rows})
+        return
+    console().print(
+        table(
+            ("machine", "what", "nodes", "cores", "memory"),
+            (
+                (
+                    machine.name,
+                    machine.description.title,
+                    str(len(machine.nodes)),
+                    str(sum(node.cores for node in machine.nodes)),
+                    binary_size(sum(node.memory_bytes for node in machine.nodes)),
+                )
+                for machine in machines
+            ),
+            left=2,
+        )
+    )
+
+
+def show(
+    machine: MachineArgument,
+    matrices: Annotated[
+        bool, typer.Option("--matrices", help="Print the pair tables, however large.")
+    ] = False,
+    yaml: Annotated[
+        bool, typer.Option("--yaml", help="Print the machine file, to start one of your own.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show a machine's facts: nodes, links, distances, routes."""
+    from ..topologies import load_machine
+
+    if yaml and json:
+        raise typer.BadParameter("expected at most one of --yaml and --json")
+    loaded = load_machine(machine)
+    if json:
+        print_json(loaded.as_json())
+    elif yaml:
+        from ..topologies.catalogue import BUNDLED
+
+        print(file_text(machine, BUNDLED), end="")
+    else:
+        from .machine_facts import print_machine
+
+        print_machine(loaded, console(), matrices=matrices)
+
+
+def import_(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="hwloc XML, a saved sysfs tree (folder or tar archive), the output of "
+            "'numactl -H' or of Intel MLC; without it, this host.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a machine file (.yaml) here; else it is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Describe a machine from what its tools say, as a machine file."""
+    from ..topologies import build_machine
+    from ..topologies.export import machine_yaml
+    from ..topologies.importers import import_machine
+
+    description = import_machine(file)
+    machine = build_machine(description)
+    if out is not None:
+        write_text(out, machine_yaml(description))
+    if json:
+        print_json(machine.as_json())
+    elif out is None:
+        print(machine_yaml(description), end="")
+    else:
+        cores = sum(node.cores for node in machine.nodes)
+        memory = binary_size(sum(node.memory_bytes for node in machine.nodes))
+        print(f"{out}: {len(machine.nodes)} nodes, {cores} cores, {memory}")
+        print(f"'numatwin machine show {out}' shows it")
+
+
+def draw(
+    machine: MachineArgument,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The picture to write: .html, .svg or .png by its ending.", show_default=False
+        ),
+    ],
+) -> None:
+    """Draw a machine: sockets, hubs, links by bandwidth."""
+    from ..topologies import load_machine
+    from ..topologies.draw import draw_machine, write_picture
+
+    write_picture(draw_machine(load_machine(machine)), out)
+    print(out)

@@ -1,0 +1,187 @@
+"""A machine's facts as text: what stands in its file and what follows from its graph."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .output import binary_size, latency, number, print_facts, table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from rich.console import Console
+
+    from ..topologies.machine import Machine, Node
+
+MATRIX_NODES_MAX = 16
+
+
+def print_machine(machine: Machine, to: Console, *, matrices: bool) -> None:
+    """Prints facts, nodes, links, distances, and the pair tables where they are small or wanted."""
+    _print_head(machine, to)
+    _print_nodes(machine, to)
+    if machine.links:
+        _print_links(machine, to)
+    _print_distances(machine, to)
+    if len(machine.nodes) <= MATRIX_NODES_MAX or matrices:
+        _print_matrices(machine, to)
+    else:
+        to.print(f"\nPair tables of {len(machine.nodes)} nodes: shown with --matrices or --json.")
+    if machine.doubtful:
+        to.print(f"\nDoubtful values: {', '.join(machine.doubtful)}")
+
+
+def _print_head(machine: Machine, to: Console) -> None:
+    description, nodes = machine.description, machine.nodes
+    cores, groups = sum(node.cores for node in nodes), {node.group for node in nodes} - {None}
+    coherence = description.coherence
+    print_facts(
+        to,
+        (
+            ("machine", machine.name),
+            ("title", description.title or None),
+            ("source", description.source),
+            ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if groups else "")),
+            ("hubs", f"{len(machine.hubs)}" if machine.hubs else None),
+            ("cores", f"{cores}, {machine.threads} hardware threads"),
+            ("memory", binary_size(sum(node.memory_bytes for node in nodes))),
+            ("memory bandwidth", _sum([node.memory_bandwidth_Bps for node in nodes])),
+            ("coherence", coherence.protocol if coherence else None),
+            ("calibrated on", ", ".join(description.calibrated_on) or None),
+        ),
+    )
+
+
+def _sum(parts: list[float | None]) -> str | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    missing = len(parts) - len(known)
+    return number(sum(known), "B/s") + (f", {missing} nodes unknown" if missing else "")
+
+
+def _print_nodes(machine: Machine, to: Console) -> None:
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for node in machine.nodes:
+        alike[_node_facts(node)].append(node.id)
+    to.print()
+    to.print(
+        table(
+            ("nodes", "caches", "cores", "threads", "clock", "memory", "bandwidth", "latency"),
+            ((_runs(ids), *facts) for facts, ids in alike.items()),
+            left=2,
+        )
+    )
+
+
+def _node_facts(node: Node) -> tuple[str, ...]:
+    caches = (f"L{cache.level} {binary_size(cache.size_bytes)}" for cache in node.caches)
+    kind = "" if node.memory_kind == "DRAM" else f" {node.memory_kind}"
+    return (
+        ", ".join(caches) or "–",
+        str(node.cores),
+        str(node.threads),
+        number(node.clock_Hz, "Hz"),
+        binary_size(node.memory_bytes) + kind,
+        number(node.memory_bandwidth_Bps, "B/s"),
+        latency(node.memory_latency_ns),
+    )
+
+
+def _runs(ids: Iterable[int]) -> str:
+    """Node ids as runs: ``0-7,12``."""
+    runs: list[list[int]] = []
+    for k in sorted(ids):
+        if runs and k == runs[-1][1] + 1:
+            runs[-1][1] = k
+        else:
+            runs.append([k, k])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _print_links(machine: Machine, to: Console) -> None:
+    kinds = Counter((link.kind, link.bandwidth_Bps, link.latency_ns) for link in machine.links)
+    to.print()
+    to.print(
+        table(
+            ("links", "count", "each way", "adds"),
+            (
+                (kind, str(count), number(bandwidth_Bps, "B/s"), latency(latency_ns))
+                for (kind, bandwidth_Bps, latency_ns), count in sorted(
+                    kinds.items(), key=lambda row: (-row[0][1], row[0][0])
+                )
+            ),
+        )
+    )
+
+
+def _print_distances(machine: Machine, to: Console) -> None:
+    """The distance classes with how many ordered pairs each has; else the pairs by hops."""
+    hops = machine.hops
+    rows = []
+    for name, pairs in _classes(machine):
+        rows.append(
+            (
+                name,
+                str(int(pairs.sum())),
+                _range(hops[pairs], lambda value: f"{value:.0f}"),
+                _range(machine.bandwidth_Bps[pairs], lambda value: number(value, "B/s")),
+                _range(machine.latency_ns[pairs], latency),
+            )
+        )
+    to.print()
+    to.print(table(("distance", "pairs", "hops", "bandwidth", "latency"), rows))
+    remote = ~np.eye(len(machine.nodes), dtype=bool) & ~np.isnan(hops)
+    if remote.any():
+        to.print(
+            f"\nRoutes: at most {hops[remote].max():.0f} hops, {hops[remote].mean():.2f} on average"
+            f" between two nodes."
+        )
+
+
+def _classes(machine: Machine) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    if machine.description.distance_classes:
+        names = [row.name for row in machine.description.distance_classes]
+        found = [(name, machine.distance_class == k) for k, name in enumerate(names)]
+        found.append(("(no class fits)", machine.distance_class < 0))
+    else:
+        local = np.eye(len(machine.nodes), dtype=bool)
+        found = [("local", local)]
+        for count in np.unique(machine.hops[~local & ~np.isnan(machine.hops)]):
+            name = f"{count:.0f} hop" + ("s" if count > 1 else "")
+            found.append((name, ~local & (machine.hops == count)))
+        found.append(("remote", ~local & np.isnan(machine.hops)))
+    return [(name, pairs) for name, pairs in found if pairs.any()]
+
+
+def _range(values: npt.NDArray[np.float64], written: Callable[[float], str]) -> str:
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "–"
+    low, high = written(known.min()), written(known.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _print_matrices(machine: Machine, to: Console) -> None:
+    """Rows are initiators, columns homes."""
+    ids = [str(node.id) for node in machine.nodes]
+    for title, matrix, scale in (
+        ("hops", machine.hops, 1.0),
+        ("latency, ns", machine.latency_ns, 1.0),
+        ("bandwidth, GB/s", machine.bandwidth_Bps, 1e-9),
+        ("SLIT", machine.slit, 1.0),
+    ):
+        if matrix is None or np.isnan(matrix).all():
+            continue
+        cells = [["", *ids]]
+        for k, row in enumerate(matrix):
+            values = ("–" if np.isnan(value) else f"{value * scale:.4g}" for value in row)
+            cells.append([ids[k], *values])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        to.print(f"\n{title} (from row to column)")
+        for line in cells:  # not as a rich table, which would cut what is wider than the terminal
+            padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            to.print("  ".join(padded), soft_wrap=True)

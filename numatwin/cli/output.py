@@ -1,0 +1,124 @@
+"""How results are put before people (tables, numbers with units) and before programs (JSON)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDTH_WITHOUT_TERMINAL = 100
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output; in ASCII, so that no locale can spoil it."""
+    print(json.dumps(value, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console; off a terminal its width is fixed, for scripts to read."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
+    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
+    """A plain table; the first ``left`` columns are text, the others numbers."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for k, column in enumerate(columns):
+        made.add_column(Text(column), justify="left" if k < left else "right")
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    return made
+
+
+def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
+    """Names and values in two columns; a None value leaves its row out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, show_header=False)
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column()
+    for name, value in facts:
+        if value is not None:
+            made.add_row(Text(name), Text(value))
+    to.print(made)
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """``2.31 G/s``, ``122.9 GB/s``: four digits, a decimal prefix; ``–`` if unknown."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    rounded = float(f"{value:.4g}")
+    for scale, prefix in _PREFIXES:
+        if abs(rounded) >= scale:
+            return f"{rounded / scale:.4g} {prefix}{unit}"
+    return f"{rounded:.4g} {unit}".rstrip()
+
+
+def binary_size(size_bytes: float) -> str:
+    """``8 GiB``, ``24 MiB``: memory and caches are counted in powers of 1,024."""
+    for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes >= scale:
+            return f"{size_bytes / scale:.4g} {unit}"
+    return f"{size_bytes:.4g} B"
+
+
+def latency(value_ns: float | None) -> str:
+    """``129 ns``, ``4.2 µs``, ``1.3 ms``; ``–`` if unknown."""
+    if value_ns is None or not math.isfinite(value_ns):
+        return "–"
+    rounded = float(f"{value_ns:.4g}")
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if rounded >= scale:
+            return f"{rounded / scale:.4g} {unit}"
+    return f"{rounded:.4g} ns"
+
+
+def percent(value: float | None) -> str:
+    """``93.6%``; ``–`` if unknown."""
+    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}%"
+
+
+def file_text(name_or_path: str, bundled: Path) -> str:
+    """The YAML of the bundled file of that name, or of the user's own, already found to be good."""
+    is_path = "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
+    path = Path(name_or_path) if is_path else bundled / f"{name_or_path}.yaml"
+    return path.read_text(encoding="utf-8")
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Writes a whole file or nothing; raises InputError where it cannot."""
+    from ..inputs import InputError  # not at the top: it would slow --help down
+
+    target = Path(path)
+    try:
+        handle, staged = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        try:
+            with open(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(staged, 0o666 & ~umask)
+            os.replace(staged, target)
+        except BaseException:
+            os.unlink(staged)
+            raise
+    except OSError as failure:
+        raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+    return target

@@ -1,0 +1,101 @@
+"""A record as text: rates, use, what limits each operation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .output import latency, number, percent, print_facts, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..sim.record import Record
+
+RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
+
+
+def print_record(record: Record, to: Console) -> None:
+    """Prints what ran, how fast, the busiest resources, and why it is no faster."""
+    _print_head(record, to)
+    _print_operations(record, to)
+    _print_resources(record, to)
+    _print_why(record, to)
+    for warning in record.warnings:
+        to.print(f"Note: {warning}", soft_wrap=True)
+
+
+def _print_head(record: Record, to: Console) -> None:
+    wall_s = record.provenance.get("wall_s")
+    kinds = Counter(event.kind for event in record.control_events)
+    print_facts(
+        to,
+        (
+            ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
+            ("machine", str(record.machine["name"])),
+            ("policy", record.policy),
+            (
+                "plane",
+                f"{record.plane}, {record.horizon_s:g} s"
+                + (f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""),
+            ),
+            ("memory traffic", number(record.bandwidth_Bps.get("memory"), "B/s")),
+            ("link traffic", number(record.bandwidth_Bps.get("links"), "B/s")),
+            ("energy", number(record.energy_J, "J") if record.energy_J is not None else None),
+            (
+                "control events",
+                ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or None,
+            ),
+        ),
+    )
+
+
+def _print_operations(record: Record, to: Console) -> None:
+    to.print()
+    to.print(
+        table(
+            ("operation", "throughput", "mean latency", "p99", "in all"),
+            (
+                (
+                    name,
+                    number(rate, "/s"),
+                    latency((record.latency_ns.get(name) or {}).get("mean")),
+                    latency((record.latency_ns.get(name) or {}).get("p99")),
+                    number(record.operations.get(name)),
+                )
+                for name, rate in record.throughput.items()
+            ),
+        )
+    )
+
+
+def _print_resources(record: Record, to: Console) -> None:
+    busiest = sorted(record.resources, key=lambda use: (-use.utilisation, use.name))
+    to.print()
+    to.print(
+        table(
+            ("busiest resources", "in use", "traffic", "capacity"),
+            (
+                (
+                    use.name,
+                    percent(use.utilisation),
+                    number(use.Bps, "B/s"),
+                    number(use.capacity_Bps, "B/s"),
+                )
+                for use in busiest[:RESOURCES_SHOWN]
+            ),
+        )
+    )
+
+
+def _print_why(record: Record, to: Console) -> None:
+    for name, why in record.why.items():
+        to.print(f"\n{name} is limited by: {why.resource}")
+        gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
+        if gains:
+            to.print(
+                table(
+                    ("10% more of", "throughput"),
+                    ((gain.resource, f"+{percent(gain.gain_per_10pct)}") for gain in gains),
+                )
+            )

@@ -1,0 +1,143 @@
+"""Every failure is one line on standard error, with its own exit status."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Refused
+
+from numatwin.cli import failures
+from numatwin.inputs import InputError
+
+COMMAND = [sys.executable, "-m", "numatwin"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["sing"], "no such command 'sing'"),
+        (["run"], "missing argument"),
+        (["run", "x", "--onn", "flow"], "no such option: --onn"),
+        (["run", "x", "--on", "paper"], "'paper' is not one of"),
+        (["run", "x", "--seed", "first"], "--seed"),
+        (["run", "x", "--replications", "0"], "--replications"),
+        (["machine", "sing"], "no such command 'sing'"),
+        (["machine", "draw", "amd-8n-ht"], "missing option '--out'"),
+        (["machine", "show", "amd-8n-ht", "--yaml", "--json"], "at most one of"),
+        (["compare", "only-one"], "two records or more"),
+    ],
+)
+def test_usage(refused: Refused, words: list[str], text: str) -> None:
+    line = refused(*words)
+    assert text in line
+    assert "--help' tells more" in line
+
+
+def test_input_error(refused: Refused) -> None:
+    Path("bad.yaml").write_text(
+        "name: x\nnode_types: {a: {cores: 1, colour: red, memory: {size: 1 GiB}}}\nnodes: []\n"
+    )
+    line = refused("machine", "show", "bad.yaml")
+    assert "bad.yaml:2:" in line
+    assert "colour" in line
+
+
+def test_unknown_name_is_answered_with_the_nearest(refused: Refused) -> None:
+    assert "'amd-8n-ht'" in refused("machine", "show", "amd-8n-th")
+
+
+def test_a_message_of_many_lines_becomes_one(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise RuntimeError("one\ntwo\x1b[31mthree")
+
+    assert failures.exit_status(fail) == 70
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+    assert "RuntimeError: one two" in err
+    assert "NUMATWIN_DEBUG=1" in err
+
+
+def test_debug_shows_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMATWIN_DEBUG", "1")
+
+    def fail() -> None:
+        raise InputError("wrong", "file.yaml", 3, 4)
+
+    assert failures.exit_status(fail) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("numatwin: error: file.yaml:3:4: wrong\n")
+
+
+def test_system_errors_name_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failures.exit_status(lambda: Path("/proc/none/such").read_text()) == 2
+    assert (
+        capsys.readouterr().err == "numatwin: error: /proc/none/such: No such file or directory\n"
+    )
+
+
+def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    assert failures.exit_status(interrupted) == 130
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_interrupt_from_outside() -> None:
+    """A real signal in the middle of a command, here while it waits to read a file."""
+    read, write = os.pipe()
+    command = [*COMMAND, "machine", "show", f"/dev/fd/{read}", "--json"]
+    # A path that names no .yaml is still a path: it has a slash.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[read]
+    ) as process:
+        os.write(write, b"name: x\n")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not _waits(process.pid):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    os.close(write)
+    os.close(read)
+    assert (process.returncode, out) == (130, "")
+    assert err == "numatwin: interrupted; what was finished is kept\n"
+
+
+def _waits(pid: int) -> bool:
+    """Whether the process sleeps in a read of a pipe."""
+    try:
+        return "pipe" in Path(f"/proc/{pid}/wchan").read_text()
+    except OSError:
+        return False
+
+
+def test_reader_that_goes_away() -> None:
+    """``numatwin … | head -1`` is quiet."""
+    for words in (["machine", "show", "amd-8n-ht", "--yaml"], ["machine", "list"], ["--help"]):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            [*COMMAND, *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=30
+        )
+        os.close(write)
+        assert done.stderr == ""
+        assert done.returncode == 141
+
+
+def test_a_terminal_without_unicode() -> None:
+    done = subprocess.run(
+        [*COMMAND, "machine", "list"],
+        capture_output=True,
+        timeout=30,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"4 ? Opteron 6274" in done.stdout
