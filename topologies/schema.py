@@ -15,7 +15,8 @@ from ..inputs.quantities import (
     Size,
     SizeOrZero,
 )
-from ..inputs.yaml_file import Place, Strict
+from ..inputs.yaml_file import DescriptionError as DescriptionError
+from ..inputs.yaml_file import Strict
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
@@ -24,14 +25,6 @@ EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 NODES_MAX = 1_024
-
-
-class DescriptionError(ValueError):
-    """A description that reads well but makes no machine; ``place`` names the part at fault."""
-
-    def __init__(self, place: Place, message: str) -> None:
-        super().__init__(message)
-        self.place = place
 
 
 class Fact(Strict):

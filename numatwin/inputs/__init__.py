@@ -5,9 +5,10 @@ Every folder may import this one; it imports none.
 
 from .errors import InputError
 from .quantities import Quantity, format_quantity, parse_quantity
-from .yaml_file import Document, Limits, Strict, load_yaml, parse_yaml
+from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml
 
 __all__ = [
+    "DescriptionError",
     "Document",
     "InputError",
     "Limits",

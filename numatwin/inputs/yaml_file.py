@@ -31,6 +31,14 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class DescriptionError(ValueError):
+    """A description that reads well but makes no sense; ``place`` names the part at fault."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 @dataclass(frozen=True)
 class Limits:
     """How large a file may be; the defaults hold any machine of 1,024 nodes."""
@@ -87,6 +95,17 @@ class Document:
         if kind == "missing":
             missing = problem["loc"][-1]
             return self.error(place, f"missing field '{missing}'{' in ' + name if place else ''}")
+        if kind == "union_tag_invalid":
+            tag = problem["ctx"]["discriminator"].strip("'")
+            return self.error(
+                (*place, tag),
+                f"{name}: unknown {tag}",
+                token=str(problem["ctx"]["tag"]),
+                expected=f"one of {problem['ctx']['expected_tags']}",
+            )
+        if kind == "union_tag_not_found":
+            tag = problem["ctx"]["discriminator"].strip("'")
+            return self.error(place, f"missing field '{tag}' in {name}")
         message = problem["msg"].removeprefix("Value error, ")
         message = message.removeprefix("Assertion failed, ")
         raw = self.part(place)
