@@ -26,8 +26,10 @@ class InputError(Exception):
         if self.token is not None:
             text += f": found {_shortened(self.token)}"
         if self.expected is not None:
-            text += f", expected {self.expected}" if self.token is not None else (
-                f": expected {self.expected}"
+            text += (
+                f", expected {self.expected}"
+                if self.token is not None
+                else (f": expected {self.expected}")
             )
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 

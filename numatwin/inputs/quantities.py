@@ -7,9 +7,10 @@ ones (``Ki``, ``Mi``, ``Gi``, ``Ti``) of 1,024; ``B`` is a byte, ``b`` or ``bit`
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,18 +54,22 @@ DIMENSIONS = {
     "energy_per_bit": ("joule / bit", "15 pJ/bit"),
 }
 
-# From (SI value) back to text: the unit to write, and its factor.
+# From (SI value) back to text: the unit to write, and its power of ten.
 _WRITTEN = {
-    "time": ("ns", 1e-9),
-    "size": ("B", 1.0),
-    "bandwidth": ("GB/s", 1e9),
-    "frequency": ("GHz", 1e9),
-    "rate": ("MHz", 1e6),
-    "power": ("W", 1.0),
-    "energy_per_bit": ("pJ/bit", 1e-12),
+    "time": ("ns", -9),
+    "size": ("B", 0),
+    "bandwidth": ("GB/s", 9),
+    "frequency": ("GHz", 9),
+    "rate": ("MHz", 6),
+    "power": ("W", 0),
+    "energy_per_bit": ("pJ/bit", -12),
 }
 
-_FORM = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ][A-Za-zµμ/ ]*)\s*")
+_TEXT_MAX = 64  # longer is no quantity
+_FORM = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]+(?:\s*/\s*[A-Za-zµμ]+)?)\s*",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,15 @@ class Quantity:
 def _registry() -> pint.UnitRegistry:
     import pint
 
-    registry = pint.UnitRegistry(None, cache_folder=None)
+    registry = pint.UnitRegistry(None, cache_folder=None, non_int_type=Fraction)
     registry.load_definitions(_UNITS)
     return registry
+
+
+@lru_cache(maxsize=4_096)
+def _factor(written: str, unit: str) -> Fraction:
+    """What one of the unit ``written`` is in ``unit``, exactly; raises pint's errors."""
+    return Fraction(_registry().Quantity(Fraction(1), written).to(unit).magnitude)
 
 
 @lru_cache(maxsize=65_536)
@@ -103,38 +114,48 @@ def parse_quantity(text: str, dimension: str) -> float:
     import pint
 
     unit, example = DIMENSIONS[dimension]
-    form = _FORM.fullmatch(text)
+    form = _FORM.fullmatch(text) if len(text) <= _TEXT_MAX else None
     if form is None:
         raise ValueError(f"expected a {_noun(dimension)} with its unit, such as '{example}'")
-    number, written = form.groups()
+    number, written = form[1], form[2].strip()
     try:
-        value = float(_registry().Quantity(float(number), written.strip()).to(unit).magnitude)
+        factor = _factor(written, unit)
     except pint.UndefinedUnitError:
         raise ValueError(
-            f"unknown unit '{written.strip()}': expected a {_noun(dimension)} such as '{example}'"
+            f"unknown unit '{written}': expected a {_noun(dimension)} such as '{example}'"
         ) from None
     except pint.DimensionalityError:
         raise ValueError(
-            f"'{written.strip()}' is not a unit of {_noun(dimension)}: "
-            f"expected something like '{example}'"
+            f"'{written}' is not a unit of {_noun(dimension)}: expected something like '{example}'"
         ) from None
     except Exception:  # pint's parser, on a unit such as 'B//s'
         raise ValueError(f"expected a {_noun(dimension)} such as '{example}'") from None
-    if not math.isfinite(value):
-        raise ValueError(f"too large for a {_noun(dimension)}: expected something like '{example}'")
-    return value
+    if float(number) != 0 and not 1e-300 < abs(float(number)) < 1e300:
+        raise ValueError(
+            f"too large or too small for a {_noun(dimension)}: expected something like '{example}'"
+        )
+    # The nearest float to the decimal number, so that '129 ns' is 129e-9 and writes back as such.
+    return float(Fraction(number) * factor)
 
 
 def format_quantity(value: float, dimension: str) -> str:
-    """``value`` (SI) as text that ``parse_quantity`` reads back to the same float, or next to it."""
-    unit, factor = _WRITTEN[dimension]
+    """``value`` (SI) as text that ``parse_quantity`` reads back to the same float."""
+    unit, exponent = _WRITTEN[dimension]
     if dimension == "size":
         for binary, scale in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
             if value >= scale and value % scale == 0:
-                return f"{value / scale:.17g} {binary}"
-    number = value / factor
-    short = f"{number:.12g}"
-    return f"{short if float(short) * factor == value else repr(number)} {unit}"
+                return f"{_plain(Decimal(value / scale))} {binary}"
+    # repr gives the shortest digits that read back; shifting the point keeps them exact.
+    return f"{_plain(Decimal(repr(float(value))).scaleb(-exponent))} {unit}"
+
+
+def _plain(number: Decimal) -> str:
+    """``10.7``, ``1024``; ``1.5e-7`` where plain digits would be long."""
+    number = number.normalize()
+    places = number.as_tuple()
+    exponent = int(places.exponent)
+    long = len(places.digits) + max(exponent, 0) > 24 or exponent < -24
+    return f"{number:e}" if long else f"{number:f}"
 
 
 def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Quantity:
@@ -149,7 +170,9 @@ def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Qu
     if isinstance(raw, dict):
         unknown = sorted(set(map(str, raw)) - {"value", "range", "source", "doubtful"})
         if unknown:
-            raise ValueError(f"unknown field '{unknown[0]}': expected value, range, source, doubtful")
+            raise ValueError(
+                f"unknown field '{unknown[0]}': expected value, range, source, doubtful"
+            )
         if "value" not in raw:
             raise ValueError(f"missing field 'value': expected for example 'value: {example}'")
         value = _one(raw["value"], dimension, zero_allowed)
@@ -157,7 +180,9 @@ def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Qu
         low = high = value
         if bounds is not None:
             if not isinstance(bounds, list) or len(bounds) != 2:
-                raise ValueError(f"range: expected two quantities, such as '[{example}, {example}]'")
+                raise ValueError(
+                    f"range: expected two quantities, such as '[{example}, {example}]'"
+                )
             low, high = (_one(bound, dimension, zero_allowed) for bound in bounds)
             if not low <= value <= high:
                 raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
@@ -185,7 +210,9 @@ def _one(raw: Any, dimension: str, zero_allowed: bool) -> float:
         )
     value = parse_quantity(raw, dimension)
     if value < 0 or (value == 0 and not zero_allowed):
-        raise ValueError(f"expected a {_noun(dimension)} {'of at least' if zero_allowed else 'above'} 0")
+        raise ValueError(
+            f"expected a {_noun(dimension)} {'of at least' if zero_allowed else 'above'} 0"
+        )
     return value
 
 
@@ -200,7 +227,9 @@ def _written(quantity: Quantity, dimension: str) -> str | dict[str, Any]:
         return text
     form: dict[str, Any] = {"value": text}
     if quantity.low != quantity.high:
-        form["range"] = [format_quantity(bound, dimension) for bound in (quantity.low, quantity.high)]
+        form["range"] = [
+            format_quantity(bound, dimension) for bound in (quantity.low, quantity.high)
+        ]
     if quantity.source is not None:
         form["source"] = quantity.source
     if quantity.doubtful:

@@ -7,6 +7,7 @@ whole numbers, floats, booleans, null; no tags.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,8 @@ from .errors import InputError
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
+_NUMBER_TAGS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 
 Place = tuple[str | int, ...]
 
@@ -91,7 +94,9 @@ class Document:
         place, problem = min(located, key=lambda pair: self._mark_of(pair[0]))
         kind, name = problem["type"], ".".join(map(str, place)) or "file"
         if kind == "extra_forbidden":
-            return self.error(place, f"unknown field '{place[-1] if place else ''}'{self._near(place)}")
+            return self.error(
+                place, f"unknown field '{place[-1] if place else ''}'{self._near(place)}"
+            )
         if kind == "missing":
             missing = problem["loc"][-1]
             return self.error(place, f"missing field '{missing}'{' in ' + name if place else ''}")
@@ -138,8 +143,9 @@ def load_yaml(path: str | Path, limits: Limits | None = None) -> Document:
     try:
         with open(path, "rb") as stream:
             content = stream.read(limits.bytes_max + 1)
-    except OSError as failure:
-        raise InputError(f"cannot be read: {failure.strerror or failure}", name) from None
+    except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
+        reason = failure.strerror if isinstance(failure, OSError) else None
+        raise InputError(f"cannot be read: {reason or failure}", name) from None
     return parse_yaml(content, name, limits)
 
 
@@ -150,27 +156,39 @@ def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) ->
     if size > limits.bytes_max:
         raise InputError(f"too large: expected at most {limits.bytes_max:,} bytes", name)
     if isinstance(content, bytes):
+        if b"\0" in content:
+            raise InputError("not text: holds a NUL byte", name, expected="UTF-8")
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as failure:
             before = content[: failure.start]
             raise InputError(
-                "not text", name, before.count(b"\n") + 1, token=f"byte 0x{content[failure.start]:02x}",
+                "not text",
+                name,
+                before.count(b"\n") + 1,
+                token=f"byte 0x{content[failure.start]:02x}",
                 expected="UTF-8",
             ) from None
+    # The parser looks through all tag directives for each further one.
+    if directive := _TAG_DIRECTIVE.search(content):
+        line = content.count("\n", 0, directive.start()) + 1
+        raise InputError("tag directives are not allowed", name, line, 1, token="%TAG")
     try:
         _check_events(content, name, limits)
         root = yaml.compose(content, Loader=_Loader)
     except yaml.MarkedYAMLError as failure:
         mark = failure.problem_mark or failure.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise InputError(f"not YAML: {failure.problem or failure.context}", name, line, column) from None
+        raise InputError(
+            f"not YAML: {failure.problem or failure.context}", name, line, column
+        ) from None
     except yaml.YAMLError as failure:
         raise InputError(f"not YAML: {str(failure).splitlines()[0]}", name) from None
     except (ValueError, RecursionError) as failure:
         raise InputError(f"not YAML: {failure}", name) from None
     if root is None:
         raise InputError("empty file: expected a mapping", name, 1, 1)
+    _check_expanded(root, name, limits)
     builder = _Builder(name, limits)
     value = builder.build(root, ())
     return Document(value, name, builder.marks)
@@ -178,23 +196,57 @@ def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) ->
 
 def _check_events(content: str, name: str, limits: Limits) -> None:
     """Refuses what is too deep, too long or too entangled, at the cost of a scan."""
-    depth = values = aliases = 0
-    for event in yaml.parse(content, Loader=_Loader):
+    depth = aliases = 0
+    for count, event in enumerate(yaml.parse(content, Loader=_Loader)):
         mark = event.start_mark
         where = (name, mark.line + 1, mark.column + 1)
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > limits.depth_max:
-                raise InputError("nested too deeply", *where, expected=f"at most {limits.depth_max} levels")
+                raise InputError(
+                    "nested too deeply", *where, expected=f"at most {limits.depth_max} levels"
+                )
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             depth -= 1
         elif isinstance(event, yaml.AliasEvent):
             aliases += 1
             if aliases > limits.aliases_max:
-                raise InputError("too many aliases", *where, expected=f"at most {limits.aliases_max}")
-        values += 1
-        if values > limits.values_max:
+                raise InputError(
+                    "too many aliases", *where, expected=f"at most {limits.aliases_max}"
+                )
+        if count >= limits.values_max:
             raise InputError("too many values", *where, expected=f"at most {limits.values_max:,}")
+
+
+def _check_expanded(root: yaml.Node, name: str, limits: Limits) -> None:
+    """Refuses aliases that lead back to themselves or would swell the file, before they do."""
+    sizes: dict[int, int] = {}
+    under_way: set[int] = set()
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        if id(node) not in sizes:
+            where = (name, node.start_mark.line + 1, node.start_mark.column + 1)
+            if id(node) in under_way:
+                raise InputError("an alias inside its own anchor", *where)
+            if depth > limits.depth_max:
+                raise InputError("nested too deeply", *where)
+            under_way.add(id(node))
+            parts = node.value
+            if isinstance(node, yaml.MappingNode):
+                parts = [value for _, value in node.value]
+            sizes[id(node)] = 1 + sum(size(part, depth + 1) for part in parts)
+            if sizes[id(node)] > limits.values_max:
+                raise InputError(
+                    "aliases swell the file",
+                    *where,
+                    expected=f"at most {limits.values_max:,} values",
+                )
+            under_way.discard(id(node))
+        return sizes[id(node)]
+
+    size(root, 0)
 
 
 class _Builder:
@@ -203,21 +255,15 @@ class _Builder:
     def __init__(self, name: str, limits: Limits) -> None:
         self.name, self.limits = name, limits
         self.marks: dict[Place, tuple[int, int]] = {}
-        self._open: set[int] = set()
         self._constructor = yaml.constructor.SafeConstructor()
 
     def build(self, node: yaml.Node, place: Place) -> Any:
         mark = (node.start_mark.line + 1, node.start_mark.column + 1)
         self.marks[place] = mark
-        if len(self.marks) > self.limits.values_max:  # aliases that swell on expansion
-            raise self._refused(node, f"aliases swell the file beyond {self.limits.values_max:,} values")
         if len(place) > self.limits.depth_max:
             raise self._refused(node, "nested too deeply")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
-        if id(node) in self._open:
-            raise self._refused(node, "an alias inside its own anchor")
-        self._open.add(id(node))
         value: Any
         if isinstance(node, yaml.SequenceNode):
             if node.tag != "tag:yaml.org,2002:seq":
@@ -225,7 +271,6 @@ class _Builder:
             value = [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
         else:
             value = self._mapping(node, place)
-        self._open.discard(id(node))
         return value
 
     def _mapping(self, node: yaml.Node, place: Place) -> dict[Any, Any]:
@@ -233,7 +278,10 @@ class _Builder:
             raise self._refused(node, f"tag {node.tag} is not allowed")
         value: dict[Any, Any] = {}
         for key_node, item in node.value:
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+            if (
+                not isinstance(key_node, yaml.ScalarNode)
+                or key_node.tag == "tag:yaml.org,2002:merge"
+            ):
                 raise self._refused(key_node, "expected a plain key")
             key = self._scalar(key_node)
             if key in value:
@@ -248,9 +296,12 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _PLAIN_TAGS:
+            # YAML 1.1 reads '1:30' as a number to the base 60: text here, as in YAML 1.2.
+            if node.tag in _NUMBER_TAGS and ":" in node.value:
+                return str(node.value)
             try:
                 return self._constructor.construct_object(node)
-            except (ValueError, yaml.YAMLError):
+            except (ValueError, ArithmeticError, LookupError, yaml.YAMLError):
                 raise self._refused(node, f"not a value: '{node.value[:40]}'") from None
         if node.tag == "tag:yaml.org,2002:timestamp":
             return str(node.value)

@@ -1,0 +1,48 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from .errors import InputError
+
+
+def write_text_atomically(path: str | Path, text: str) -> Path:
+    """Writes ``text`` (UTF-8) to ``path`` whole or not at all; an earlier file stays until then.
+
+    Whatever stops it midway, no half-written file is left behind. A link at ``path`` stays, and the
+    file that it leads to is replaced. Raises InputError where the file cannot be written.
+    """
+    name: str | None = None
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError("cannot be written: it is a folder", str(path))
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+        with open(handle, "w", encoding="utf-8", newline="\n") as stream:
+            os.fchmod(stream.fileno(), _mode(target))
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, target)
+        name = None
+    except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
+        reason = failure.strerror if isinstance(failure, OSError) else None
+        raise InputError(f"cannot be written: {reason or failure}", str(path)) from None
+    finally:
+        if name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+    return Path(path)
+
+
+def _mode(target: Path) -> int:
+    """The mode of the file that stands there, else that of a new file under the user's umask."""
+    with contextlib.suppress(OSError):
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
