@@ -1,23 +1,79 @@
 # Every verb sets up what it needs, once; the second time it is quick.
 PYTHON ?= python3
 VENV := .venv
-PIP := $(VENV)/bin/pip --disable-pip-version-check
-SETUP := $(VENV)/.setup
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -q
+NUMATWIN := $(VENV)/bin/numatwin
+PACKAGES := $(VENV)/.packages
+KERNEL := $(VENV)/.kernel
+KERNEL_SOURCES := $(wildcard sim/kernel/*.cpp sim/kernel/*.hpp)
+CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
+export PYTHON
+# A compiler may want a gigabyte: four at a time are enough.
+export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
 .PHONY: help setup run test lint bench docs clean
 help:
-	@echo "make run | test | lint | bench | docs | setup | clean"
+	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
+	@echo "make test   all tests"
+	@echo "make lint   style, types, formatting"
+	@echo "make bench  benchmarks, a JSON object a line"
+	@echo "make docs   runs the documented commands again and writes their outputs"
+	@echo "make setup  what the others do first: $(VENV), the compiled kernel"
+	@echo "make clean  removes all that was made"
 
-setup: $(SETUP)
+setup: $(PACKAGES) $(KERNEL)
 
-$(SETUP): setup.cfg setup.py pyproject.toml $(wildcard sim/kernel/*.cpp sim/kernel/*.hpp)
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -q --upgrade pip
-	@$(PIP) install -q -e '.[test,lint]'
+$(PACKAGES): setup.cfg setup.py pyproject.toml
+	@tools/system-packages venv compiler headers
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "setup: Python packages and the compiled kernel into $(VENV)"
+	@$(PIP) install --upgrade pip
+	@$(PIP) install $$($(PY) -c "import tomllib; \
+	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
+	@# setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
+	@PYTHONWARNINGS='ignore:Editable installation' \
+	    $(PIP) install --no-build-isolation -e '.[test,lint]'
+	@touch $(KERNEL) $@
+
+$(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
+	@echo "setup: the compiled kernel"
+	@$(PY) setup.py -q build_ext --inplace
 	@touch $@
 
+FIG13 := out/eris-fig13
+FIG13_POLICIES := none one-shot ma-1 ma-8
+run: setup
+	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only a quarter"
+	@echo "of the keys, and this range moves four times; without balancing, then under three balancers."
+	@for policy in $(FIG13_POLICIES); do \
+	    $(NUMATWIN) run eris-fig13 --policy $$policy --out $(FIG13)/$$policy >/dev/null || exit; \
+	done
+	@$(NUMATWIN) compare $(addprefix $(FIG13)/,$(FIG13_POLICIES))
+	@$(NUMATWIN) report $(addprefix $(FIG13)/,$(FIG13_POLICIES)) --out $(FIG13)/report.html >/dev/null
+	@echo "The report, for any browser: $(FIG13)/report.html"
+
 test: setup
-	$(VENV)/bin/python -m pytest -n auto
+	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
+	@$(PY) -m pytest -n auto --maxprocesses 8
+
+# mypy finds a package by its folder: a tree of links shows it the folders under their installed names.
+TYPES := build/types
+lint: setup
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check -q
+	@rm -rf $(TYPES) && mkdir -p $(TYPES)/numatwin
+	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
+	@ln -s $(foreach part,topologies workloads sim validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
+	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
+	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
+	@echo "lint: fine"
+
+bench: setup
+	@for script in benchmarks/*.py; do $(PY) $$script || exit; done
+
+docs: setup
+	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 
 clean:
-	rm -rf $(VENV) build out *.egg-info sim/*.so
+	rm -rf $(VENV) build out *.egg-info sim/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,130 @@
+"""Runs the commands that documents show, and compares or rewrites the outputs written below them.
+
+In a fence of kind ``console`` a line ``$ command`` is run by bash (lines ``> …`` continue it), and
+the lines below are its output, both streams. ``...`` in a line stands for any text, alone on a line
+for any lines. A fence after a comment ``<!-- file: NAME -->`` is a file that the reader saves. A
+document's commands run in order in one empty folder.
+
+As a script (``make docs``): rewrites the outputs that are no longer current. A line with ``...``
+stays where it still fits; an output cut by ``...`` lines is replaced as a whole.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(
+    r"(?:<!-- file: (?P<file>\S+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.M | re.S
+)
+TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a document and the output written below it, or a file to save."""
+
+    line: int
+    command: str
+    written: str
+    file: str | None = None
+    span: tuple[int, int] = (0, 0)
+    """Where the written output stands in the text."""
+
+
+def steps(text: str) -> Iterator[Step]:
+    """The commands and files of a document, in order."""
+    for fence in _FENCE.finditer(text):
+        line = text.count("\n", 0, fence.start("body")) + 1
+        if fence["file"]:
+            yield Step(line, "", fence["body"], fence["file"])
+        elif fence["kind"] == "console":
+            yield from _commands(fence["body"], line, fence.start("body"))
+
+
+def _commands(body: str, line: int, start: int) -> Iterator[Step]:
+    lines = body.splitlines(keepends=True)
+    if lines and not lines[0].startswith("$ "):
+        raise ValueError(f"line {line}: a console block begins with '$ command'")
+    k, position = 0, start
+    while k < len(lines):
+        at, command = line + k, lines[k][2:]
+        position += len(lines[k])
+        k += 1
+        while k < len(lines) and lines[k].startswith("> "):
+            command += lines[k][2:]
+            position += len(lines[k])
+            k += 1
+        first = position
+        while k < len(lines) and not lines[k].startswith("$ "):
+            position += len(lines[k])
+            k += 1
+        written = body[first - start : position - start]
+        yield Step(at, command.rstrip("\n"), written, span=(first, position))
+
+
+def run(step: Step, folder: Path) -> str:
+    """Saves the step's file, or runs its command in ``folder`` and returns what it prints."""
+    if step.file is not None:
+        (folder / step.file).write_text(step.written, encoding="utf-8")
+        return ""
+    done = subprocess.run(
+        ["bash", "-c", step.command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+    )
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def fits(written: str, printed: str) -> bool:
+    """Whether the output is what the document says, ``...`` standing for anything."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else _line_pattern(line) + r"\n"
+        for line in written.splitlines()
+    )
+    return re.fullmatch(pattern, printed) is not None
+
+
+def _line_pattern(line: str) -> str:
+    return ".*?".join(map(re.escape, line.rstrip().split("...")))
+
+
+def renewed(written: str, printed: str) -> str:
+    """The output to write below the command: what it printed, with the old lines' ``...`` kept."""
+    elastic = [line for line in written.splitlines() if "..." in line and line.strip() != "..."]
+    lines = []
+    for line in printed.splitlines():
+        kept = next((old for old in elastic if re.fullmatch(_line_pattern(old), line)), line)
+        lines.append(f"{kept}\n")
+    return "".join(lines)
+
+
+def renew(path: Path) -> int:
+    """Rewrites a document's outdated outputs; returns how many there were."""
+    text = path.read_text(encoding="utf-8")
+    changes = []
+    with tempfile.TemporaryDirectory() as folder:
+        for step in steps(text):
+            printed = run(step, Path(folder))
+            if step.file is None and not fits(step.written, printed):
+                changes.append((step.span, renewed(step.written, printed)))
+    for (first, last), output in reversed(changes):
+        text = text[:first] + output + text[last:]
+    if changes:
+        path.write_text(text, encoding="utf-8")
+    return len(changes)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        count = renew(Path(name))
+        print(f"{name}: {f'{count} outputs renewed' if count else 'current'}")

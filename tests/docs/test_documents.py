@@ -1,0 +1,95 @@
+"""What the documents say is what happens: commands, outputs, links."""
+
+import re
+from pathlib import Path
+
+import pytest
+from console_blocks import fits, renewed, run, steps
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FOLDER_READMES = sorted(path for path in ROOT.glob("*/**/README.md") if not {".venv", "build"} & {*path.parts})
+
+_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
+    for step in steps(path.read_text(encoding="utf-8")):
+        printed = run(step, tmp_path)
+        if step.file is None:
+            assert fits(step.written, printed), (
+                f"{name(path)}:{step.line}: $ {step.command}\n{printed}('make docs' renews it)"
+            )
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, *FOLDER_READMES], ids=name)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = _LINK.findall(path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_documents_name_existing_make_verbs() -> None:
+    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    for path in DOCUMENTS:
+        named = set(re.findall(r"\bmake ([a-z]+)\b`", path.read_text(encoding="utf-8")))
+        assert named <= verbs, name(path)
+
+
+DOCUMENT = """\
+Save this:
+<!-- file: a.txt -->
+```text
+hello
+```
+```console
+$ cat a.txt
+hello
+$ for k in 1 2 3
+> do echo $k; done
+1
+...
+$ true
+```
+"""
+
+
+def test_blocks_are_found_and_run(tmp_path: Path) -> None:
+    found = list(steps(DOCUMENT))
+    assert [(step.line, step.command or step.file) for step in found] == [
+        (4, "a.txt"),
+        (7, "cat a.txt"),
+        (9, "for k in 1 2 3\ndo echo $k; done"),
+        (13, "true"),
+    ]
+    printed = [run(step, tmp_path) for step in found]
+    assert printed == ["", "hello\n", "1\n2\n3\n", ""]
+    assert all(fits(s.written, p) for s, p in zip(found[1:], printed[1:], strict=True))
+    first, last = found[2].span
+    assert DOCUMENT[first:last] == "1\n...\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "same"),
+    [
+        ("a\n", "a\n", True),
+        ("a\n", "b\n", False),
+        ("a\n", "a\nb\n", False),
+        ("a ... c\n", "a b c\n", True),
+        ("a ... c\n", "a b\nc\n", False),
+        ("...\nz\n", "a\nb\nz\n", True),
+        ("a\n...\n", "a\n", True),
+        ("", "a\n", False),
+        ("1.5 (x)\n", "125 (x)\n", False),
+    ],
+)
+def test_comparison(written: str, printed: str, same: bool) -> None:
+    assert fits(written, printed) is same
+
+
+def test_renewal_keeps_elastic_lines() -> None:
+    assert renewed("took ... ms\nold 1\n", "took 12 ms\nnew 2\n") == "took ... ms\nnew 2\n"
