@@ -35,6 +35,7 @@ def build_machine(description: MachineDescription) -> Machine:
     generated = _generated(description, nodes, hubs)
     hubs += tuple(hub for part in generated for hub in part.hubs)
     _check_unique([hub.id for hub in hubs], ("hubs",), "hub")
+    _check_nics(description, nodes)
     links = _links(description, nodes, hubs, generated)
     routes = Routes(len(nodes), len(hubs), links)
     if (links or hubs) and not routes.connected:
@@ -85,6 +86,7 @@ def _nodes(description: MachineDescription) -> tuple[Node, ...]:
             node = _node(description, g, index, node_id, offset, next_cpu)
             next_cpu += node.threads
             nodes.append(node)
+    _check_unique([cpu for node in nodes for cpu in node.cpus], ("nodes",), "CPU")
     return tuple(sorted(nodes, key=lambda node: node.id))
 
 
@@ -97,26 +99,29 @@ def _node(
     next_cpu: int,
 ) -> Node:
     kind = description.node_types[g.type]
-    threads = kind.cores * kind.threads_per_core
+    cores = kind.cores or 0
+    threads = cores * kind.threads_per_core
     cpus = tuple(range(next_cpu, next_cpu + threads))
     if g.cpus is not None:
         cpus = _cpu_list(g.cpus, ("nodes", index, "cpus"))
-        if len(cpus) != threads:
+        if not cores <= len(cpus) <= threads:
             raise DescriptionError(
                 ("nodes", index, "cpus"),
-                f"{len(cpus)} CPUs: expected cores × threads_per_core = {threads}",
+                f"{len(cpus)} CPUs: expected from one per core ({cores}) to "
+                f"cores × threads_per_core ({threads})",
             )
     group = g.group
     if g.group_size is not None:
         group = f"{g.group or 'group'}{offset // g.group_size}"
     memory, energy = kind.memory, kind.energy
+    size = g.memory_size or memory.size
     return Node(
         id=node_id,
         cpus=cpus,
-        cores=kind.cores,
+        cores=cores,
         threads_per_core=kind.threads_per_core,
         group=group,
-        memory_bytes=memory.size.value,
+        memory_bytes=_nan(_si(size)),
         memory_bandwidth_Bps=_si(memory.bandwidth),
         memory_latency_ns=_ns(memory.latency),
         memory_kind=memory.kind,
@@ -146,7 +151,7 @@ def _cpu_list(text: str, place: Place) -> tuple[int, ...]:
     cpus: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not _is_number(first) or (dash and not _is_number(last)):
             raise DescriptionError(place, f"'{part}': expected CPU numbers such as '0-3,8'")
         low, high = int(first), int(last or first)
         if high < low or high - low > 65_536:
@@ -154,7 +159,13 @@ def _cpu_list(text: str, place: Place) -> tuple[int, ...]:
                 place, f"'{part}': expected a rising range of at most 65,536 CPUs"
             )
         cpus += range(low, high + 1)
+        if len(cpus) > 65_536:
+            raise DescriptionError(place, "more than 65,536 CPUs")
     return tuple(cpus)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 7
 
 
 def _generated(
@@ -330,6 +341,9 @@ def _pair_tables(
     n = len(nodes)
     latency, bandwidth = np.full((n, n), np.nan), np.full((n, n), np.nan)
     _derive(nodes, links, routes, latency, bandwidth)
+    for name in ("pair_write_latency", "pair_write_bandwidth"):
+        if (matrix := getattr(description, name)) is not None:
+            _check_square(matrix, n, name)
     for k, row in enumerate(description.distance_classes):
         if row.latency is not None:
             latency[classes == k] = row.latency.value * 1e9
@@ -402,6 +416,15 @@ def _check_square(matrix: Any, n: int, name: str) -> None:
             raise DescriptionError((name, k), f"{name}: {len(row)} values in a row: expected {n}")
     if len(matrix) != n:
         raise DescriptionError((name,), f"{name}: {len(matrix)} rows: expected {n}, one per node")
+
+
+def _check_nics(description: MachineDescription, nodes: tuple[Node, ...]) -> None:
+    known = {node.id for node in nodes}
+    for k, nic in enumerate(description.nics):
+        first, _, last = str(nic.nodes).partition("-")
+        missing = set(range(int(first), int(last or first) + 1)) - known
+        if missing:
+            raise DescriptionError(("nics", k, "nodes"), f"there is no node {min(missing)}")
 
 
 def _check_unique(ids: list[Any], place: Place, noun: str) -> None:

@@ -31,7 +31,8 @@ class CacheLevel:
 class Node:
     """A NUMA node: cores, caches and memory; ``id`` is the operating system's number.
 
-    Values that a description leaves out are None, never guessed here.
+    Values that a description leaves out are None (``memory_bytes``: NaN; ``cores``: 0), never
+    guessed here.
     """
 
     id: int
@@ -56,7 +57,7 @@ class Node:
     @property
     def threads(self) -> int:
         """Hardware threads of the node."""
-        return self.cores * self.threads_per_core
+        return len(self.cpus)
 
     def cache(self, level: int) -> CacheLevel | None:
         """The cache of that level, None where the description has none."""
@@ -154,7 +155,11 @@ class Machine:
         return {
             "name": self.name,
             "nodes": [
-                {"id": node.id, "cpus": list(node.cpus), "memory_bytes": int(node.memory_bytes)}
+                {
+                    "id": node.id,
+                    "cpus": list(node.cpus),
+                    "memory_bytes": _whole(node.memory_bytes),
+                }
                 for node in self.nodes
             ],
             "slit": square(self.slit if self.slit is not None else unknown),
@@ -173,6 +178,10 @@ class Machine:
                 for bandwidth, latency in self.loaded_latency
             ],
         }
+
+
+def _whole(x: float) -> int | None:
+    return None if math.isnan(x) else int(x)
 
 
 def _plain(x: float) -> float:

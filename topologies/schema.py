@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..inputs.quantities import (
     Bandwidth,
@@ -18,9 +19,17 @@ from ..inputs.quantities import (
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name):
+        raise ValueError("expected a name of at most 64 letters, digits, '.', '_', '+' and '-'")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 NodeId = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+NodeRun = Annotated[str, Field(pattern=r"^\d{1,7}-\d{1,7}$")]  # the first and last node
 EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -65,9 +74,9 @@ class MemorySideCache(Strict):
 
 
 class Memory(Strict):
-    """A node's memory. ``size`` 0 B is a node without memory."""
+    """A node's memory. ``size`` 0 B is a node without memory; left out, the size is unknown."""
 
-    size: SizeOrZero
+    size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
@@ -85,13 +94,15 @@ class NodeEnergy(Strict):
 class NodeType(Strict):
     """Facts that many nodes share. ``cores`` 0 is a node without CPUs (a memory expander).
 
+    Left out, ``cores`` is unknown, as after a tool that only measures memory: no work can be placed
+    on such nodes.
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap.
     """
 
-    cores: Annotated[int, Field(strict=True, ge=0, le=4_096)]
+    cores: Annotated[int, Field(strict=True, ge=0, le=4_096)] | None = None
     threads_per_core: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
     clock: Frequency | None = None
     ipc: Fact | None = None
@@ -108,15 +119,18 @@ class NodeGroup(Strict):
 
     ``group`` names the package or blade; with ``group_size`` k, each k consecutive nodes of the run
     form a group of their own, named after ``group`` and counted from 0. ``cpus`` (``0-3,8``) are
-    numbered in the order of the nodes where it is not given.
+    numbered in the order of the nodes where it is not given; they may be fewer than the hardware
+    threads of all cores (some are off, or some cores have fewer). ``memory_size`` stands in for
+    the size that the type gives.
     """
 
     id: NodeId | None = None
-    ids: Annotated[str, Field(pattern=r"^\d+-\d+$")] | None = None
+    ids: NodeRun | None = None
     type: Name
     group: Name | None = None
     group_size: Count | None = None
     cpus: str | None = None
+    memory_size: SizeOrZero | None = None
 
     @model_validator(mode="after")
     def _one_of(self) -> NodeGroup:
@@ -272,9 +286,12 @@ class Transport(Strict):
 
 
 class Nic(Strict):
-    """A network adapter of a node; its links to a switch are ordinary links of the same node."""
+    """A network adapter on each of ``nodes``; ``bandwidth`` is of one port and direction.
 
-    node: NodeId
+    Its links to a switch are ordinary links of the same nodes.
+    """
+
+    nodes: NodeId | NodeRun
     ports: Count = 1
     bandwidth: Bandwidth
     transports: dict[Name, Transport] = Field(default_factory=dict)
@@ -284,8 +301,9 @@ class MachineDescription(Strict):
     """A machine file. Pair values come from ``distance_classes`` or from full matrices.
 
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
-    home's own plus that of each link. Matrices are square, in the order of the nodes, ``null``
-    where unknown. SLIT is a hint for people only.
+    home's own plus that of each link. Matrices are square, in the order of the nodes, row the
+    initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
+    name says writes. SLIT is a hint for people only.
     """
 
     name: Name
@@ -302,6 +320,8 @@ class MachineDescription(Strict):
     distance_classes: tuple[DistanceClass, ...] = ()
     pair_latency: tuple[tuple[Duration | None, ...], ...] | None = None
     pair_bandwidth: tuple[tuple[Bandwidth | None, ...], ...] | None = None
+    pair_write_latency: tuple[tuple[Duration | None, ...], ...] | None = None
+    pair_write_bandwidth: tuple[tuple[Bandwidth | None, ...], ...] | None = None
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
