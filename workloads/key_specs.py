@@ -1,0 +1,172 @@
+"""What a workload file may say about keys: a form for each distribution, picked by its name.
+
+One more distribution is one more form here, with ``over`` that makes it, and its class.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from ..inputs import DescriptionError, Strict
+from ..inputs.quantities import Duration, DurationOrZero
+from .histogram import load_histogram
+from .keys import HotRange, KeyDistribution, MovingHotRange, Uniform
+from .zipf import Zipf
+
+KEYS_MAX = 2**53  # up to here a float holds every whole number
+MOVE_EVERY_MIN_S = 1e-3  # more moves than one a millisecond are no phases but a distribution
+
+BUNDLED = Path(__file__).parent
+
+
+def _whole(raw: Any) -> Any:
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise ValueError("expected a whole number, such as 1_000_000")
+    return raw
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Key = Annotated[Whole, Field(ge=0, le=KEYS_MAX)]
+Count = Annotated[Whole, Field(ge=1, le=KEYS_MAX)]
+Share = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
+
+
+class KeySpec(Strict):
+    """What all forms have in common."""
+
+    distribution: str
+
+    @abstractmethod
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """The distribution over ``keys`` keys; files are looked for in ``folder``.
+
+        Raises DescriptionError, its place counted from the form, or InputError for a file's line.
+        """
+
+
+class UniformSpec(KeySpec):
+    """Every key alike."""
+
+    distribution: Literal["uniform"] = "uniform"
+
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """See KeySpec."""
+        return Uniform(keys)
+
+
+class ZipfSpec(KeySpec):
+    """The r-th most popular key in proportion to r^-exponent.
+
+    ``order``: ``scattered`` (popular keys lie all over the domain), ``sorted`` (from key 0 up).
+    """
+
+    distribution: Literal["zipf"]
+    exponent: Annotated[float, Field(strict=True, gt=0, le=10, allow_inf_nan=False)]
+    order: Literal["scattered", "sorted"] = "scattered"
+
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """See KeySpec."""
+        return Zipf(keys, self.exponent, scattered=self.order == "scattered")
+
+
+class _RangeSpec(KeySpec):
+    """A range of keys: ``from`` is its first, ``to`` the first after it."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    first: Annotated[Key, Field(alias="from")]
+    end: Annotated[Count, Field(alias="to")]
+    share: Share = 1.0
+
+    @model_validator(mode="after")
+    def _rises(self) -> _RangeSpec:
+        if self.end <= self.first:
+            raise ValueError("expected from < to")
+        return self
+
+    def _check(self, keys: int) -> None:
+        if self.end > keys:
+            raise DescriptionError(("to",), f"beyond the domain: expected at most {keys}, its keys")
+        if self.share < 1 and self.end - self.first == keys:
+            raise DescriptionError(("share",), "no key is left for the rest: expected 1")
+
+
+class HotRangeSpec(_RangeSpec):
+    """``share`` of the accesses fall evenly on the range, the rest evenly on all other keys."""
+
+    distribution: Literal["hot_range"]
+
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """See KeySpec."""
+        self._check(keys)
+        return HotRange(keys, self.first, self.end, self.share)
+
+
+class MovingHotRangeSpec(_RangeSpec):
+    """A hot range that shifts by ``step`` keys (to the left where negative), each ``every``.
+
+    ``moves``: how many times, as often as the domain holds it by default; ``first_move``: when the
+    first, after ``every`` by default, counted from the start of the phase.
+    """
+
+    distribution: Literal["moving_hot_range"]
+    step: Annotated[Whole, Field(ge=-KEYS_MAX, le=KEYS_MAX)]
+    every: Duration
+    moves: Count | None = None
+    first_move: DurationOrZero | None = None
+
+    @model_validator(mode="after")
+    def _moves(self) -> MovingHotRangeSpec:
+        if self.step == 0:
+            raise ValueError("step: expected a whole number other than 0")
+        if self.every.value < MOVE_EVERY_MIN_S:
+            raise ValueError(f"every: expected at least {MOVE_EVERY_MIN_S * 1e3:g} ms")
+        return self
+
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """See KeySpec."""
+        self._check(keys)
+        moving = MovingHotRange(
+            keys,
+            self.first,
+            self.end,
+            self.share,
+            step=self.step,
+            every_s=self.every.value,
+            moves=self.moves,
+            first_move_s=None if self.first_move is None else self.first_move.value,
+        )
+        if (self.moves or 1) > moving.moves_in_domain:
+            place = "step" if self.moves is None else "moves"
+            raise DescriptionError(
+                (place,),
+                f"the range leaves the domain of {keys} keys after {moving.moves_in_domain} moves",
+            )
+        return moving
+
+
+class RecordedSpec(KeySpec):
+    """A histogram of accesses; ``file`` is looked for beside the workload, then bundled."""
+
+    distribution: Literal["recorded"]
+    file: Annotated[str, Field(min_length=1, max_length=1_024)]
+
+    def over(self, keys: int, folder: Path) -> KeyDistribution:
+        """See KeySpec."""
+        beside, bundled = folder / self.file, BUNDLED / Path(self.file).name
+        try:
+            is_bundled = "/" not in self.file and not beside.exists() and bundled.exists()
+            return load_histogram(bundled if is_bundled else beside, keys)
+        except (OSError, ValueError) as failure:  # ValueError: a NUL in the name
+            reason = getattr(failure, "strerror", None) or "not a file name"
+            raise DescriptionError(("file",), f"cannot be read: {reason}") from None
+
+
+AnyKeySpec = Annotated[
+    UniformSpec | ZipfSpec | HotRangeSpec | MovingHotRangeSpec | RecordedSpec,
+    Field(discriminator="distribution"),
+]

@@ -1,0 +1,171 @@
+"""A workload ready to run: at each time, which operations on which keys, in which mix."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import fsum
+from pathlib import Path
+from typing import Literal
+
+from ..inputs import DescriptionError
+from ..inputs.yaml_file import Place
+from .key_specs import AnyKeySpec
+from .keys import TIME_SLACK_S, KeyDistribution
+from .schema import DataObject, Operation, WorkloadDescription
+
+FIRST_PHASE = "start"
+
+
+@dataclass(frozen=True)
+class ResolvedOperation:
+    """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan."""
+
+    kind: Literal["lookup", "upsert", "scan"]
+    object: str
+    share: float
+    keys: KeyDistribution | None
+    selectivity: float
+    result: Literal["sum", "bitmap", "positions"]
+
+
+@dataclass(frozen=True)
+class PhaseState:
+    """What runs from ``start_s`` on; its key distributions count time from there."""
+
+    name: str
+    start_s: float
+    operations: Mapping[str, ResolvedOperation]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A description with its phases worked out, one state each, the first from time 0."""
+
+    description: WorkloadDescription
+    phases: tuple[PhaseState, ...]
+
+    @property
+    def name(self) -> str:
+        """The workload's name."""
+        return self.description.name
+
+    @property
+    def objects(self) -> Mapping[str, DataObject]:
+        """The data objects by name."""
+        return self.description.objects
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """The operations by name, as they are before any phase changes them."""
+        return self.description.operations
+
+    @cached_property
+    def phase_starts(self) -> tuple[float, ...]:
+        """When each phase starts, in seconds; the first is 0."""
+        return tuple(phase.start_s for phase in self.phases)
+
+    def at(self, time_s: float) -> PhaseState:
+        """The phase that runs at that time; a phase runs from its start on."""
+        return self.phases[max(bisect_right(self.phase_starts, time_s + TIME_SLACK_S) - 1, 0)]
+
+    def change_times(self, until_s: float) -> list[float]:
+        """When phases start or keys move, rising, above 0 and below ``until_s``."""
+        times = set(self.phase_starts[1:])
+        for phase, end_s in zip(self.phases, (*self.phase_starts[1:], until_s), strict=True):
+            lasts_s = min(end_s, until_s) - phase.start_s
+            for operation in phase.operations.values():
+                if operation.keys is not None and lasts_s > 0:
+                    moves = operation.keys.change_times(lasts_s)
+                    times.update(phase.start_s + move for move in moves)
+        return sorted(time for time in times if time < until_s)
+
+
+def resolve(description: WorkloadDescription, folder: Path) -> Workload:
+    """The workload that ``description`` stands for; files it names are looked for in ``folder``.
+
+    Raises DescriptionError for what does not fit together, InputError for a file's line.
+    """
+    operations: dict[str, ResolvedOperation] = {}
+    for name, operation in description.operations.items():
+        _check_object(description, name, operation)
+        place: Place = ("operations", name, "keys")
+        operations[name] = ResolvedOperation(
+            operation.kind,
+            operation.object,
+            operation.share,
+            _keys(description, operation, operation.keys, folder, place),
+            operation.selectivity,
+            operation.result,
+        )
+    states = [PhaseState(FIRST_PHASE, 0.0, operations)]
+    for index, phase in enumerate(description.phases):
+        before, start_s = states[-1], phase.start.value
+        if start_s <= before.start_s + TIME_SLACK_S:
+            raise DescriptionError(("phases", index, "start"), "expected phases in rising order")
+        # Keys that the phase does not change go on moving from where they are.
+        elapsed_s = start_s - before.start_s
+        changed = {
+            name: replace(operation, keys=operation.keys and operation.keys.later(elapsed_s))
+            for name, operation in before.operations.items()
+        }
+        for name, change in phase.operations.items():
+            place = ("phases", index, "operations", name)
+            if name not in changed:
+                raise DescriptionError(place, f"unknown operation '{name}'")
+            operation = description.operations[name]
+            if change.keys is not None:
+                if operation.keys is None:
+                    raise DescriptionError((*place, "keys"), "a scan has no keys")
+                keys = _keys(description, operation, change.keys, folder, (*place, "keys"))
+                changed[name] = replace(changed[name], keys=keys)
+            if change.share is not None:
+                changed[name] = replace(changed[name], share=change.share)
+        states.append(PhaseState(phase.name, start_s, changed))
+    return Workload(description, tuple(_normalised(state) for state in states))
+
+
+def _check_object(description: WorkloadDescription, name: str, operation: Operation) -> None:
+    place: Place = ("operations", name, "object")
+    stored = description.objects.get(operation.object)
+    if stored is None:
+        known = ", ".join(description.objects)
+        raise DescriptionError(place, f"no such object: expected one of {known}")
+    needed = "column" if operation.kind == "scan" else "index"
+    if stored.kind != needed:
+        raise DescriptionError(
+            place,
+            f"a {operation.kind} needs an {needed}"
+            if needed == "index"
+            else f"a {operation.kind} needs a {needed}",
+        )
+
+
+def _keys(
+    description: WorkloadDescription,
+    operation: Operation,
+    spec: AnyKeySpec | None,
+    folder: Path,
+    place: Place,
+) -> KeyDistribution | None:
+    if spec is None:
+        return None
+    keys = description.objects[operation.object].keys
+    assert keys is not None, "operations by key are checked to be on an index"
+    try:
+        return spec.over(keys, folder)
+    except DescriptionError as failure:
+        raise DescriptionError((*place, *failure.place), str(failure)) from None
+
+
+def _normalised(state: PhaseState) -> PhaseState:
+    total = fsum(operation.share for operation in state.operations.values())
+    return replace(
+        state,
+        operations={
+            name: replace(operation, share=operation.share / total)
+            for name, operation in state.operations.items()
+        },
+    )
