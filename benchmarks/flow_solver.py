@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numatwin.sim._kernel import FlowNetwork
 from numpy.typing import NDArray
+
+from numatwin.sim._kernel import FlowNetwork
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parent / "sim" / "kernel"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Refused
+
 from numatwin.topologies import machine_names
 
 MATRICES = ("slit", "hops", "latency_ns", "bandwidth_Bps")

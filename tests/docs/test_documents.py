@@ -8,7 +8,9 @@ from console_blocks import fits, renewed, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FOLDER_READMES = sorted(path for path in ROOT.glob("*/**/README.md") if not {".venv", "build"} & {*path.parts})
+FOLDER_READMES = sorted(
+    path for path in ROOT.glob("*/**/README.md") if not {".venv", "build"} & {*path.parts}
+)
 
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 

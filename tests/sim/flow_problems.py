@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 from hypothesis import strategies as st
+
 from numatwin.sim._kernel import solve_max_min
 
 

@@ -7,8 +7,9 @@ import pytest
 from flow_problems import Flow, positive, problems, solve, solve_exactly
 from hypothesis import given
 from hypothesis import strategies as st
-from numatwin.sim._kernel import solve_max_min
 from numpy.testing import assert_allclose
+
+from numatwin.sim._kernel import solve_max_min
 
 # What the solver promises: rounding of a few units in the last place per entry.
 TOLERANCE = 1e-12

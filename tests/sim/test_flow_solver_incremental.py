@@ -8,8 +8,9 @@ import numpy as np
 from flow_problems import Flow, positive, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numatwin.sim._kernel import FlowNetwork
 from numpy.testing import assert_allclose
+
+from numatwin.sim._kernel import FlowNetwork
 
 EQUAL = 1e-9
 Change = tuple[Any, ...]

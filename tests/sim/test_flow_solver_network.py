@@ -5,8 +5,9 @@ from math import inf
 
 import numpy as np
 import pytest
-from numatwin.sim._kernel import FlowNetwork
 from numpy.testing import assert_allclose
+
+from numatwin.sim._kernel import FlowNetwork
 
 RELATIVE = 1e-12
 
