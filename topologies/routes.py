@@ -42,8 +42,11 @@ class Routes:
     that leaves a choice too, such as the spine of a fat tree, initiators take turns.
 
     Held as the shortest-path tree of each node (``predecessor``), so that a machine of 1,024 nodes
-    costs megabytes, and traffic or waiting on all routes is summed over trees, level by level.
+    costs megabytes, and traffic or waiting on all routes is summed over trees, level by level;
+    up to ``matrix_nodes_max`` nodes a sparse matrix of links and routes is quicker.
     """
+
+    matrix_nodes_max = 128
 
     def __init__(self, nodes: int, hubs: int, links: Sequence[LinkEdge]) -> None:
         self.nodes, self.vertices, self.link_count = nodes, nodes + hubs, len(links)
@@ -114,7 +117,7 @@ class Routes:
     @cached_property
     def _matrix(self) -> Any:
         """(2L, n²) incidence of links and routes, where it is small; else None."""
-        if self.nodes > 128 or not self.link_count:
+        if self.nodes > self.matrix_nodes_max or not self.link_count:
             return None
         rows, columns = [], []
         root, vertex = np.nonzero(self.depth[:, : self.nodes] > 0)
