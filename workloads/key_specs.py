@@ -9,9 +9,9 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from ..inputs import DescriptionError, Strict
+from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.quantities import Duration, DurationOrZero
 from .histogram import load_histogram
 from .keys import HotRange, KeyDistribution, MovingHotRange, Uniform
@@ -82,11 +82,12 @@ class _RangeSpec(KeySpec):
     end: Annotated[Count, Field(alias="to")]
     share: Share = 1.0
 
-    @model_validator(mode="after")
-    def _rises(self) -> _RangeSpec:
-        if self.end <= self.first:
-            raise ValueError("expected from < to")
-        return self
+    @field_validator("end")
+    @classmethod
+    def _rises(cls, end: int, info: ValidationInfo) -> int:
+        if end <= info.data.get("first", -1):
+            raise ValueError(f"expected above {info.data['first']}, where the range begins")
+        return end
 
     def _check(self, keys: int) -> None:
         if self.end > keys:
@@ -119,13 +120,19 @@ class MovingHotRangeSpec(_RangeSpec):
     moves: Count | None = None
     first_move: DurationOrZero | None = None
 
-    @model_validator(mode="after")
-    def _moves(self) -> MovingHotRangeSpec:
-        if self.step == 0:
-            raise ValueError("step: expected a whole number other than 0")
-        if self.every.value < MOVE_EVERY_MIN_S:
-            raise ValueError(f"every: expected at least {MOVE_EVERY_MIN_S * 1e3:g} ms")
-        return self
+    @field_validator("step")
+    @classmethod
+    def _moves(cls, step: int) -> int:
+        if step == 0:
+            raise ValueError("expected a whole number other than 0")
+        return step
+
+    @field_validator("every")
+    @classmethod
+    def _takes_time(cls, every: Quantity) -> Quantity:
+        if every.value < MOVE_EVERY_MIN_S:
+            raise ValueError(f"expected at least {MOVE_EVERY_MIN_S * 1e3:g} ms")
+        return every
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
         """See KeySpec."""

@@ -32,7 +32,7 @@ class _OfKind(Strict):
         for name in sorted(type(self).model_fields):
             if name in own or getattr(self, name) is None:
                 if f"{name}+" in self.FIELDS[self.kind] and getattr(self, name) is None:
-                    raise ValueError(f"missing field '{name}': every {self.kind} has it")
+                    raise ValueError(f"missing field '{name}' of kind '{self.kind}'")
             elif name in self.model_fields_set:
                 raise ValueError(f"field '{name}' does not belong to kind '{self.kind}'")
         return self

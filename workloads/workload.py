@@ -104,7 +104,9 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
     for index, phase in enumerate(description.phases):
         before, start_s = states[-1], phase.start.value
         if start_s <= before.start_s + TIME_SLACK_S:
-            raise DescriptionError(("phases", index, "start"), "expected phases in rising order")
+            raise DescriptionError(
+                ("phases", index, "start"), "expected a rising order, steps above 1 ns"
+            )
         # Keys that the phase does not change go on moving from where they are.
         elapsed_s = start_s - before.start_s
         changed = {

@@ -63,16 +63,21 @@ class PowerSum:
         return np.clip(found, 0, ranks - 1).astype(np.int64)
 
     def _far_rank_at(self, targets: Floats, ranks: int) -> Keys:
-        """The same beyond the table: a guess from the integral alone, then steps to the rank."""
-        s, start = self.exponent, float(TABLE)
-        # The inverse of the integral; y > -1 as the target is below the sum to infinity.
-        y = (1.0 - s) * (targets - self._table[TABLE]) * start ** (s - 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            stretch = np.where(y == 0.0, 1.0, np.log1p(y) / np.where(y == 0.0, 1.0, y))
-        log_ratio = (targets - self._table[TABLE]) * start ** (s - 1.0) * stretch
-        top = np.log((ranks - 1.0) / start) if ranks - 1 > start else 0.0
-        low = np.floor(start * np.exp(np.clip(np.nan_to_num(log_ratio, nan=top), 0.0, top)))
-        return self._settled(np.clip(low, start, ranks - 1.0), targets, ranks)
+        """The same beyond the table: a guess, one step of Newton, then the exact rank near it.
+
+        The guess inverts the midpoint rule: the sum over TABLE+1 … k is near the integral from
+        TABLE + 1/2 to k + 1/2.
+        """
+        s, start, top = self.exponent, TABLE + 0.5, float(ranks - 1)
+        # The integral, in units of its first value; y is kept above -1, where it reaches infinity.
+        reach = (targets - self._table[TABLE]) * start ** (s - 1.0)
+        y = np.maximum((1.0 - s) * reach, -1.0 + 1e-15)
+        log_ratio = reach * np.divide(np.log1p(y), y, out=np.ones_like(y), where=y != 0.0)
+        guess = start * np.exp(np.minimum(log_ratio, np.log(top + 1.0))) - 0.5
+        guess = np.floor(np.clip(guess, TABLE, top))
+        missing = targets - self.between(np.zeros_like(guess), guess)
+        guess = np.floor(np.clip(guess + missing * guess**s, TABLE, top))
+        return self._settled(guess, targets, ranks)
 
     def _settled(self, guess: Floats, targets: Floats, ranks: int) -> Keys:
         """``guess`` moved to sum(k) ≤ target < sum(k+1): a bracket around it, then halving."""

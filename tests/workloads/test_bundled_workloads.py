@@ -1,0 +1,56 @@
+"""Every bundled workload loads, is named after its file and says what it is."""
+
+import numpy as np
+import pytest
+
+from numatwin.workloads import load_workload, workload_names
+from numatwin.workloads.catalogue import BUNDLED
+
+
+def test_the_bundled_workloads() -> None:
+    assert workload_names() == [
+        "eris-lookup-1e9",
+        "eris-mixed-1e9",
+        "eris-moving-range",
+        "eris-scan-8e9",
+        "eris-scan-8gb",
+        "eris-upsert-1e9",
+        "lookup-hot-range",
+        "lookup-recorded",
+        "lookup-zipf",
+    ]
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_loads_and_is_ready_to_run(name: str) -> None:
+    workload = load_workload(name)
+    assert workload.name == name
+    assert workload.description.title
+    assert (BUNDLED / f"{name}.yaml").read_text().startswith("# ")
+    for state in workload.phases:
+        assert sum(op.share for op in state.operations.values()) == pytest.approx(1.0)
+        for operation in state.operations.values():
+            keys = workload.objects[operation.object].keys
+            if operation.keys is None:
+                assert operation.kind == "scan"
+            else:
+                bounds = np.linspace(0, keys or 0, 513)
+                assert operation.keys.shares(bounds).sum() == pytest.approx(1.0)
+
+
+def test_scan_sizes_are_those_of_the_paper() -> None:
+    large = load_workload("eris-scan-8e9").objects["column"]
+    assert large.entries == 8 * 10**9
+    small = load_workload("eris-scan-8gb").objects["column"]
+    assert small.entries is not None
+    assert small.entries * small.entry_size.value == 8e9
+
+
+def test_the_recording_has_its_two_warm_regions() -> None:
+    keys = load_workload("lookup-recorded").at(0).operations["lookup"].keys
+    assert keys is not None
+    density = keys.density()
+    middles = (density.breaks[:-1] + density.breaks[1:]) / 2
+    height = density.mass / np.diff(density.breaks)
+    peaks = middles[1:-1][(height[1:-1] > height[:-2]) & (height[1:-1] >= height[2:])]
+    assert np.abs(peaks - [140e6, 400e6]).max() <= 4e6

@@ -1,0 +1,380 @@
+"""Workload files: bad input told in one line with its place; a round trip of descriptions."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numatwin.inputs import InputError, load_yaml, parse_yaml
+from numatwin.workloads import (
+    WorkloadDescription,
+    load_workload,
+    workload_from_document,
+    workload_names,
+)
+from numatwin.workloads.catalogue import BUNDLED
+
+GOOD = """\
+name: test
+objects:
+  index: {kind: index, keys: 1000}
+  column: {kind: column, entries: 10}
+operations:
+  lookup:
+    kind: lookup
+    object: index
+    share: 0.5
+    keys:
+      distribution: hot_range
+      from: 0
+      to: 500
+      share: 0.9
+  scan: {kind: scan, object: column}
+phases:
+  - start: 10 s
+    name: later
+    operations:
+      lookup: {share: 2}
+  - start: 20 s
+    name: last
+    operations:
+      lookup:
+        keys: {distribution: moving_hot_range, from: 100, to: 200, step: -50, every: 1 s}
+"""
+
+
+def test_the_good_file_is_good() -> None:
+    assert workload_from_document(parse_yaml(GOOD, "w.yaml"), Path()).name == "test"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "message"),
+    [
+        ("name: test", "name: test\nnmae: x", (2, "x"), "unknown field 'nmae'"),
+        ("share: 0.5", "shrae: 0.5", (9, "0.5"), "unknown field 'shrae' in operations.lookup"),
+        ("keys: 1000", "kyes: 1000", (3, "1000"), "unknown field 'kyes'"),
+        ("keys: 1000", "keys: 1e3", (3, "1e3"), "whole number, such as 1_000_000: found '1e3'"),
+        ("keys: 1000", "keys: 128M", (3, "128M"), "whole number, such as 1_000_000: found '128M'"),
+        ("keys: 1000", "keys: 1000.0", (3, "1000.0"), "expected a whole number"),
+        ("keys: 1000", "keys: true", (3, "true"), "expected a whole number"),
+        ("keys: 1000", "keys: 0", (3, "0"), "greater than or equal to 1: found '0'"),
+        (
+            "keys: 1000",
+            "keys: 99999999999999999999",
+            (3, "99999999999999999999"),
+            "less than or equal to",
+        ),
+        (
+            "keys: 1000",
+            "keys: 1000, key_bits: 9",
+            (3, "index"),
+            "9 key_bits tell at most 512 apart",
+        ),
+        ("keys: 1000", "keys: 1000, prefix_bits: 17", (3, "17"), "less than or equal to 16"),
+        ("keys: 1000", "keys: 1000, value_size: 8", (3, "8"), "a bare number has no unit"),
+        ("keys: 1000", "keys: 1000, value_size: 8 s", (3, "8 s"), "not a unit of size"),
+        (
+            "keys: 1000",
+            "keys: 1000, entries: 5",
+            (3, "index"),
+            "field 'entries' does not belong to kind",
+        ),
+        (", keys: 1000", "", (3, "index"), "missing field 'keys' of kind 'index'"),
+        (", entries: 10", "", (4, "column"), "missing field 'entries' of kind 'column'"),
+        ("entries: 10", "entries: -10", (4, "-10"), "greater than or equal to 1: found '-10'"),
+        ("kind: index", "kind: tree", (3, "tree"), "'index' or 'column': found 'tree'"),
+        (
+            "hot_range\n",
+            "hot\n",
+            (11, "hot"),
+            "unknown distribution: found 'hot', expected one of 'uni",
+        ),
+        (
+            "distribution: hot_range",
+            "step: 5",
+            (10, "keys"),
+            "missing field 'distribution' in operations.lookup.keys",
+        ),
+        ("share: 0.5", "share: 0", (9, "0"), "greater than 0: found '0'"),
+        ("share: 0.5", "share: -1", (9, "-1"), "greater than 0: found '-1'"),
+        ("share: 0.5", "share: .nan", (9, ".nan"), "found 'nan'"),
+        ("share: 0.5", "share: .inf", (9, ".inf"), "found 'inf'"),
+        ("share: 0.5", "share: much", (9, "much"), "valid number: found 'much'"),
+        ("share: 0.9", "share: 1.1", (14, "1.1"), "less than or equal to 1"),
+        ("share: 0.9", "share: 0", (14, "0"), "greater than 0"),
+        ("to: 500", "to: 1001", (13, "1001"), "beyond the domain: expected at most 1000, its keys"),
+        (
+            "to: 500",
+            "to: 1000",
+            (14, "0.9"),
+            "no key is left for the rest: expected 1: found '0.9'",
+        ),
+        ("from: 0", "from: 500", (13, "500"), "expected above 500, where the range begins"),
+        ("from: 0", "from: -1", (12, "-1"), "greater than or equal to 0: found '-1'"),
+        ("from: 0", "from: .nan", (12, ".nan"), "expected a whole number"),
+        (
+            "object: index",
+            "object: idnex",
+            (8, "idnex"),
+            "no such object: expected one of index, column",
+        ),
+        (
+            "object: index",
+            "object: column",
+            (8, "column"),
+            "a lookup needs an index: found 'column'",
+        ),
+        ("object: column", "object: index", (15, "index"), "a scan needs a column: found 'index'"),
+        (
+            "object: column",
+            "object: column, selectivity: 1.5",
+            (15, "1.5"),
+            "less than or equal to 1",
+        ),
+        (
+            "object: column",
+            "object: column, keys: {distribution: uniform}",
+            (15, "scan"),
+            "field 'keys' does not belong to kind 'scan'",
+        ),
+        (
+            "    share: 0.5",
+            "    result: bitmap",
+            (6, "lookup"),
+            "'result' does not belong to kind 'lookup'",
+        ),
+        (
+            "start: 20 s",
+            "start: 10 s",
+            (21, "10 s"),
+            "expected a rising order, steps above 1 ns: found '10 s'",
+        ),
+        ("start: 10 s", "start: 0 s", (17, "0 s"), "above 0"),
+        ("start: 10 s", "start: 10", (17, "10"), "a bare number has no unit"),
+        ("lookup: {share: 2}", "lokup: {share: 2}", (20, "lokup"), "unknown operation 'lokup'"),
+        ("lookup: {share: 2}", "lookup: {share: 0}", (20, "0"), "greater than 0"),
+        (
+            "lookup: {share: 2}",
+            "scan: {keys: {distribution: uniform}}",
+            (20, "keys"),
+            "has no keys",
+        ),
+        ("{share: 2}", "{selectivity: 1}", (20, "1"), "unknown field 'selectivity'"),
+        ("step: -50", "step: 0", (25, "0"), "step: expected a whole number other than 0"),
+        ("step: -50", "step: -150", (25, "-150"), "leaves the domain of 1000 keys after 0 moves"),
+        ("every: 1 s", "every: 1 s, moves: 3", (25, "3"), "leaves the domain of 1000 keys after 2"),
+        ("every: 1 s", "every: 1 us", (25, "1 us"), "every: expected at least 1 ms"),
+        ("to: 200", "to: 2000", (25, "2000"), "beyond the domain"),
+        (
+            "name: test",
+            "name: test\nclients: {kind: open}",
+            (2, "clients"),
+            "missing field 'arrival_rate'",
+        ),
+        (
+            "name: test",
+            "name: test\nclients: {kind: closed, arrival_rate: 1 MHz}",
+            (2, "clients"),
+            "field 'arrival_rate' does not belong to kind 'closed'",
+        ),
+        ("name: test", "name: test\nclients: {kind: open, arrival_rate: 1 s}", (2, "1 s"), "rate"),
+    ],
+)
+def test_bad_input_is_told_with_its_place(
+    old: str, new: str, at: tuple[int, str], message: str
+) -> None:
+    assert GOOD.count(old) >= 1
+    text = GOOD.replace(old, new, 1)
+    with pytest.raises(InputError, match=re.escape(message)) as failure:
+        workload_from_document(parse_yaml(text, "w.yaml"), Path())
+    line, column = failure.value.line, failure.value.column
+    assert line == at[0]
+    assert column is not None
+    assert text.splitlines()[line - 1][column - 1 :].startswith(at[1])
+    assert str(failure.value).startswith(f"w.yaml:{line}:{column}: ")
+    assert len(str(failure.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("exponent", ["0", "-1", ".nan", ".inf", "11", "one"])
+def test_bad_zipf_exponents(exponent: str) -> None:
+    text = GOOD.replace("share: 2", f"keys: {{distribution: zipf, exponent: {exponent}}}")
+    with pytest.raises(InputError, match=r"w\.yaml:20:\d+: .*exponent"):
+        workload_from_document(parse_yaml(text, "w.yaml"), Path())
+
+
+@pytest.mark.parametrize(
+    "text", ["- 1", "just text", "name: x", "{name: x, objects: {}, operations: {}}"]
+)
+def test_files_that_are_no_workload(text: str) -> None:
+    with pytest.raises(InputError, match=r"^w\.yaml:1:"):
+        workload_from_document(parse_yaml(text, "w.yaml"), Path())
+
+
+def with_file(name: str) -> str:
+    return GOOD.replace("share: 2", f"keys: {{distribution: recorded, file: {name}}}")
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "../missing.csv", ".", '"a\\0b"'])
+def test_a_missing_recording_is_told_where_it_is_named(tmp_path: Path, name: str) -> None:
+    document = parse_yaml(with_file(name), "w.yaml")
+    with pytest.raises(InputError, match=r"w\.yaml:20:\d+: .*keys\.file: cannot be read: "):
+        workload_from_document(document, tmp_path)
+
+
+def test_a_bad_recording_is_told_with_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "keys.csv").write_text("key_from,key_to,count\n0,10,1\n5,10,1\n")
+    (tmp_path / "w.yaml").write_text(with_file("keys.csv"))
+    with pytest.raises(InputError, match=r"keys\.csv:3:1: key_from: out of order"):
+        load_workload(tmp_path / "w.yaml")
+
+
+def test_a_recording_lies_beside_the_workload(tmp_path: Path) -> None:
+    (tmp_path / "keys.csv").write_text("key_from,key_to,count\n0,10,1\n")
+    (tmp_path / "w.yaml").write_text(with_file("keys.csv"))
+    keys = load_workload(tmp_path / "w.yaml").at(10).operations["lookup"].keys
+    assert keys is not None
+    assert keys.shares([0, 10]).tolist() == [1.0]
+
+
+def test_a_bundled_recording_is_found_from_anywhere(tmp_path: Path) -> None:
+    text = with_file("lookup-recorded.csv").replace("keys: 1000", "keys: 512_000_000")
+    (tmp_path / "w.yaml").write_text(text)
+    assert load_workload(tmp_path / "w.yaml").at(10).operations["lookup"].keys is not None
+
+
+def test_unknown_names_get_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found 'lookup-zpif', expected 'lookup-zipf'"):
+        load_workload("lookup-zpif")
+    with pytest.raises(InputError, match="unknown workload"):
+        load_workload("")
+    with pytest.raises(InputError, match=r"none\.yaml"):
+        load_workload(tmp_path / "none.yaml")
+
+
+# --- Descriptions are written and read again. -----------------------------------------------------
+
+
+def written(description: WorkloadDescription) -> str:
+    return yaml.safe_dump(description.model_dump(mode="json"), allow_unicode=True)
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_bundled_descriptions_survive_a_round_trip(name: str) -> None:
+    description = load_yaml(BUNDLED / f"{name}.yaml").read_as(WorkloadDescription)
+    assert parse_yaml(written(description), "w").read_as(WorkloadDescription) == description
+
+
+counts = st.integers(1, 2**53)
+weights = st.floats(1e-6, 1e6)
+shares = st.floats(0.0, 1.0, exclude_min=True)
+quantity = {
+    "time": st.integers(1, 10**9).map("{} us".format),
+    "size": st.integers(1, 2**40).map("{} B".format),
+    "rate": st.floats(1e-3, 1e3).map("{:.6f} MHz".format).filter(lambda q: float(q[:-4]) > 0),
+}
+bounds = st.tuples(st.integers(0, 10**9), counts).map(lambda b: {"from": b[0], "to": sum(b)})
+key_forms: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.just({"distribution": "uniform"}),
+    st.fixed_dictionaries(
+        {"distribution": st.just("zipf"), "exponent": st.floats(0.01, 10)},
+        optional={"order": st.sampled_from(["scattered", "sorted"])},
+    ),
+    st.builds(
+        lambda form, range_: {**form, **range_},
+        st.fixed_dictionaries({"distribution": st.just("hot_range")}, optional={"share": shares}),
+        bounds.filter(lambda b: b["to"] <= 2**53),
+    ),
+    st.builds(
+        lambda form, range_: {**form, **range_},
+        st.fixed_dictionaries(
+            {
+                "distribution": st.just("moving_hot_range"),
+                "step": st.integers(-(10**9), -1) | st.integers(1, 10**9),
+                "every": st.integers(1, 10**6).map("{} ms".format),
+            },
+            optional={"moves": counts, "first_move": quantity["time"], "share": shares},
+        ),
+        bounds.filter(lambda b: b["to"] <= 2**53),
+    ),
+    st.just({"distribution": "recorded", "file": "keys.csv"}),
+)
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,10}", fullmatch=True)
+objects = st.one_of(
+    st.fixed_dictionaries(
+        {"kind": st.just("index"), "keys": counts},
+        optional={"prefix_bits": st.integers(1, 16), "value_size": quantity["size"]},
+    ),
+    st.fixed_dictionaries(
+        {"kind": st.just("column"), "entries": counts}, optional={"entry_size": quantity["size"]}
+    ),
+)
+operations = st.one_of(
+    st.fixed_dictionaries(
+        {"kind": st.sampled_from(["lookup", "upsert"]), "object": names},
+        optional={"share": weights, "keys": key_forms},
+    ),
+    st.fixed_dictionaries(
+        {"kind": st.just("scan"), "object": names},
+        optional={
+            "share": weights,
+            "selectivity": st.floats(0, 1),
+            "result": st.sampled_from(["sum", "bitmap", "positions"]),
+        },
+    ),
+)
+clients = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("closed")}, optional={"think_time": quantity["time"]}),
+    st.fixed_dictionaries({"kind": st.just("open"), "arrival_rate": quantity["rate"]}),
+)
+phases = st.fixed_dictionaries(
+    {
+        "start": quantity["time"],
+        "name": names,
+        "operations": st.dictionaries(
+            names,
+            st.fixed_dictionaries({}, optional={"share": weights, "keys": key_forms}),
+            min_size=1,
+            max_size=3,
+        ),
+    }
+)
+workload_files = st.fixed_dictionaries(
+    {
+        "name": names,
+        "objects": st.dictionaries(names, objects, min_size=1, max_size=3),
+        "operations": st.dictionaries(names, operations, min_size=1, max_size=3),
+    },
+    optional={
+        "title": st.text(max_size=20),
+        "clients": clients,
+        "phases": st.lists(phases, max_size=3),
+    },
+)
+
+
+@given(workload_files)
+def test_descriptions_survive_a_round_trip(form: dict[str, Any]) -> None:
+    description = WorkloadDescription.model_validate(form)
+    text = written(description)
+    again = parse_yaml(text, "w").read_as(WorkloadDescription)
+    assert written(again) == text
+
+
+@given(workload_files)
+def test_forms_make_a_workload_or_one_clear_line(form: dict[str, Any]) -> None:
+    document = parse_yaml(yaml.safe_dump(form, allow_unicode=True), "w.yaml")
+    made = refusal = None
+    try:
+        made = workload_from_document(document, Path("nowhere"))
+    except InputError as failure:
+        refusal = str(failure)
+    if made is None:
+        assert refusal is not None
+        assert refusal.startswith("w.yaml:")
+        assert len(refusal.splitlines()) == 1
+    else:
+        assert made.name == form["name"]
