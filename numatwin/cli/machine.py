@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .output import binary_size, console, file_text, print_json, table, write_text
+from .output import binary_size, console, file_text, print_json, table
 
 MachineArgument = Annotated[
     str,
@@ -101,14 +101,18 @@ def import_(
     json: Json = False,
 ) -> None:
     """Describe a machine from what its tools say, as a machine file."""
+    from ..inputs import DescriptionError, InputError, write_text_atomically
     from ..topologies import build_machine
     from ..topologies.export import machine_yaml
     from ..topologies.importers import import_machine
 
     description = import_machine(file)
-    machine = build_machine(description)
+    try:
+        machine = build_machine(description)
+    except DescriptionError as failure:
+        raise InputError(f"makes no machine: {failure}", str(file or "this host")) from None
     if out is not None:
-        write_text(out, machine_yaml(description))
+        write_text_atomically(out, machine_yaml(description))
     if json:
         print_json(machine.as_json())
     elif out is None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,25 +98,3 @@ def file_text(name_or_path: str, bundled: Path) -> str:
     is_path = "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
     path = Path(name_or_path) if is_path else bundled / f"{name_or_path}.yaml"
     return path.read_text(encoding="utf-8")
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Writes a whole file or nothing; raises InputError where it cannot."""
-    from ..inputs import InputError  # not at the top: it would slow --help down
-
-    target = Path(path)
-    try:
-        handle, staged = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-        try:
-            with open(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(staged, 0o666 & ~umask)
-            os.replace(staged, target)
-        except BaseException:
-            os.unlink(staged)
-            raise
-    except OSError as failure:
-        raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
-    return target

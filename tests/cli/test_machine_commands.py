@@ -13,7 +13,7 @@ MATRICES = ("slit", "hops", "latency_ns", "bandwidth_Bps")
 def test_list(numatwin: CommandLine) -> None:
     done = numatwin("machine", "list")
     assert done.status == 0
-    listed = [line.split()[0] for line in done.out.splitlines()[1:]]
+    listed = [line.split()[0] for line in done.out.splitlines()[1:] if line[0] != " "]
     assert listed == machine_names()
     rows = numatwin("machine", "list", "--json").json()["machines"]
     assert [row["name"] for row in rows] == machine_names()
