@@ -202,4 +202,4 @@ def _sparse(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -
     """A sparse matrix; SciPy is imported here, as it is slow to import."""
     from scipy.sparse import csr_matrix
 
-    return csr_matrix((values, (rows, columns)), shape=shape)  # type: ignore[no-untyped-call]
+    return csr_matrix((values, (rows, columns)), shape=shape)

@@ -3,7 +3,7 @@
 Every folder may import this one; it imports none.
 """
 
-from .atomic import write_text_atomically
+from .atomic import write_bytes_atomically, write_text_atomically
 from .errors import InputError
 from .quantities import Quantity, format_quantity, parse_quantity
 from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml
@@ -19,5 +19,6 @@ __all__ = [
     "load_yaml",
     "parse_quantity",
     "parse_yaml",
+    "write_bytes_atomically",
     "write_text_atomically",
 ]

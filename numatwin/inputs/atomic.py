@@ -11,7 +11,16 @@ from .errors import InputError
 
 
 def write_text_atomically(path: str | Path, text: str) -> Path:
-    """Writes ``text`` (UTF-8) to ``path`` whole or not at all; an earlier file stays until then.
+    """Writes ``text`` (UTF-8) to ``path``, as ``write_bytes_atomically`` does."""
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as failure:
+        raise InputError(f"cannot be written: {failure}", str(path)) from None
+    return write_bytes_atomically(path, content)
+
+
+def write_bytes_atomically(path: str | Path, content: bytes) -> Path:
+    """Writes ``content`` to ``path`` whole or not at all; an earlier file stays until then.
 
     Whatever stops it midway, no half-written file is left behind. A link at ``path`` stays, and the
     file that it leads to is replaced. Raises InputError where the file cannot be written.
@@ -22,9 +31,9 @@ def write_text_atomically(path: str | Path, text: str) -> Path:
         if target.is_dir():
             raise InputError("cannot be written: it is a folder", str(path))
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
-        with open(handle, "w", encoding="utf-8", newline="\n") as stream:
+        with open(handle, "wb") as stream:
             os.fchmod(stream.fileno(), _mode(target))
-            stream.write(text)
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(name, target)

@@ -91,10 +91,12 @@ class Quantity:
 
 
 @cache
-def _registry() -> pint.UnitRegistry:
+def _registry() -> pint.UnitRegistry[Any]:
     import pint
 
-    registry = pint.UnitRegistry(None, cache_folder=None, non_int_type=Fraction)
+    registry: pint.UnitRegistry[Any] = pint.UnitRegistry(
+        None, cache_folder=None, non_int_type=Fraction
+    )
     registry.load_definitions(_UNITS)
     return registry
 

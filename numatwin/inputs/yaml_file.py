@@ -161,12 +161,12 @@ def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) ->
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as failure:
-            before = content[: failure.start]
+            before = failure.object[: failure.start]
             raise InputError(
                 "not text",
                 name,
                 before.count(b"\n") + 1,
-                token=f"byte 0x{content[failure.start]:02x}",
+                token=f"byte 0x{failure.object[failure.start]:02x}",
                 expected="UTF-8",
             ) from None
     # The parser looks through all tag directives for each further one.
@@ -198,7 +198,7 @@ def _check_events(content: str, name: str, limits: Limits) -> None:
     """Refuses what is too deep, too long or too entangled, at the cost of a scan."""
     depth = aliases = 0
     for count, event in enumerate(yaml.parse(content, Loader=_Loader)):
-        mark = event.start_mark
+        mark: Any = event.start_mark
         where = (name, mark.line + 1, mark.column + 1)
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
