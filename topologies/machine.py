@@ -134,13 +134,18 @@ class Machine:
         n = len(self.nodes)
         return self.nodes[vertex].id if vertex < n else self.hubs[vertex - n].id
 
+    @cached_property
+    def link_names(self) -> tuple[str, ...]:
+        """(2L,) readable names of the directed links: ``0→harp3 (qpi)``."""
+        names = []
+        for link in self.links:
+            a, b = (self.vertex_name(end) for end in link.ends)
+            names += [f"{a}→{b} ({link.kind})", f"{b}→{a} ({link.kind})"]
+        return tuple(names)
+
     def link_name(self, directed: int) -> str:
-        """A readable name of a directed link: ``0→harp3 (qpi)``; parallel links get a number."""
-        link = self.links[directed // 2]
-        a, b = link.ends if directed % 2 == 0 else link.ends[::-1]
-        twins = [k for k, other in enumerate(self.links) if set(other.ends) == {a, b}]
-        number = f" #{twins.index(directed // 2) + 1}" if len(twins) > 1 else ""
-        return f"{self.vertex_name(a)}→{self.vertex_name(b)} ({link.kind}{number})"
+        """The readable name of one directed link."""
+        return self.link_names[directed]
 
     def as_json(self) -> dict[str, Any]:
         """The stable JSON form of ``numatwin machine show --json``."""

@@ -62,6 +62,11 @@ def test_sorted_shares_of_four_keys() -> None:
     ]
 
 
+# Shares 2/3 and 1/3: the second rank begins exactly at 2/3.
+def test_a_rank_begins_with_its_own_bound() -> None:
+    assert Zipf(2, 1.0, scattered=False).draw([2 / 3]).tolist() == [1]
+
+
 def test_one_key() -> None:
     for scattered in (False, True):
         zipf = Zipf(1, 0.99, scattered=scattered)
@@ -88,6 +93,16 @@ def test_draws_invert_the_shares(keys: int, exponent: float) -> None:
 def test_draws_rise_with_the_uniforms(keys: int, exponent: float, uniforms: list[float]) -> None:
     drawn = Zipf(keys, exponent, scattered=False).draw(sorted(uniforms))
     assert (np.diff(drawn) >= 0).all()
+
+
+@given(st.integers(1, 2**53), exponents, st.lists(st.floats(0, 1, exclude_max=True), max_size=30))
+def test_the_uniform_lies_within_the_share_of_its_rank(
+    keys: int, exponent: float, uniforms: list[float]
+) -> None:
+    zipf = Zipf(keys, exponent, scattered=False)
+    for uniform, rank in zip(uniforms, zipf.draw(uniforms), strict=True):
+        below, own = zipf.shares([0, rank, rank + 1])
+        assert below - 1e-12 <= uniform <= below + own + 1e-12
 
 
 @pytest.mark.parametrize("exponent", [0.5, 0.99, 1.0, 1.3])

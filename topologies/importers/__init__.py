@@ -1,1 +1,92 @@
-"""importers."""
+"""Machines from what other tools say: each format is a module here, found by what is in it."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from ...inputs import DescriptionError, InputError
+from ..build import build_machine
+from ..schema import MachineDescription, Name
+from .source import Source, open_source
+
+
+class Importer(Protocol):
+    """What a module of this package offers to be an importer; its name is the format's ``kind``."""
+
+    def recognises(self, source: Source) -> bool:
+        """Whether ``source`` is of this format, judged by its beginning."""
+
+    def read(self, source: Source) -> MachineDescription:
+        """The machine that ``source`` describes; raises InputError."""
+
+
+def importers() -> dict[str, Importer]:
+    """The importers by kind, in alphabetical order."""
+    return dict(_importers())
+
+
+def _importers() -> Iterator[tuple[str, Importer]]:
+    for found in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+        module = import_module(f"{__name__}.{found.name}")
+        if hasattr(module, "recognises") and hasattr(module, "read"):
+            yield found.name, cast("Importer", module)
+
+
+def import_machine(
+    path: str | Path | None, *, name: str | None = None, kind: str | None = None
+) -> MachineDescription:
+    """The machine described by the file or folder at ``path``, or this host (None).
+
+    ``name``: what to call it, else it is named after the file; ``kind``: its format, else it is
+    recognised. The description builds. Raises InputError.
+    """
+    known = importers()
+    if kind is not None and kind not in known:
+        raise InputError("unknown format", token=kind, expected=f"one of {', '.join(known)}")
+    if name is not None:
+        _check_name(name)
+    with open_source(path) as source:
+        if name is not None:
+            source.machine = name
+        importer = known[kind] if kind is not None else _recognised(source, known)
+        try:
+            description = importer.read(source)
+            build_machine(description)
+        except ValidationError as failure:
+            problem = failure.errors(include_url=False)[0]
+            where = ".".join(map(str, problem["loc"]))
+            message = problem["msg"].removeprefix("Value error, ")
+            raise source.error(f"makes no machine: {where}: {message}") from None
+        except DescriptionError as failure:
+            raise source.error(f"makes no machine: {failure}") from None
+    return description
+
+
+def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
+    for importer in known.values():
+        if importer.recognises(source):
+            return importer
+    raise source.error(
+        "unknown format" if source.head else "empty file",
+        expected="a sysfs tree (folder or tar archive), hwloc XML, or the output of numactl -H "
+        "or Intel MLC",
+    )
+
+
+def _check_name(name: str) -> None:
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        allowed = re.escape("._+-").replace("\\", "")
+        raise InputError(
+            "no name for a machine",
+            token=name,
+            expected=f"at most 64 letters, digits and {allowed}, beginning with a letter or digit",
+        ) from None

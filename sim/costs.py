@@ -1,0 +1,258 @@
+"""The cost model: machine facts -> what an operation demands of cores, memory and links.
+
+All planes share it; they differ only in how they play the demands out. It works from low-level
+facts alone (latencies, bandwidths, cache sizes, instruction counts) and says which of them were
+missing and had to be assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..topologies.machine import Machine, Node
+from .instructions import INSTRUCTIONS, InstructionCounts
+
+Floats = npt.NDArray[np.float64]
+LINE_BYTES = 64.0
+
+# Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
+# curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake servers (public cluster
+# documentation of KU Leuven). Used where a machine file has no curve of its own.
+TYPICAL_LOADED_LATENCY = (
+    (0.0, 1.0), (0.35, 1.15), (0.50, 1.27), (0.77, 1.60), (0.94, 1.95), (0.98, 2.4), (1.0, 2.8),
+)  # fmt: skip
+
+# A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
+LINK_LOAD_MAX = 0.95
+
+ASSUMED_IPC = 1.5
+ASSUMED_CLOCK_HZ = 2.5e9
+ASSUMED_OUTSTANDING_MISSES = 10.0
+ASSUMED_LATENCY_NS = 100.0
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Factors on the machine's resources, all 1 by default: the what-ifs of the bottleneck search."""
+
+    cores: float = 1.0
+    misses: float = 1.0
+    memory: float = 1.0
+    links: float = 1.0
+    pairs: float = 1.0
+    cache: float = 1.0
+    latency: float = 1.0
+    link_kind: str | None = None
+    """Only links of this kind are scaled by ``links``; all by default."""
+
+    def more(self, **factors: float) -> Scales:
+        """These scales with some factors replaced."""
+        return replace(self, **factors)  # type: ignore[arg-type]
+
+
+class CostModel:
+    """Facts of a machine in the form that the planes compute with; arrays are in node order."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        scales: Scales | None = None,
+        instructions: InstructionCounts = INSTRUCTIONS,
+    ) -> None:
+        self.machine, self.instructions = machine, instructions
+        self.scales = scales or Scales()
+        self.warnings: list[str] = []
+        self._collect()
+
+    def _collect(self) -> None:
+        nodes = self.machine.nodes
+        s = self.scales
+        self.cores = np.array([float(node.cores) for node in nodes])
+        self.instructions_per_s = s.cores * np.array(
+            [
+                self._known(n, "clock", n.clock_Hz, ASSUMED_CLOCK_HZ)
+                * self._known(n, "ipc", n.ipc, ASSUMED_IPC)
+                for n in nodes
+            ]
+        )
+        latency = self.machine.latency_ns
+        if np.isnan(latency).all():
+            latency = np.full_like(latency, ASSUMED_LATENCY_NS)
+            self.warnings.append(f"no latency is known: {ASSUMED_LATENCY_NS:g} ns assumed")
+        self.latency_s: Floats = latency * 1e-9 / s.latency
+        self.pair_Bps: Floats = self.machine.bandwidth_Bps * s.pairs
+        local = np.diag(self.machine.bandwidth_Bps)
+        own = np.array([_nan(n.memory_bandwidth_Bps) for n in nodes])
+        self.memory_Bps: Floats = np.where(np.isnan(own), local, own) * s.memory
+        has_memory = np.array([n.memory_bytes > 0 for n in nodes])
+        for k in np.flatnonzero(np.isnan(self.memory_Bps) & has_memory):
+            self.warnings.append(f"node {nodes[k].id}: no memory bandwidth is known: not limited")
+        self.misses: Floats = self._outstanding() * s.misses
+        for path in self.machine.doubtful:
+            self.warnings.append(f"doubtful value used: {path}")
+
+    def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
+        if value is not None:
+            return value
+        if node.cores:
+            self.warnings.append(f"node {node.id}: no {what} is known: {assumed:g} assumed")
+        return assumed
+
+    def _outstanding(self) -> Floats:
+        """(n,) cache lines that all cores of a node have under way in dependent-free loads."""
+        return np.array(
+            [
+                n.cores
+                * self._known(
+                    n,
+                    "number of outstanding misses",
+                    n.outstanding_misses,
+                    ASSUMED_OUTSTANDING_MISSES,
+                )
+                for n in self.machine.nodes
+            ]
+        )
+
+    @cached_property
+    def streaming_misses(self) -> Floats:
+        """(n,) lines under way from a node when its cores stream, prefetchers included.
+
+        At least the line-fill buffers; more where the pair table shows it: a node that draws
+        bandwidth b at latency l has b * l / 64 lines under way (Little's law).
+        """
+        table = self.machine.bandwidth_Bps * self.machine.latency_ns * 1e-9 / LINE_BYTES
+        seen = np.nan_to_num(table, nan=0.0).max(axis=1, initial=0.0)
+        return np.maximum(self.misses, seen * self.scales.misses)
+
+    @cached_property
+    def link_Bps(self) -> Floats:
+        """(2L,) wire bytes per second of each directed link.
+
+        The raw rate; less where the link alone joins two nodes and the pair table shows that a
+        node draws less over it than the wire allows: buffers then limit the link, not the wire.
+        """
+        machine = self.machine
+        raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
+        n = len(machine.nodes)
+        for k, link in enumerate(machine.links):
+            a, b = link.ends
+            if a >= n or b >= n:
+                continue
+            wire = (LINE_BYTES + link.data_header_bytes) / LINE_BYTES
+            for initiator, home, direction in ((a, b, 1), (b, a, 0)):
+                if machine.routes.depth[initiator, home] == 1:
+                    seen = machine.bandwidth_Bps[initiator, home] * wire
+                    if seen < raw[2 * k + direction]:
+                        raw[2 * k + direction] = seen
+        scaled = np.repeat(
+            [
+                self.scales.links if self.scales.link_kind in (None, link.kind) else 1.0
+                for link in machine.links
+            ],
+            2,
+        )
+        return np.asarray(raw * scaled)
+
+    @cached_property
+    def link_header_bytes(self) -> Floats:
+        """(2L,) wire bytes beside each cache line."""
+        return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
+
+    @cached_property
+    def link_request_bytes(self) -> Floats:
+        """(2L,) wire bytes of a request, a snoop or an answer without data."""
+        return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
+
+    def wire_Bps(self, lines: Floats) -> Floats:
+        """(2L,) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
+
+        Data flow from home to initiator, a request the other way. Under snooping every miss also
+        asks the other nodes of its snoop domain, which answer to the home (source snoop, as on
+        QPI); the initiator, and the home itself, need no message of their own.
+        """
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        if not self.machine.links:
+            return np.zeros(0)
+        remote = lines * (1.0 - np.eye(n))
+        forward, backward = routes.link_sums(remote), routes.link_sums(remote.T)
+        wire = backward * (LINE_BYTES + self.link_header_bytes) + forward * self.link_request_bytes
+        if self.snoop_domain is not None:
+            misses = lines.sum(axis=1)
+            asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
+            # Each asked node k answers to the home of the line, in proportion to i's homes.
+            share = np.divide(
+                lines, misses[:, None], out=np.zeros_like(lines), where=misses[:, None] > 0
+            )
+            answers = asked.T @ share
+            np.fill_diagonal(answers, 0.0)
+            messages = routes.link_sums(np.maximum(asked, 0.0)) + routes.link_sums(answers)
+            wire += messages * self.link_request_bytes
+        return wire
+
+    @cached_property
+    def snoop_domain(self) -> Floats | None:
+        """(n, n) 1 where node j is asked on a miss of node i, None without snooping."""
+        coherence, nodes = self.machine.description.coherence, self.machine.nodes
+        n = len(nodes)
+        if coherence is None or n == 1:
+            return None
+        caches = np.array([float(node.cores > 0) for node in nodes])
+        everyone = np.ones((n, n)) * caches[None, :] - np.diag(caches)
+        if coherence.protocol == "snoop" and coherence.snoop_domain == "machine":
+            return everyone
+        if coherence.snoop_domain == "group":
+            same = [[a.group is not None and a.group == b.group for b in nodes] for a in nodes]
+            return everyone * np.array(same, dtype=float)
+        return None
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        """Load (0..1) and latency over idle latency, both rising."""
+        points = self.machine.loaded_latency
+        if len(points) >= 3:
+            load = np.array([b for b, _ in points]) / max(b for b, _ in points)
+            ratio = np.maximum.accumulate(
+                [latency / min(l for _, l in points) for _, latency in points]
+            )
+            return np.concatenate([[0.0], load]), np.concatenate([[1.0], ratio])
+        load, ratio = np.array(TYPICAL_LOADED_LATENCY).T
+        return load, ratio
+
+    def memory_wait_s(self, load: Floats) -> Floats:
+        """(n,) what ``load`` (n,) of each controller, 0 to 1, adds to its latency."""
+        idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
+        return np.asarray((np.interp(load, *self._curve) - 1.0) * idle)
+
+    def link_wait_s(self, load: Floats) -> Floats:
+        """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, one line a service."""
+        service = (LINE_BYTES + self.link_header_bytes) / self.link_Bps
+        rho = np.minimum(load, LINK_LOAD_MAX)
+        return np.asarray(service * rho / (2.0 * (1.0 - rho)))
+
+    def cache_lines(self, level: int) -> Floats:
+        """(n,) cache lines of that level per node, all instances together; 0 without such a cache."""
+        total = []
+        for node in self.machine.nodes:
+            cache = node.cache(level)
+            instances = -(-node.cores // cache.shared_by_cores) if cache else 0
+            total.append(cache.size_bytes * instances / LINE_BYTES if cache else 0.0)
+        return np.array(total) * self.scales.cache
+
+    def cache_latency_s(self, level: int) -> Floats:
+        """(n,) latency of a hit in that level, 0 where unknown."""
+        caches = [node.cache(level) for node in self.machine.nodes]
+        return np.array(
+            [cache.latency_ns * 1e-9 if cache and cache.latency_ns else 0.0 for cache in caches]
+        )
+
+    def core_s(self, instructions: float) -> Floats:
+        """(n,) core time of so many instructions on each node."""
+        return np.asarray(instructions / self.instructions_per_s)
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,243 @@
+"""The immutable result of one run: a JSON head and, beside it, time series in Parquet.
+
+Everything under ``provenance`` (wall time, host, version) may differ between two runs of the same
+scenario and seed; everything else may not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..inputs import InputError
+
+SCHEMA = 1
+HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+
+Series = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ResourceUse:
+    """What one resource did, averaged over the horizon.
+
+    ``kind``: ``cores``, ``memory``, ``link``, ``pair`` (what one node can draw from another),
+    ``misses`` (cache lines under way). ``Bps`` is the rate in bytes per second for memory, links
+    and pairs, None for others; ``capacity_Bps`` its limit. ``node`` is the node's id (cores,
+    memory, misses), ``ends`` the vertex ids of a directed link, or of a pair (initiator, home).
+    """
+
+    name: str
+    kind: str
+    utilisation: float
+    Bps: float | None = None
+    capacity_Bps: float | None = None
+    node: int | None = None
+    ends: tuple[int | str, int | str] | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What 10% more of one resource (or kind of resource) would add to an operation's rate."""
+
+    resource: str
+    gain_per_10pct: float
+    """Relative: 0.1 is 10% more throughput for 10% more of the resource."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """What holds one operation back: the binding resource, and what more of each would bring.
+
+    ``gains`` are sorted by falling gain. ``demands`` are the parts of one operation's time on its
+    core, in nanoseconds, by name (``tree walk``, ``memory stall``, ``routing`` …).
+    """
+
+    resource: str
+    gains: tuple[Gain, ...]
+    demands: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ControlEvent:
+    """Something that the control plane did or saw: a phase, a decision, a transfer.
+
+    ``kind``: ``phase``, ``balance`` (a decision), ``transfer`` (one that began), ``done`` (the end
+    of a balancing cycle), ``fault``. ``details`` are plain JSON values.
+    """
+
+    time_s: float
+    kind: str
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Result of one run; dictionaries are by operation name. Series share the column ``time_s``.
+
+    ``series``: one row per piece of time in which rates are constant, ``time_s`` its start and
+    ``duration_s`` its length; the other columns are ``throughput/<operation>`` (per second),
+    ``utilisation/<resource name>`` and ``imbalance/<object>`` (standard deviation of the
+    partitions' accesses over their mean).
+    ``machine``: ``Machine.as_json()`` with ``title``, ``hubs`` [{id, kind, group}], ``groups`` (of
+    the nodes, in their order) and each link's ``kind``.
+    """
+
+    scenario: str
+    title: str
+    scenario_hash: str
+    plane: str
+    policy: str
+    seed: int
+    horizon_s: float
+    machine: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """The whole scenario as plain data, enough to run it again."""
+    throughput: Mapping[str, float]
+    operations: Mapping[str, float]
+    """Operations done over the horizon."""
+    bandwidth_Bps: Mapping[str, float]
+    """``memory``: through all memory controllers; ``links``: over all directed links."""
+    resources: tuple[ResourceUse, ...]
+    latency_ns: Mapping[str, Mapping[str, float | None] | None]
+    why: Mapping[str, Why]
+    energy_J: float | None
+    control_events: tuple[ControlEvent, ...]
+    confidence: Mapping[str, Any]
+    model: Mapping[str, Any]
+    """What the model saw on the way: cache hit rates, line states, bytes per operation …"""
+    warnings: tuple[str, ...]
+    """What the prediction leans on that is doubtful or derived."""
+    provenance: Mapping[str, Any]
+    """``wall_s``, ``events``, ``version``, ``host``, ``created``."""
+    series: Series = field(default_factory=dict, compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable JSON form of ``numatwin run --json`` (no series)."""
+        head = {
+            f.name: _plain(getattr(self, f.name))
+            for f in dataclasses.fields(self)
+            if f.name not in ("series", "provenance")
+        }
+        main = next(iter(self.why), None)
+        best = self.why[main].gains[:1] if main is not None else ()
+        return {
+            "schema": SCHEMA,
+            **head,
+            "wall_s": self.provenance.get("wall_s"),
+            "events": self.provenance.get("events"),
+            "bottleneck": {
+                "resource": self.why[main].resource if main is not None else None,
+                "gain_per_unit": best[0].gain_per_10pct / 0.1 if best else None,
+            },
+            "provenance": _plain(self.provenance),
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes head and series into ``folder``, both or neither; returns the folder."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        target = Path(folder)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        except OSError as failure:
+            raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+        try:
+            text = json.dumps(self.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+            (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
+            table = pa.table({name: np.asarray(column) for name, column in self.series.items()})
+            pq.write_table(table, stage / SERIES_FILE, compression="zstd")
+            target.mkdir(exist_ok=True)
+            for name in (SERIES_FILE, HEAD_FILE):  # the head last: it vouches for the series
+                (stage / name).replace(target / name)
+        except OSError as failure:
+            raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+        return target
+
+
+def load_record(path: str | Path) -> Record:
+    """The Record in a folder (or its ``record.json``); raises InputError."""
+    head_path = Path(path)
+    if head_path.is_dir():
+        head_path = head_path / HEAD_FILE
+    try:
+        head = json.loads(head_path.read_text(encoding="utf-8"))
+    except OSError as failure:
+        raise InputError(
+            f"cannot be read: {failure.strerror}",
+            str(path),
+            expected="a folder that 'numatwin run' wrote",
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as failure:
+        line = getattr(failure, "lineno", None)
+        raise InputError("not a record: not JSON", str(head_path), line) from None
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
+        raise InputError(
+            "not a record of this version", str(head_path), token=found, expected=f"schema {SCHEMA}"
+        )
+    return _from_json(head, head_path)
+
+
+def _from_json(head: dict[str, Any], path: Path) -> Record:
+    values = {f.name: head.get(f.name) for f in dataclasses.fields(Record) if f.name != "series"}
+    missing = sorted(name for name in values if name not in head)
+    if missing:
+        raise InputError(f"not a record: missing field '{missing[0]}'", str(path))
+    try:
+        values["resources"] = tuple(
+            ResourceUse(**{**row, "ends": tuple(row["ends"]) if row["ends"] else None})
+            for row in head["resources"]
+        )
+        values["why"] = {
+            name: Why(row["resource"], tuple(Gain(**gain) for gain in row["gains"]), row["demands"])
+            for name, row in head["why"].items()
+        }
+        values["control_events"] = tuple(ControlEvent(**row) for row in head["control_events"])
+        values["warnings"] = tuple(head["warnings"])
+        return Record(**values, series=_load_series(path.parent / SERIES_FILE))
+    except (TypeError, KeyError, AttributeError) as failure:
+        raise InputError(f"not a record: {failure}", str(path)) from None
+
+
+def _load_series(path: Path) -> Series:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as failure:
+        raise InputError(f"not a time series: {failure}", str(path)) from None
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON values; what is not a finite number becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(part) for part in value.tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

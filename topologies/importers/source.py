@@ -1,0 +1,122 @@
+"""What the user pointed at: this host, a folder, an archive, or one text; read within limits."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from ...inputs import InputError
+from .archive import damage_told, is_tar, plain_stream, read_exactly
+from .tree import Tree, archive_tree, folder_tree, this_host
+
+_HEAD_BYTES = 1 << 20
+_TEXT_BYTES_MAX = 64 << 20
+_LINE_END = re.compile(r"\r\n|\n|\r")  # not str.splitlines, which also cuts at form feeds
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_ENDINGS = re.compile(
+    r"(\.(tar|tgz|tbz2?|txz|tzst|gz|bz2|xz|lzma|zst|xml|txt|out|output|log))+$", re.IGNORECASE
+)
+
+
+@dataclass
+class Source:
+    """An input: either ``tree`` is there, or a text of which ``head`` is the first MiB.
+
+    ``name`` stands in errors; ``machine`` is the name that the machine gets unless told otherwise.
+    """
+
+    name: str
+    machine: str
+    tree: Tree | None = None
+    head: bytes = b""
+    rest: BinaryIO | None = field(default=None, repr=False)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The whole text, undecoded; raises InputError where it is too large."""
+        if self.rest is None:
+            return self.head
+        rest = read_exactly(self.rest, _TEXT_BYTES_MAX - len(self.head) + 1, self.name)
+        if len(self.head) + len(rest) > _TEXT_BYTES_MAX:
+            raise self.error(f"too large: expected at most {_TEXT_BYTES_MAX >> 20} MiB")
+        return self.head + rest
+
+    def head_text(self) -> str:
+        """The head decoded as far as it is text."""
+        return self.head.decode(_encoding(self.head), "replace")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The text's lines without their ends; raises InputError where it is no text."""
+        return _LINE_END.split(self.text())
+
+    def text(self) -> str:
+        """The text; raises InputError where its encoding is wrong."""
+        encoding = _encoding(self.data)
+        try:
+            return self.data.decode(encoding)
+        except UnicodeDecodeError as failure:
+            raise InputError(
+                "not text",
+                self.name,
+                self.data.count(b"\n", 0, failure.start) + 1,
+                token=f"byte 0x{self.data[failure.start]:02x}",
+                expected="UTF-8",
+            ) from None
+
+    def error(
+        self,
+        message: str,
+        line: int | None = None,
+        *,
+        column: int | None = None,
+        token: str | None = None,
+        expected: str | None = None,
+    ) -> InputError:
+        """The InputError for a place in this input (lines and columns count from 1)."""
+        return InputError(message, self.name, line, column, token, expected)
+
+
+def _encoding(data: bytes) -> str:
+    """UTF-8, or what the byte order mark says (Windows' shells write UTF-16)."""
+    return next((encoding for bom, encoding in _BOMS if data.startswith(bom)), "utf-8")
+
+
+@contextlib.contextmanager
+def open_source(path: str | Path | None) -> Iterator[Source]:
+    """The input at ``path``, None for this host; raises InputError where it cannot be read."""
+    with contextlib.ExitStack() as closing:
+        yield _opened(path, closing)
+
+
+def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
+    if path is None:
+        return Source("this host", "this-host", this_host())
+    name, path = str(path), Path(path)
+    try:
+        if path.is_dir():
+            folder = path.resolve()
+            machine = folder.parent.name if folder.name == "sys" else folder.name
+            return Source(name, _machine_name(machine), folder_tree(path))
+        file = closing.enter_context(open(path, "rb"))  # noqa: SIM115
+        stream = plain_stream(file, name)
+    except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
+        reason = failure.strerror if isinstance(failure, OSError) else None
+        raise InputError(f"cannot be read: {reason or failure}", name) from None
+    machine = _machine_name(_ENDINGS.sub("", path.name))
+    with damage_told(name):
+        start = stream.peek(1024)
+    if is_tar(start):
+        return Source(name, machine, archive_tree(stream, name))
+    return Source(name, machine, head=read_exactly(stream, _HEAD_BYTES, name), rest=stream)
+
+
+def _machine_name(text: str) -> str:
+    """``text`` as the schema wants a machine's name."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", text)
+    return re.sub(r"^[^A-Za-z0-9]+", "", name)[:64] or "machine"

@@ -1,0 +1,231 @@
+"""Linux' /sys: of this host, or saved as a folder or archive (as hwloc-gather-topology does).
+
+The files are those of the kernel's ABI documents (sysfs-devices-node, sysfs-devices-system-cpu,
+numaperf, numa memory-side caches), with the older names and formats that they replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...inputs import InputError, Quantity
+from ..schema import NODES_MAX, MachineDescription
+from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
+from .number_sets import parse_list, parse_mask
+from .source import Source
+from .sysfs_cpus import Cpus, read_cpus
+from .tree import Tree
+
+NODE_FOLDER = "sys/devices/system/node"
+
+_ATTRIBUTES = (
+    ("read_latency", "ns", "time", "latency"),
+    ("read_bandwidth", "MB/s", "bandwidth", "bandwidth"),
+    ("write_latency", "ns", "time", "write_latency"),
+    ("write_bandwidth", "MB/s", "bandwidth", "write_bandwidth"),
+)
+
+
+def recognises(source: Source) -> bool:
+    """Any tree of files is a sysfs tree; whatever opened it made sure."""
+    return source.tree is not None
+
+
+def read(source: Source) -> MachineDescription:
+    """The machine in the tree; raises InputError."""
+    assert source.tree is not None
+    return _Reader(source, source.tree).inventory().description()
+
+
+@dataclass
+class _Reader:
+    source: Source
+    tree: Tree
+
+    def inventory(self) -> Inventory:
+        cpus = read_cpus(self.tree)
+        found = Inventory(
+            self.source.machine,
+            source=f"sysfs of {self.source.name}",
+            cores=cpus.cores,
+            caches=cpus.caches,
+        )
+        ids = self._node_ids()
+        if len(ids) > NODES_MAX:
+            raise self.source.error(f"more than {NODES_MAX:,} nodes")
+        if not ids:
+            found.nodes = [NodeFacts(0, cpus.online, self._whole_memory())]
+            found.notes.append("The kernel tells no NUMA nodes: taken as one.")
+        else:
+            cpus_of = self._cpus_of(ids, cpus, found.notes)
+            found.nodes = [self._node(n, own, len(ids) == 1) for n, own in cpus_of.items()]
+            found.slit = self._slit(ids)
+            for node in cpus_of:
+                self._read_attributes(node, frozenset(cpus_of), found)
+        if not found.nodes[0].cpus and not any(n.cpus or n.memory_bytes for n in found.nodes):
+            raise self.source.error(
+                "no node with CPUs or memory", expected="a sysfs tree with node or cpu folders"
+            )
+        packages = len({core.package for core in cpus.cores} - {None})
+        found.title = machine_title(cpus.models, packages, len(found.nodes))
+        return found
+
+    def _node_ids(self) -> list[int]:
+        names = self.tree.names(NODE_FOLDER)
+        ids = {int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))}
+        online = self._numbers(f"{NODE_FOLDER}/online")
+        return sorted(ids if online is None else ids & online)
+
+    def _numbers(self, path: str) -> frozenset[int] | None:
+        """The file's list or mask of numbers, None where there is no such file."""
+        text = self.tree.read(path)
+        if text is None:
+            return None
+        try:
+            return parse_mask(text) if path.endswith("map") else parse_list(text)
+        except ValueError as failure:
+            raise InputError(
+                str(failure), self.tree.full_path(path), 1, token=text or "an empty file"
+            ) from None
+
+    def _cpus_of(self, ids: list[int], cpus: Cpus, notes: list[str]) -> dict[int, frozenset[int]]:
+        """The online CPUs of each node.
+
+        Some firmware lists a CPU in several nodes, most often all CPUs in all nodes. As in hwloc,
+        the first such node counts, and the others are left out.
+        """
+        found: dict[int, frozenset[int]] = {}
+        taken: set[int] = set()
+        for node in ids:
+            folder = f"{NODE_FOLDER}/node{node}"
+            listed = self._numbers(f"{folder}/cpulist")
+            if listed is None:
+                listed = self._numbers(f"{folder}/cpumap") or frozenset()
+            own = listed & cpus.online if cpus.known else listed
+            if own & taken:
+                notes.append(f"Node {node} is left out: it lists CPUs of an earlier node.")
+                continue
+            found[node] = own
+            taken |= own
+        homeless = cpus.online - taken
+        if homeless:
+            notes.append(f"{len(homeless)} CPUs are in no node: left out.")
+        if not cpus.known:
+            cpus.assume(taken)
+            notes += cpus.notes
+        return found
+
+    def _node(self, node: int, cpus: frozenset[int], alone: bool) -> NodeFacts:
+        path = f"{NODE_FOLDER}/node{node}/meminfo"
+        size = self._memory(path)
+        return NodeFacts(
+            node,
+            cpus,
+            self._whole_memory() if size is None and alone else size,
+            memory_kind="DRAM" if cpus else "unknown",
+            side_caches=self._side_caches(node),
+        )
+
+    def _whole_memory(self) -> int | None:
+        return self._memory("proc/meminfo")
+
+    def _memory(self, path: str) -> int | None:
+        """MemTotal in bytes."""
+        text = self.tree.read(path)
+        if text is None:
+            return None
+        for number, line in enumerate(text.splitlines(), 1):
+            if "MemTotal:" in line:
+                match = re.search(r"MemTotal:\s*(\d{1,15}) kB", line, re.ASCII)
+                if match is None:
+                    raise InputError(
+                        "no size of the memory",
+                        self.tree.full_path(path),
+                        number,
+                        token=line,
+                        expected="'MemTotal: 32768 kB'",
+                    )
+                return int(match[1]) * 1024
+        return None
+
+    def _side_caches(self, node: int) -> tuple[tuple[int, int | None], ...]:
+        folder = f"{NODE_FOLDER}/node{node}/memory_side_cache"
+        found = []
+        for name in self.tree.names(folder):
+            if re.fullmatch(r"index\d{1,3}", name, re.ASCII):
+                size = self._whole(f"{folder}/{name}/size")
+                line = self._whole(f"{folder}/{name}/line_size")
+                if size:
+                    found.append((size, line or None))
+        return tuple(found)
+
+    def _whole(self, path: str) -> int | None:
+        text = self.tree.read(path)
+        if text is None:
+            return None
+        if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
+            raise InputError(
+                "no whole number", self.tree.full_path(path), 1, token=text, expected="such as 64"
+            )
+        return int(text)
+
+    def _slit(self, ids: list[int]) -> dict[Pair, int] | None:
+        """Each node's file has one distance per node; None where a file is missing.
+
+        Newer kernels write a column per online node, some a column per possible node.
+        """
+        columns = {len(nodes): nodes for nodes in (self._possible(), ids)}
+        found: dict[Pair, int] = {}
+        for node in ids:
+            path = f"{NODE_FOLDER}/node{node}/distance"
+            text = self.tree.read(path)
+            if text is None:
+                return None
+            values = text.split()
+            for value in values:
+                if not re.fullmatch(r"\d{1,3}", value, re.ASCII) or int(value) > 255:
+                    raise InputError(
+                        "no distance",
+                        self.tree.full_path(path),
+                        1,
+                        token=value,
+                        expected="a whole number from 0 to 255",
+                    )
+            if len(values) not in columns:
+                raise InputError(
+                    f"{len(values)} distances",
+                    self.tree.full_path(path),
+                    1,
+                    expected=f"{len(ids)}, one per node",
+                )
+            homes = columns[len(values)]
+            found |= {(node, home): int(v) for home, v in zip(homes, values, strict=True)}
+        return found
+
+    def _possible(self) -> list[int]:
+        return sorted(self._numbers(f"{NODE_FOLDER}/possible") or ())
+
+    def _read_attributes(self, home: int, ids: frozenset[int], found: Inventory) -> None:
+        """HMAT's figures, which hold for the initiators that the kernel links to.
+
+        Class 0 has the nearest initiators of any kind, class 1 the nearest with CPUs: the latter
+        counts where both give a value. 0 stands for unknown.
+        """
+        for access in ("access0", "access1"):
+            folder = f"{NODE_FOLDER}/node{home}/{access}/initiators"
+            names = self.tree.names(folder)
+            initiators = {
+                int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))
+            }
+            for file, unit, dimension, field in _ATTRIBUTES:
+                if file not in names:
+                    continue
+                value = self._attribute(f"{folder}/{file}", unit, dimension)
+                if value is not None:
+                    table: dict[Pair, Quantity] = getattr(found, field)
+                    table.update({(initiator, home): value for initiator in initiators & ids})
+
+    def _attribute(self, path: str, unit: str, dimension: str) -> Quantity | None:
+        value = self._whole(path)
+        return quantity(f"{value} {unit}", dimension) if value else None
