@@ -14,9 +14,9 @@ from dataclasses import dataclass
 class InstructionCounts:
     """Instructions per unit of each loop.
 
-    Measured with callgrind on ``benchmarks/instruction_counts.cpp`` (which is the definition of each
-    loop), compiled by g++ 12.2.0 with ``-std=c++20 -O2``. A count is the difference between runs of
-    two sizes, so that it holds no set-up. To measure again: ``python
+    Measured with callgrind on ``benchmarks/instruction_counts.cpp`` (which is the definition of
+    each loop), compiled by g++ 12.2.0 with ``-std=c++20 -O2``. A count is the difference between
+    runs of two sizes, so that it holds no set-up. To measure again: ``python
     benchmarks/instruction_counts.py``.
     """
 
@@ -32,8 +32,8 @@ class InstructionCounts:
     generate: float = 28.0
     """Per command: a random key of the domain, and the command around it."""
     route_level: float = 48.6
-    """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a node
-    of one cache line: 7 bounds, a pointer to its children)."""
+    """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a
+    node of one cache line: 7 bounds, a pointer to its children)."""
     route_split: float = 16.3
     """Per command: the rest of routing: append the 16-byte command to its target's outgoing buffer,
     check whether that is full."""
