@@ -135,7 +135,7 @@ def draw(
 ) -> None:
     """Draw a machine: sockets, hubs, links by bandwidth."""
     from ..topologies import load_machine
-    from ..topologies.draw import draw_machine, write_picture
+    from ..topologies.draw import write_picture
 
-    write_picture(draw_machine(load_machine(machine)), out)
+    write_picture(load_machine(machine), out)
     print(out)
