@@ -1,0 +1,108 @@
+"""How deep throughput drops when the workload changes, and how soon it is back.
+
+For each change, between it and the next one (or the end of the run), with ``x(t)`` the throughput,
+constant over each piece of time:
+
+- *final*: the time-weighted mean of ``x`` over the last 10% of that time;
+- *level*: what ``x`` should come back to: the final one, or a level handed in, such as the best
+  final level of several runs (else a run that never recovers looks recovered at once);
+- *depth*: ``1 - min x / level``, 0 where ``x`` never falls below the level;
+- *recovery time*: from the change to the end of the last piece in which ``x`` is more than 5% below
+  the level; unknown where that is still so at the end. Being above the level counts as recovered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from .record import Record
+
+FINAL_PART = 0.1
+TOLERANCE = 0.05
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What one change of the workload did to an operation's throughput, per second.
+
+    ``change_s`` and ``until_s`` bound the time looked at. ``before`` is the final throughput before
+    the change, None where nothing ran before it.
+    """
+
+    change_s: float
+    until_s: float
+    before: float | None
+    lowest: float
+    final: float
+    level: float
+    recovery_s: float | None
+    """None: not recovered before ``until_s``."""
+
+    @property
+    def depth(self) -> float | None:
+        """How far throughput fell below the level, 0 to 1; None where the level is 0."""
+        return max(0.0, 1.0 - self.lowest / self.level) if self.level > 0 else None
+
+
+def change_times(record: Record) -> list[float]:
+    """When the workload changed while ``record`` ran: its phase events after the start, rising."""
+    times = {e.time_s for e in record.control_events if e.kind == "phase"}
+    return sorted(time_s for time_s in times if 0.0 < time_s < record.horizon_s)
+
+
+def recoveries(
+    record: Record, operation: str, levels: Sequence[float] | None = None
+) -> list[Recovery]:
+    """One Recovery per change time of ``record``; none without a series of ``operation``.
+
+    ``levels``: per change, the throughput to come back to, instead of the final one.
+    """
+    column = f"throughput/{operation}"
+    if column not in record.series or len(record.series["time_s"]) == 0:
+        return []
+    start_s = np.asarray(record.series["time_s"], dtype=np.float64)
+    end_s = start_s + np.asarray(record.series["duration_s"], dtype=np.float64)
+    rate = np.nan_to_num(np.asarray(record.series[column], dtype=np.float64))
+    changes = change_times(record)
+    if levels is not None and len(levels) != len(changes):
+        raise ValueError(f"{len(levels)} levels for {len(changes)} changes")
+    bounds = [float(start_s[0]), *changes, float(end_s[-1])]
+    found: list[Recovery] = []
+    before: float | None = None
+    for k, (from_s, until_s) in enumerate(pairwise(bounds)):
+        final = _mean(start_s, end_s, rate, until_s - FINAL_PART * (until_s - from_s), until_s)
+        if k > 0 and final is not None:
+            level = final if levels is None else levels[k - 1]
+            begins, ends = np.maximum(start_s, from_s), np.minimum(end_s, until_s)
+            inside = ends > begins
+            low = inside & (rate < (1.0 - TOLERANCE) * level)
+            back_s = float(ends[low].max()) if low.any() else from_s
+            found.append(
+                Recovery(
+                    change_s=from_s,
+                    until_s=until_s,
+                    before=before,
+                    lowest=float(rate[inside].min()),
+                    final=final,
+                    level=level,
+                    recovery_s=back_s - from_s if back_s < float(ends[inside].max()) else None,
+                )
+            )
+        before = final
+    return found
+
+
+def _mean(
+    start_s: Floats, end_s: Floats, rate: Floats, from_s: float, until_s: float
+) -> float | None:
+    """The time-weighted mean of ``rate`` between two times; None where no piece lies there."""
+    weight = np.clip(np.minimum(end_s, until_s) - np.maximum(start_s, from_s), 0.0, None)
+    total = float(weight.sum())
+    return float((weight * rate).sum()) / total if total > 0 else None

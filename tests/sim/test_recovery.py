@@ -1,0 +1,113 @@
+"""Depth and recovery time on series made by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from numatwin.sim.record import ControlEvent, Record
+from numatwin.sim.recovery import Recovery, change_times, recoveries
+
+
+def record_of(
+    pieces: Sequence[tuple[float, float]], changes_s: Sequence[float] = (10.0,)
+) -> Record:
+    """A Record whose throughput is constant over each (duration in s, rate) of ``pieces``."""
+    durations = np.array([duration for duration, _ in pieces])
+    return Record(
+        scenario="hand-made",
+        title="",
+        scenario_hash="",
+        plane="flow",
+        policy="none",
+        seed=0,
+        horizon_s=float(durations.sum()),
+        machine={"name": "none"},
+        settings={},
+        throughput={},
+        operations={},
+        bandwidth_Bps={},
+        resources=(),
+        latency_ns={},
+        why={},
+        energy_J=None,
+        control_events=tuple(ControlEvent(time_s, "phase", "") for time_s in changes_s),
+        confidence={},
+        model={},
+        warnings=(),
+        provenance={},
+        series={
+            "time_s": np.cumsum(durations) - durations,
+            "duration_s": durations,
+            "throughput/lookup": np.array([rate for _, rate in pieces]),
+        },
+    )
+
+
+def one(pieces: Sequence[tuple[float, float]], **options: Sequence[float]) -> Recovery:
+    (found,) = recoveries(record_of(pieces), "lookup", **options)
+    return found
+
+
+def test_a_drop_and_its_end() -> None:
+    # 100 until 10 s, then 40 for 3 s, 80 for 2 s, 96 (within 5%) for 1 s, 100 to the end at 30 s.
+    found = one([(10, 100), (3, 40), (2, 80), (1, 96), (14, 100)])
+    assert found == Recovery(
+        change_s=10, until_s=30, before=100, lowest=40, final=100, level=100, recovery_s=5
+    )
+    assert found.depth == pytest.approx(0.6)
+
+
+def test_no_drop() -> None:
+    found = one([(10, 100), (20, 100)])
+    assert (found.depth, found.recovery_s) == (0, 0)
+
+
+def test_being_above_the_level_is_recovered() -> None:
+    found = one([(10, 100), (2, 150), (2, 50), (2, 150), (14, 100)])
+    assert (found.depth, found.recovery_s) == (0.5, 4)
+
+
+def test_falling_back_counts_from_the_last_time() -> None:
+    found = one([(10, 100), (1, 20), (5, 100), (1, 94), (13, 100)])
+    assert (found.lowest, found.recovery_s) == (20, 7)
+
+
+def test_final_level_is_weighted_by_time() -> None:
+    # The last 10% of 20 s are 2 s: 0.5 s at 60 and 1.5 s at 100.
+    found = one([(10, 100), (18.5, 60), (1.5, 100)])
+    assert found.final == pytest.approx(90)
+    assert found.recovery_s == pytest.approx(18.5)
+    assert found.depth == pytest.approx(1 / 3)
+
+
+def test_low_until_the_end_is_not_recovered() -> None:
+    assert one([(10, 100), (20, 40)]).recovery_s == 0
+    lasting = one([(10, 100), (20, 40)], levels=[100])
+    assert (lasting.recovery_s, lasting.final, lasting.depth) == (None, 40, pytest.approx(0.6))
+
+
+def test_pieces_across_a_change_are_cut() -> None:
+    found = one([(4, 100), (8, 50), (18, 100)])
+    assert (found.before, found.lowest, found.recovery_s) == (50, 50, 2)
+
+
+def test_a_level_of_zero_has_no_depth() -> None:
+    found = one([(10, 100), (20, 0)])
+    assert (found.depth, found.recovery_s, found.final) == (None, 0, 0)
+
+
+def test_each_change_is_looked_at_until_the_next() -> None:
+    record = record_of([(10, 100), (2, 50), (8, 80), (5, 20), (15, 40)], changes_s=[20, 0, 10, 20])
+    assert change_times(record) == [10, 20]
+    first, second = recoveries(record, "lookup")
+    assert (first.until_s, first.level, first.recovery_s) == (20, 80, 2)
+    assert (second.until_s, second.before, second.level) == (40, 80, 40)
+    assert (second.recovery_s, second.depth) == (5, 0.5)
+
+
+def test_nothing_to_look_at() -> None:
+    assert recoveries(record_of([(30, 100)], changes_s=[0, 30]), "lookup") == []
+    assert recoveries(record_of([(10, 1), (10, 1)]), "scan") == []
+    with pytest.raises(ValueError, match="2 levels for 1 changes"):
+        recoveries(record_of([(10, 1), (10, 1)]), "lookup", levels=[1, 2])
