@@ -5,7 +5,9 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
 PACKAGES := $(VENV)/.packages
-KERNEL := $(VENV)/.kernel
+# Where warnings are errors (.ci/run), what was compiled before does not count.
+STRICT := $(if $(NUMATWIN_WERROR),-strict)
+KERNEL := $(VENV)/.kernel$(STRICT)
 KERNEL_SOURCES := $(wildcard sim/kernel/*.cpp sim/kernel/*.hpp)
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
 export PYTHON
@@ -38,7 +40,7 @@ $(PACKAGES): setup.cfg setup.py pyproject.toml
 
 $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 	@echo "setup: the compiled kernel"
-	@$(PY) setup.py -q build_ext --inplace
+	@$(PY) setup.py -q build_ext --inplace --force --build-temp build/kernel$(STRICT)
 	@touch $@
 
 FIG13 := out/eris-fig13

@@ -195,7 +195,8 @@ def load_record(path: str | Path) -> Record:
 
 
 def _from_json(head: dict[str, Any], path: Path) -> Record:
-    values = {f.name: head.get(f.name) for f in dataclasses.fields(Record) if f.name != "series"}
+    names = [f.name for f in dataclasses.fields(Record) if f.name != "series"]
+    values: dict[str, Any] = {name: head.get(name) for name in names}
     missing = sorted(name for name in values if name not in head)
     if missing:
         raise InputError(f"not a record: missing field '{missing[0]}'", str(path))
