@@ -20,7 +20,9 @@ def list_scenarios(json: Json = False) -> None:
 
 
 def show_scenario(
-    scenario: Annotated[str, typer.Argument(help="A bundled scenario.", show_default=False)],
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A bundled scenario.", show_default=False)
+    ],
 ) -> None:
     """Print a scenario's file, to start one of your own."""
     from ..sim.scenario import BUNDLED, load_scenario
@@ -39,7 +41,9 @@ def list_workloads(json: Json = False) -> None:
 
 
 def show_workload(
-    workload: Annotated[str, typer.Argument(help="A bundled workload.", show_default=False)],
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A bundled workload.", show_default=False)
+    ],
 ) -> None:
     """Print a workload's file, to start one of your own."""
     from ..workloads import load_workload

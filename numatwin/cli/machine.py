@@ -86,6 +86,7 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
+            metavar="FILE",
             help="hwloc XML, a saved sysfs tree (folder or tar archive), the output of "
             "'numactl -H' or of Intel MLC; without it, this host.",
             show_default=False,
@@ -94,8 +95,15 @@ def import_(
     out: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="Write a machine file (.yaml) here; else it is printed.",
             show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What to call it; else it is named after FILE.", show_default=False
         ),
     ] = None,
     json: Json = False,
@@ -106,7 +114,7 @@ def import_(
     from ..topologies.export import machine_yaml
     from ..topologies.importers import import_machine
 
-    description = import_machine(file)
+    description = import_machine(file, name=name)
     try:
         machine = build_machine(description)
     except DescriptionError as failure:
@@ -129,7 +137,9 @@ def draw(
     out: Annotated[
         Path,
         typer.Option(
-            help="The picture to write: .html, .svg or .png by its ending.", show_default=False
+            metavar="FILE",
+            help="The picture to write: .html, .svg or .png by its ending.",
+            show_default=False,
         ),
     ],
 ) -> None:

@@ -14,7 +14,9 @@ def published(
     on: Annotated[Plane, typer.Option(help="The data plane that predicts.")] = Plane.flow,
     id_: Annotated[
         str | None,
-        typer.Option("--id", help="Only this result, such as eris-fig9.", show_default="all"),
+        typer.Option(
+            "--id", metavar="ID", help="Only this result, such as eris-fig9.", show_default=False
+        ),
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")

@@ -31,25 +31,33 @@ class Plane(StrEnum):
 def run(
     scenario: Annotated[
         str,
-        typer.Argument(help="A bundled scenario, or a scenario file (.yaml).", show_default=False),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A bundled scenario, or a scenario file (.yaml).",
+            show_default=False,
+        ),
     ],
     machine: Annotated[
-        str | None, typer.Option(help="Another machine: a name or a file.", show_default=False)
+        str | None,
+        typer.Option(metavar="M", help="Another machine: a name or a file.", show_default=False),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Another workload: a name or a file.", show_default=False)
+        str | None,
+        typer.Option(metavar="W", help="Another workload: a name or a file.", show_default=False),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="Another load-balancing policy.", show_default=False)
+        str | None,
+        typer.Option(metavar="P", help="Another load-balancing policy.", show_default=False),
     ] = None,
     on: Annotated[
-        Plane | None, typer.Option(help="The data plane to run on.", show_default="the scenario's")
+        Plane | None, typer.Option(help="Another data plane to run on.", show_default=False)
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Another seed.", show_default="the scenario's")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Another seed.", show_default=False),
     ] = None,
     replications: Annotated[
-        int, typer.Option(min=1, help="Runs with independent random draws.")
+        int, typer.Option(metavar="N", min=1, help="Runs with independent random draws.")
     ] = 1,
     set_: Annotated[
         list[str] | None,
@@ -64,8 +72,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where record and report go.",
-            show_default="out/SCENARIO[-POLICY], nowhere with --json",
+            help="Where record and report go: else out/SCENARIO[-POLICY], nowhere with --json.",
+            show_default=False,
         ),
     ] = None,
     json: Annotated[

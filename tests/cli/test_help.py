@@ -60,7 +60,7 @@ def test_help_of_every_command(numatwin: CommandLine, words: str) -> None:
     done = numatwin(*words.split(), "--help")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"Usage: numatwin {words}".rstrip())
-    assert "..." not in done.out.replace("[ARGS]...", "").replace("{RECORD}...", "")
+    assert "..." not in done.out.partition("\n")[2]  # a sentence that typer cut short
     assert max(map(len, done.out.splitlines())) <= 80
 
 

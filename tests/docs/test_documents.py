@@ -9,7 +9,7 @@ from console_blocks import fits, renewed, run, steps
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FOLDER_READMES = sorted(
-    path for path in ROOT.glob("*/**/README.md") if not {".venv", "build"} & {*path.parts}
+    path for path in ROOT.glob("*/**/README.md") if not {".venv", "build", "docs"} & {*path.parts}
 )
 
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
