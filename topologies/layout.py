@@ -2,35 +2,36 @@
 
 Vertices fall into blocks: the hubs of one group with all nodes that hang on them, or the nodes of
 one group. A block takes a sector of a ring: its nodes outside, its hubs inside, switches without
-nodes in the middle. Where blocks hold many hubs (an IRU of an SGI), each block is a picture of its
-own kind and the blocks stand around a circle. Many nodes without hubs stand on a grid. All
-distances are in units of about one node.
+nodes in the middle. Where blocks hold many hubs (an IRU of an SGI), each block is a ring of its own
+and the blocks stand around a circle. Many nodes without hubs stand on a grid, and so do nodes
+whose links are unknown, block by block. All distances are in units of about one node.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import ceil, cos, hypot, pi, sin, sqrt
+from math import ceil, cos, pi, sin, sqrt
 
 import numpy as np
 
-from .machine import Machine
+from .picture import MachinePicture
 from .routes import Floats
 
 GRID_FROM_NODES = 49
 ROW_NODES_MAX = 72  # nodes on one ring before a second row is begun
 MANY_HUBS = 4  # hubs in a block from which it is drawn on its own
+STEP = 1.15  # from one node to the next
+GRID_STEP = 1.35
 
 
 @dataclass
 class Layout:
-    """(v, 2) positions of nodes and hubs, and groups to be framed: (name, their vertices)."""
+    """(v, 2) positions of the vertices, and the groups to be framed: (name, their vertices)."""
 
     positions: Floats
     frames: list[tuple[str, list[int]]] = field(default_factory=list)
-    crowded: bool = False
-    """Whether links run along rows of nodes, so that long ones must bend around them."""
 
 
 @dataclass
@@ -40,45 +41,44 @@ class _Block:
     hubs: list[int] = field(default_factory=list)
 
 
-def lay_out(machine: Machine) -> Layout:
-    """Positions for ``machine``, the same at every call."""
-    n = len(machine.nodes)
-    blocks = _blocks(machine)
-    if not machine.hubs and n >= GRID_FROM_NODES:
-        return Layout(_grid(machine), crowded=True)
-    positions = np.zeros((n + len(machine.hubs), 2))
+def lay_out(picture: MachinePicture) -> Layout:
+    """Positions for ``picture``, the same at every call."""
+    blocks = _near_each_other(_blocks(picture), picture)
+    positions = np.zeros((len(picture.vertices), 2))
     with_nodes = [block for block in blocks if block.nodes]
-    if len(with_nodes) > 1 and min(len(block.hubs) for block in with_nodes) >= MANY_HUBS:
-        _ring_of_blocks(machine, with_nodes, positions)
+    if not picture.links:
+        _block_grids(blocks, positions)
+    elif picture.node_count == len(picture.vertices) >= GRID_FROM_NODES:
+        positions = _grid(picture)
+    elif len(with_nodes) > 1 and min(len(block.hubs) for block in with_nodes) >= MANY_HUBS:
+        _ring_of_blocks(with_nodes, positions)
+        _middle([hub for block in blocks if not block.nodes for hub in block.hubs], positions)
     else:
-        _ring(machine, blocks, positions)
-    return Layout(positions, _frames(machine, blocks))
+        _ring(blocks, positions)
+    return Layout(positions, _frames(picture, blocks))
 
 
-def _blocks(machine: Machine) -> list[_Block]:
+def _blocks(picture: MachinePicture) -> list[_Block]:
     """The blocks, in the order of their first vertices."""
-    n = len(machine.nodes)
-    neighbours: list[set[int]] = [set() for _ in range(n + len(machine.hubs))]
-    for link in machine.links:
-        a, b = link.ends
-        neighbours[a].add(b)
-        neighbours[b].add(a)
-    group_of_hub = {n + k: hub.group or hub.id for k, hub in enumerate(machine.hubs)}
+    n, vertices = picture.node_count, picture.vertices
+    group_of_hub = {k: vertices[k].group or str(vertices[k].id) for k in range(n, len(vertices))}
     blocks: dict[str, _Block] = {}
-    for k, node in enumerate(machine.nodes):
-        homes = {group_of_hub[v] for v in neighbours[k] if v >= n}
-        name = homes.pop() if len(homes) == 1 else node.group or f"node {node.id}"
+    for k in range(n):
+        homes = {group_of_hub[v] for v in picture.neighbours[k] if v >= n}
+        name = homes.pop() if len(homes) == 1 else vertices[k].group or f"node {vertices[k].id}"
         blocks.setdefault(name, _Block(name)).nodes.append(k)
     for hub, name in group_of_hub.items():
         blocks.setdefault(name, _Block(name)).hubs.append(hub)
     for block in blocks.values():
         # Nodes stand in the order of the hub that they hang on.
         place = {hub: k for k, hub in enumerate(block.hubs)}
-        block.nodes.sort(key=lambda k: min((place.get(v, -1) for v in neighbours[k]), default=0))
-    return _near_each_other(list(blocks.values()), neighbours)
+        block.nodes.sort(
+            key=lambda k: min((place.get(v, n) for v in picture.neighbours[k]), default=n)
+        )
+    return list(blocks.values())
 
 
-def _near_each_other(blocks: list[_Block], neighbours: list[set[int]]) -> list[_Block]:
+def _near_each_other(blocks: list[_Block], picture: MachinePicture) -> list[_Block]:
     """The blocks in an order around a circle that puts much-linked ones side by side.
 
     Swaps two at a time while that shortens the links by a tenth; the file's order stays otherwise.
@@ -88,9 +88,10 @@ def _near_each_other(blocks: list[_Block], neighbours: list[set[int]]) -> list[_
         return blocks
     block_of = {v: k for k, b in enumerate(blocks) for v in b.nodes + b.hubs}
     links = np.zeros((count, count))
-    for v, others in enumerate(neighbours):
-        for other in others:
-            links[block_of[v], block_of[other]] += 1
+    for link in picture.links:
+        a, b = (block_of[end] for end in link.ends)
+        links[a, b] += 1
+        links[b, a] += 1
     step = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     step = np.minimum(step, count - step)
     order = np.arange(count)
@@ -107,83 +108,103 @@ def _near_each_other(blocks: list[_Block], neighbours: list[set[int]]) -> list[_
     return [blocks[k] for k in order]
 
 
-def _ring(machine: Machine, blocks: list[_Block], positions: Floats) -> None:
+def _ring(blocks: list[_Block], positions: Floats) -> None:
     """Sectors of one ring: nodes outside, their hubs inside, switches without nodes amid."""
     outer = [block for block in blocks if block.nodes]
     middle = [hub for block in blocks if not block.nodes for hub in block.hubs]
     rows = ceil(sum(len(block.nodes) for block in outer) / ROW_NODES_MAX)
     columns = [ceil(len(block.nodes) / rows) for block in outer]
-    gap = 0.0 if all(count == 1 for count in columns) else 0.6
+    gap = 0.0 if all(count == 1 for count in columns) or len(outer) == 1 else 0.6
     total = sum(columns) + gap * len(outer)
     hubs = sum(len(block.hubs) for block in outer)
-    only_hub = len(outer) == 1 and hubs == 1
-    hub_radius = 0.0 if only_hub else max(0.9, 1.1 * hubs / (2 * pi)) if hubs else 0.0
+    if len(outer) == 1 and hubs == 1:
+        hub_radius = 0.0
+    else:
+        hub_radius = max(0.8, STEP * hubs / (2 * pi)) if hubs else 0.0
     if middle:
-        hub_radius = max(hub_radius, 1.1 * len(middle) / pi + 1.2)
-    radius = max(1.1 * total / (2 * pi), hub_radius + (1.4 if hubs else 1.0))
-    # The first sector begins on the left, sectors go round clockwise.
+        hub_radius = max(hub_radius, _middle(middle, positions) + 1.5)
+    radius = max(STEP * total / (2 * pi), hub_radius + (1.6 if hubs else 0.0), 1.25)
     turn = 2 * pi / total
-    angle = pi - (turn * (columns[0] + gap) / 2 if len(outer) == 2 else 0.0) + _tilt(outer, turn)
-    angle = pi / 2 + turn * (columns[0] + gap) / 2 if len(outer) == 2 else angle
-    if len(outer) == 2:
-        angle += pi / 2
+    angle = _first_middle(len(outer)) + turn * (columns[0] if len(outer) > 1 else 1) / 2
     for block, width in zip(outer, columns, strict=True):
         for k, node in enumerate(block.nodes):
             row, column = divmod(k, width)
-            at = angle - turn * (gap / 2 + column + 0.5)
-            positions[node] = _polar(radius + row, at)
+            positions[node] = _polar(radius + row * STEP, angle - turn * (column + 0.5))
         for k, hub in enumerate(block.hubs):
-            at = angle - turn * (gap / 2 + width * (k + 0.5) / len(block.hubs))
-            positions[hub] = _polar(hub_radius, at)
+            share = width * (k + 0.5) / len(block.hubs)
+            positions[hub] = _polar(hub_radius, angle - turn * share)
         angle -= turn * (width + gap)
-    for k, hub in enumerate(middle):
-        at = pi / 2 - 2 * pi * k / len(middle)
-        positions[hub] = _polar(0.0 if len(middle) == 1 else 1.1 * len(middle) / (2 * pi), at)
 
 
-def _tilt(outer: list[_Block], turn: float) -> float:
-    """Four single nodes stand as a square, not as a diamond."""
-    return -turn / 2 if len(outer) == 4 and turn == pi / 2 else 0.0
+def _first_middle(sectors: int) -> float:
+    """The angle of the first sector's middle: two stand side by side, four in the corners."""
+    return {2: pi, 4: 3 * pi / 4}.get(sectors, pi / 2)
 
 
-def _ring_of_blocks(machine: Machine, blocks: list[_Block], positions: Floats) -> None:
+def _middle(hubs: list[int], positions: Floats) -> float:
+    """Switches on a circle around the origin, whose radius is returned."""
+    radius = STEP * len(hubs) / (2 * pi) if len(hubs) > 1 else 0.0
+    for k, hub in enumerate(hubs):
+        positions[hub] = _polar(radius, pi / 2 - 2 * pi * k / len(hubs))
+    return radius
+
+
+def _ring_of_blocks(blocks: list[_Block], positions: Floats) -> None:
     """Each block as two rings, hubs inside and nodes outside; the blocks around a circle."""
     sizes = []
     for block in blocks:
-        hub_radius = 1.25 * len(block.hubs) / (2 * pi)
-        radius = max(hub_radius + 1.0, 1.05 * len(block.nodes) / (2 * pi))
-        sizes.append(radius + 0.8)
+        hub_radius = 1.35 * len(block.hubs) / (2 * pi)
+        radius = max(hub_radius + 1.15, STEP * len(block.nodes) / (2 * pi))
+        sizes.append(radius + 0.9)
         for vertices, r in ((block.hubs, hub_radius), (block.nodes, radius)):
             for k, vertex in enumerate(vertices):
-                at = pi / 2 - 2 * pi * (k + 0.5) / len(vertices)
-                positions[vertex] = _polar(r, at)
-    count, size = len(blocks), max(sizes)
-    circle = size / sin(pi / count) * 1.04
+                positions[vertex] = _polar(r, pi / 2 - 2 * pi * (k + 0.5) / len(vertices))
+    count = len(blocks)
+    circle = max(sizes) / sin(pi / count) * 1.04
     for k, block in enumerate(blocks):
-        at = pi - 2 * pi * k / count - (pi / 4 if count == 4 else 0.0)
-        positions[block.hubs + block.nodes] += _polar(circle, at)
+        positions[block.hubs + block.nodes] += _polar(
+            circle, _first_middle(count) - 2 * pi * k / count
+        )
 
 
 def _polar(radius: float, angle: float) -> tuple[float, float]:
     return radius * cos(angle), radius * sin(angle)
 
 
-def _grid(machine: Machine) -> Floats:
-    """Nodes row by row; a mesh or torus of two dimensions in its own rows."""
-    n = len(machine.nodes)
-    columns = ceil(sqrt(n))
-    for generator in machine.description.generate:
-        if generator.members is None and generator.dimensions and len(generator.dimensions) == 2:
-            columns = generator.dimensions[1]
+def _grid(picture: MachinePicture) -> Floats:
+    """Nodes row by row; a mesh, torus or hypercube in rows that its links run along."""
+    n = picture.node_count
+    # The stride of a regular graph's dimension is a common difference between linked nodes.
+    strides = Counter(abs(b - a) for a, b in (link.ends for link in picture.links))
+    rows = [stride for stride, count in strides.items() if n % stride == 0 and count >= n / 4]
+    columns = min((s for s in rows if 1 < s < n), key=lambda s: abs(s - sqrt(n)), default=0)
+    if not n / 4 <= columns**2 <= 4 * n:
+        columns = ceil(sqrt(n))
     row, column = np.divmod(np.arange(n), columns)
-    return np.stack([column * 1.3, -row * 1.3], axis=1).astype(float)
+    return np.stack([column, -row], axis=1).astype(float) * GRID_STEP
 
 
-def _frames(machine: Machine, blocks: list[_Block]) -> list[tuple[str, list[int]]]:
+def _block_grids(blocks: list[_Block], positions: Floats) -> None:
+    """Each block as a small grid, the blocks in rows."""
+    largest = max(len(block.nodes + block.hubs) for block in blocks)
+    columns = ceil(sqrt(largest))
+    rows = ceil(largest / columns)
+    gap = 0.0 if largest == 1 else 0.75
+    across = ceil(sqrt(len(blocks) * (rows + gap) / (columns + gap)))
+    for k, block in enumerate(blocks):
+        down, right = divmod(k, across)
+        for j, vertex in enumerate(block.nodes + block.hubs):
+            row, column = divmod(j, columns)
+            positions[vertex] = (
+                (right * (columns + gap) + column) * STEP,
+                -(down * (rows + gap) + row) * STEP,
+            )
+
+
+def _frames(picture: MachinePicture, blocks: list[_Block]) -> list[tuple[str, list[int]]]:
     """Groups of at least two vertices, larger ones first, so that small ones lie on top."""
     groups: dict[str, list[int]] = {}
-    vertices = [*machine.nodes, *machine.hubs]
-    for k, vertex in enumerate(vertices):
+    for k, vertex in enumerate(picture.vertices):
         if vertex.group is not None:
             groups.setdefault(vertex.group, []).append(k)
     for block in blocks:
@@ -196,7 +217,7 @@ def _frames(machine: Machine, blocks: list[_Block]) -> list[tuple[str, list[int]
 
 def hull(points: Floats, padding: float) -> Floats:
     """(k, 2) corners of a rounded outline around ``points``, ``padding`` away from them."""
-    corners = np.array([_polar(padding, 2 * pi * k / 24) for k in range(24)])
+    corners = np.array([_polar(padding, 2 * pi * k / 32) for k in range(32)])
     cloud = (points[:, None, :] + corners[None, :, :]).reshape(-1, 2)
     ordered = cloud[np.lexsort((cloud[:, 1], cloud[:, 0]))]
 
@@ -216,12 +237,14 @@ def _cross(a: Floats, b: Floats, c: Floats) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
-def curve(start: Floats, end: Floats, bend: float, steps: int = 12) -> Floats:
-    """(steps + 1, 2) points from ``start`` to ``end``; ``bend`` is the bow over its length."""
+def curve(start: Floats, end: Floats, bend: float, steps: int = 16) -> Floats:
+    """(k, 2) points from ``start`` to ``end``; ``bend`` is the bow over its length.
+
+    k is odd, so that one of the points is the middle.
+    """
     if bend == 0:
-        return np.stack([start, end])
+        return np.stack([start, (start + end) / 2, end])
     dx, dy = end - start
-    length = hypot(dx, dy) or 1.0
-    middle = (start + end) / 2 + 2 * bend * length * np.array([-dy, dx]) / length
+    middle = (start + end) / 2 + 2 * bend * np.array([-dy, dx])
     t = np.linspace(0, 1, steps + 1)[:, None]
     return np.asarray((1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end)
