@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.quantities import Size, SizeOrZero
@@ -70,7 +70,7 @@ class ErisSystem(Strict):
 
     kind: Literal["eris"] = "eris"
     placement: Literal["partitioned", "interleaved", "single-ram"] = "partitioned"
-    nodes: Annotated[int | tuple[int, ...] | None, BeforeValidator(_nodes)] = None
+    nodes: Annotated[int | tuple[int, ...], BeforeValidator(_nodes)] | None = None
     home: Annotated[int, BeforeValidator(_whole), Field(ge=0)] | None = None
     threads: Annotated[Literal["hardware-threads", "cores"] | Count, BeforeValidator(_threads)] = (
         "hardware-threads"
@@ -79,6 +79,12 @@ class ErisSystem(Strict):
     command_size: Size = Quantity(16.0, 16.0, 16.0)
     result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
     batch: Count = 128
+
+    @model_validator(mode="after")
+    def _home_of_single_ram(self) -> ErisSystem:
+        if self.home is not None and self.placement != "single-ram":
+            raise ValueError(f"placement {self.placement} has no home: expected single-ram")
+        return self
 
     def node_positions(self, machine: Machine) -> tuple[int, ...]:
         """Positions, in the machine's order, of the nodes that run AEUs.
@@ -126,7 +132,7 @@ class ErisSystem(Strict):
         return np.repeat(np.array(chosen, dtype=np.int64), per_node)
 
     def home_position(self, machine: Machine) -> int:
-        """Position of the node that holds all data under ``single-ram``. Raises DescriptionError."""
+        """Position of the one node with data under ``single-ram``. Raises DescriptionError."""
         if self.home is None:
             holding = [
                 k for k in self.node_positions(machine) if machine.nodes[k].memory_bytes != 0

@@ -6,22 +6,18 @@ policy runs on all of them. The control plane asks it once per period.
 
 from __future__ import annotations
 
-import contextlib
-import inspect
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ...inputs import InputError
+from .user_policy import Origin, guarded, origin_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Made = TypeVar("Made")
 
 # Sums of sizes that went through a policy's own arithmetic: far above rounding, far below an entry.
 SUM_TOLERANCE = 1e-9
@@ -118,56 +114,19 @@ def decide(policy: Policy, observation: Observation) -> tuple[Rebalance, ...]:
     """
     if is_bundled(policy):
         return check_commands(policy.decide(observation), observation, type(policy).__name__)
-    code = getattr(inspect.unwrap(type(policy).decide), "__code__", None)
-    origin = Origin(code.co_filename, code.co_firstlineno) if code is not None else Origin()
-    name = type(policy).__name__
+    name, origin = type(policy).__name__, origin_of(type(policy))
 
     def ask() -> Any:
         commands: Any = policy.decide(observation)
-        return tuple(commands) if isinstance(commands, Iterable) else commands  # runs a generator
+        return tuple(commands) if isinstance(commands, Iterator) else commands  # runs a generator
 
-    return check_commands(guarded(ask, f"policy {name}", origin), observation, name, origin=origin)
+    commands = guarded(ask, f"policy {name}", origin)
+    return check_commands(commands, observation, name, origin=origin)
 
 
 def is_bundled(policy: Policy) -> bool:
     """Whether the policy comes with numatwin."""
     return type(policy).__module__.startswith(f"{__package__}.")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a user's code stands."""
-
-    file: str | None = None
-    line: int | None = None
-
-
-def guarded(call: Callable[[], Made], what: str, origin: Origin) -> Made:
-    """What ``call`` returns, a call of a user's code, known by ``what``.
-
-    Raises InputError for whatever it raises, with the innermost line of the user's file. What it
-    prints goes to standard error, since standard output is for results.
-    """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return call()
-    except (Exception, SystemExit) as failure:
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(failure.__traceback__)
-            if frame.filename == origin.file
-        ]
-        text = f"{what} raised {type(failure).__name__}"
-        if message := _message(failure):
-            text += f": {message}"
-        raise InputError(text, origin.file, lines[-1] if lines else origin.line) from failure
-
-
-def _message(failure: BaseException) -> str:
-    try:
-        return str(failure)
-    except Exception:
-        return ""  # an exception of the user's own, broken itself
 
 
 def check_commands(
