@@ -72,6 +72,7 @@ lint: setup
 	@echo "lint: fine"
 
 bench: setup
+	@tools/system-packages valgrind || true
 	@for script in benchmarks/*.py; do $(PY) $$script || exit; done
 
 docs: setup
