@@ -46,7 +46,7 @@ $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 FIG13 := out/eris-fig13
 FIG13_POLICIES := none one-shot ma-1 ma-8
 run: setup
-	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only a quarter"
+	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only half"
 	@echo "of the keys, and this range moves four times; without balancing, then under three balancers."
 	@for policy in $(FIG13_POLICIES); do \
 	    $(NUMATWIN) run eris-fig13 --policy $$policy --out $(FIG13)/$$policy >/dev/null || exit; \

@@ -2,7 +2,8 @@
 
 In a fence of kind ``console`` a line ``$ command`` is run by bash (lines ``> …`` continue it), and
 the lines below are its output, both streams. ``...`` in a line stands for any text, alone on a line
-for any lines. A fence after a comment ``<!-- file: NAME -->`` is a file that the reader saves. A
+for any lines. A fence after a comment ``<!-- file: NAME -->`` is a file that the reader saves;
+after ``<!-- file: NAME of PATH -->`` it is the file at that path, seen from the document. A
 document's commands run in order in one empty folder.
 
 As a script (``make docs``): rewrites the outputs that are no longer current. A line with ``...``
@@ -15,11 +16,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _FENCE = re.compile(
-    r"(?:<!-- file: (?P<file>\S+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.M | re.S
+    r"(?:<!-- file: (?P<file>\S+)(?: of (?P<source>\S+))? -->\n)?"
+    r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
+    re.M | re.S,
 )
 TIMEOUT_S = 120
 
@@ -31,9 +34,11 @@ class Step:
     line: int
     command: str
     written: str
-    file: str | None = None
-    span: tuple[int, int] = (0, 0)
+    span: tuple[int, int]
     """Where the written output stands in the text."""
+    file: str | None = None
+    source: str | None = None
+    """The file that ``written`` repeats."""
 
 
 def steps(text: str) -> Iterator[Step]:
@@ -41,7 +46,7 @@ def steps(text: str) -> Iterator[Step]:
     for fence in _FENCE.finditer(text):
         line = text.count("\n", 0, fence.start("body")) + 1
         if fence["file"]:
-            yield Step(line, "", fence["body"], fence["file"])
+            yield Step(line, "", fence["body"], fence.span("body"), fence["file"], fence["source"])
         elif fence["kind"] == "console":
             yield from _commands(fence["body"], line, fence.start("body"))
 
@@ -64,7 +69,7 @@ def _commands(body: str, line: int, start: int) -> Iterator[Step]:
             position += len(lines[k])
             k += 1
         written = body[first - start : position - start]
-        yield Step(at, command.rstrip("\n"), written, span=(first, position))
+        yield Step(at, command.rstrip("\n"), written, (first, position))
 
 
 def run(step: Step, folder: Path) -> str:
@@ -109,16 +114,21 @@ def renewed(written: str, printed: str) -> str:
 
 
 def renew(path: Path) -> int:
-    """Rewrites a document's outdated outputs; returns how many there were."""
+    """Rewrites a document's outdated outputs and files; returns how many there were."""
     text = path.read_text(encoding="utf-8")
     changes = []
     with tempfile.TemporaryDirectory() as folder:
         for step in steps(text):
+            if step.source is not None:
+                step = replace(step, written=(path.parent / step.source).read_text("utf-8"))
             printed = run(step, Path(folder))
-            if step.file is None and not fits(step.written, printed):
+            if step.file is not None:
+                changes.append((step.span, step.written))
+            elif not fits(step.written, printed):
                 changes.append((step.span, renewed(step.written, printed)))
-    for (first, last), output in reversed(changes):
-        text = text[:first] + output + text[last:]
+    changes = [(span, new) for span, new in changes if text[slice(*span)] != new]
+    for (first, last), new in reversed(changes):
+        text = text[:first] + new + text[last:]
     if changes:
         path.write_text(text, encoding="utf-8")
     return len(changes)
@@ -127,4 +137,4 @@ def renew(path: Path) -> int:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         count = renew(Path(name))
-        print(f"{name}: {f'{count} outputs renewed' if count else 'current'}")
+        print(f"{name}: {f'{count} renewed' if count else 'current'}")

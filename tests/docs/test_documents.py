@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from console_blocks import fits, renewed, run, steps
+from console_blocks import fits, renew, renewed, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -22,6 +22,8 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
     for step in steps(path.read_text(encoding="utf-8")):
+        if step.source is not None:
+            assert step.written == (path.parent / step.source).read_text(encoding="utf-8")
         printed = run(step, tmp_path)
         if step.file is None:
             assert fits(step.written, printed), (
@@ -73,6 +75,17 @@ def test_blocks_are_found_and_run(tmp_path: Path) -> None:
     assert all(fits(s.written, p) for s, p in zip(found[1:], printed[1:], strict=True))
     first, last = found[2].span
     assert DOCUMENT[first:last] == "1\n...\n"
+
+
+def test_renewal_of_a_document(tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("new\n")
+    document = tmp_path / "document.md"
+    fence, commands = "```text\nold\n```\n", "```console\n$ cat a.txt\n...d\n```\n"
+    old = f"<!-- file: a.txt of source.txt -->\n{fence}{commands}"
+    document.write_text(old)
+    assert renew(document) == 2
+    assert document.read_text() == old.replace("old", "new").replace("...d", "new")
+    assert renew(document) == 0
 
 
 @pytest.mark.parametrize(
