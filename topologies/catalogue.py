@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from pathlib import Path
 
-from ..inputs import InputError, load_yaml
-from ..inputs.yaml_file import Document
+from ..inputs import Catalogue, Document, load_yaml
 from .build import build_machine
 from .machine import Machine
 from .schema import DescriptionError, MachineDescription
 
 BUNDLED = Path(__file__).parent
+CATALOGUE = Catalogue(BUNDLED, "machine")
 
 
 def machine_names() -> list[str]:
     """The names of the bundled machines, in alphabetical order."""
-    return sorted(path.stem for path in BUNDLED.glob("*.yaml"))
+    return CATALOGUE.names()
 
 
 def load_machine(name_or_path: str | Path) -> Machine:
     """The bundled machine of that name, or the one in that file; raises InputError."""
     text = str(name_or_path)
-    if "/" not in text and not text.endswith((".yaml", ".yml")):
-        if text not in machine_names():
-            close = difflib.get_close_matches(text, machine_names(), 1)
-            hint = (
-                f"'{close[0]}', or a path to a .yaml file"
-                if close
-                else ("a name that 'numatwin machine list' prints, or a path to a .yaml file")
-            )
-            raise InputError("unknown machine", token=text, expected=hint)
-        return _bundled(text)
-    return machine_from_document(load_yaml(text))
+    path = CATALOGUE.path(text)
+    return _bundled(text) if CATALOGUE.is_bundled(text) else machine_from_document(load_yaml(path))
 
 
 def machine_from_document(document: Document) -> Machine:
@@ -47,4 +37,4 @@ def machine_from_document(document: Document) -> Machine:
 
 @lru_cache(maxsize=8)
 def _bundled(name: str) -> Machine:
-    return machine_from_document(load_yaml(BUNDLED / f"{name}.yaml"))
+    return machine_from_document(load_yaml(CATALOGUE.path(name)))

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from pathlib import Path
 
-from ..inputs import DescriptionError, Document, InputError, load_yaml
+from ..inputs import Catalogue, DescriptionError, Document, load_yaml
 from .schema import WorkloadDescription
 from .workload import Workload, resolve
 
 BUNDLED = Path(__file__).parent
+CATALOGUE = Catalogue(BUNDLED, "workload")
 
 
 def workload_names() -> list[str]:
     """The names of the bundled workloads, in alphabetical order."""
-    return sorted(path.stem for path in BUNDLED.glob("*.yaml"))
+    return CATALOGUE.names()
 
 
 def load_workload(name_or_path: str | Path) -> Workload:
     """The bundled workload of that name, or the one in that file; raises InputError."""
     text = str(name_or_path)
-    if "/" in text or text.endswith((".yaml", ".yml")):
-        return workload_from_document(load_yaml(text), Path(text).parent)
-    names = workload_names()
-    if text not in names:
-        close = difflib.get_close_matches(text, names, 1)
-        known = f"'{close[0]}'" if close else "a name that 'numatwin workload list' prints"
-        raise InputError(
-            "unknown workload", token=text, expected=f"{known}, or a path to a .yaml file"
-        )
-    return _bundled(text)
+    path = CATALOGUE.path(text)
+    if CATALOGUE.is_bundled(text):
+        return _bundled(text)
+    return workload_from_document(load_yaml(path), path.parent)
 
 
 def workload_from_document(document: Document, base_dir: Path) -> Workload:
@@ -50,4 +44,4 @@ def workload_from_document(document: Document, base_dir: Path) -> Workload:
 
 @lru_cache(maxsize=32)
 def _bundled(name: str) -> Workload:
-    return workload_from_document(load_yaml(BUNDLED / f"{name}.yaml"), BUNDLED)
+    return workload_from_document(load_yaml(CATALOGUE.path(name)), BUNDLED)

@@ -4,21 +4,31 @@ Every folder may import this one; it imports none.
 """
 
 from .atomic import write_bytes_atomically, write_text_atomically
+from .catalogue import Catalogue
+from .changes import changed, merged, part_of
 from .errors import InputError
 from .quantities import Quantity, format_quantity, parse_quantity
+from .settings import Setting, parse_setting, with_setting
 from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml
 
 __all__ = [
+    "Catalogue",
     "DescriptionError",
     "Document",
     "InputError",
     "Limits",
     "Quantity",
+    "Setting",
     "Strict",
+    "changed",
     "format_quantity",
     "load_yaml",
+    "merged",
     "parse_quantity",
+    "parse_setting",
     "parse_yaml",
+    "part_of",
+    "with_setting",
     "write_bytes_atomically",
     "write_text_atomically",
 ]

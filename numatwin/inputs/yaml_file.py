@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .errors import InputError
+from .fields import field_names, near
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
@@ -54,21 +55,37 @@ class Limits:
 
 @dataclass
 class Document:
-    """A loaded file: its plain value, and where each of its parts stands."""
+    """A loaded file: its plain value, and where each of its parts stands.
+
+    ``sources``: what the parts come from that do not come from ``file``; a part from elsewhere than
+    a file (``--set path=value``) has no mark.
+    """
 
     value: Any
     file: str
     marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    sources: dict[Place, str] = field(default_factory=dict)
+
+    def source_of(self, place: Place) -> str:
+        """What the part at ``place`` comes from: a file, or a setting."""
+        return self.sources.get(self._known(place), self.file)
+
+    def known_places(self) -> set[Place]:
+        """The places that are known to come from somewhere."""
+        return {*self.marks, *self.sources}
+
+    def _known(self, place: Place) -> Place:
+        """The place itself, or the nearest enclosing one that is known."""
+        while place and place not in self.marks and place not in self.sources:
+            place = place[:-1]
+        return place
 
     def error(
         self, place: Place, message: str, *, token: str | None = None, expected: str | None = None
     ) -> InputError:
         """The InputError for the part at ``place``, or at its nearest enclosing part."""
-        at = place
-        while at and at not in self.marks:
-            at = at[:-1]
-        line, column = self.marks.get(at, (1, 1))
-        return InputError(message, self.file, line, column, token, expected)
+        line, column = self.marks.get(self._known(place), (None, None))
+        return InputError(message, self.source_of(place), line, column, token, expected)
 
     def part(self, place: Place) -> Any:
         """The plain value at ``place``, None where there is none."""
@@ -85,9 +102,9 @@ class Document:
         try:
             return model.model_validate(self.value)
         except ValidationError as failure:
-            raise self._first_error(failure) from None
+            raise self._first_error(failure, model) from None
 
-    def _first_error(self, failure: ValidationError) -> InputError:
+    def _first_error(self, failure: ValidationError, model: type[BaseModel]) -> InputError:
         problems = failure.errors(include_url=False, include_context=True)
         # The one that stands first in the file is the one to mend first.
         located = [(self._place(tuple(problem["loc"])), problem) for problem in problems]
@@ -95,7 +112,9 @@ class Document:
         kind, name = problem["type"], ".".join(map(str, place)) or "file"
         if kind == "extra_forbidden":
             return self.error(
-                place, f"unknown field '{place[-1] if place else ''}'{self._near(place)}"
+                place,
+                f"unknown field '{place[-1] if place else ''}'{self._near(place)}",
+                expected=near(place[-1], field_names(model, place[:-1])) if place else None,
             )
         if kind == "missing":
             missing = problem["loc"][-1]

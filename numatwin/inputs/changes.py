@@ -1,0 +1,68 @@
+"""Documents made from others: one over another, one with a part changed, a part of one.
+
+None of them changes the document it is given; each part still knows where it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .yaml_file import Document, Place
+
+
+def merged(base: Document, over: Document) -> Document:
+    """``base`` with all that ``over`` says: mappings key by key, anything else as a whole."""
+    return Document(
+        _merged(base.value, over.value),
+        over.file,
+        base.marks | over.marks,
+        {place: base.source_of(place) for place in base.known_places()}
+        | {place: over.source_of(place) for place in over.known_places()},
+    )
+
+
+def changed(document: Document, place: Place, value: Any, source: str) -> Document:
+    """``document`` with ``value`` at ``place``; errors about it name ``source``, not a line.
+
+    Mappings on the way are made where there are none; a position in a list must be there.
+    """
+    made = Document(
+        _with(document.value, place, value),
+        document.file,
+        {at: mark for at, mark in document.marks.items() if at[: len(place)] != place},
+        {at: by for at, by in document.sources.items() if at[: len(place)] != place},
+    )
+    for depth in range(1, len(place)):
+        if place[:depth] not in made.marks:
+            made.sources.setdefault(place[:depth], source)
+    made.sources[place] = source
+    return made
+
+
+def part_of(document: Document, place: Place) -> Document:
+    """The part at ``place`` as a document of its own."""
+    depth = len(place)
+    inside = [at for at in document.known_places() if at[:depth] == place]
+    return Document(
+        document.part(place),
+        document.source_of(place),
+        {at[depth:]: document.marks[at] for at in inside if at in document.marks},
+        {at[depth:]: document.source_of(at) for at in inside},
+    )
+
+
+def _merged(base: Any, over: Any) -> Any:
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    return {**base, **{key: _merged(base.get(key), value) for key, value in over.items()}}
+
+
+def _with(whole: Any, place: Place, value: Any) -> Any:
+    if not place:
+        return value
+    key, rest = place[0], place[1:]
+    if isinstance(whole, list):
+        assert isinstance(key, int)
+        return [_with(item, rest, value) if at == key else item for at, item in enumerate(whole)]
+    parts = whole if isinstance(whole, dict) else {}
+    return {**parts, key: _with(parts.get(key), rest, value)}
