@@ -68,6 +68,7 @@ lint: setup
 	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
 	@ln -s $(foreach part,topologies workloads sim validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
+	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
 	@echo "lint: fine"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .output import console, file_text, print_json, table
+from .output import console, print_json, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -25,10 +25,10 @@ def show_scenario(
     ],
 ) -> None:
     """Print a scenario's file, to start one of your own."""
-    from ..sim.scenario import BUNDLED, load_scenario
+    from ..sim.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
-    print(file_text(scenario, BUNDLED), end="")
+    print(CATALOGUE.path(scenario).read_text("utf-8"), end="")
 
 
 def list_workloads(json: Json = False) -> None:
@@ -47,10 +47,10 @@ def show_workload(
 ) -> None:
     """Print a workload's file, to start one of your own."""
     from ..workloads import load_workload
-    from ..workloads.catalogue import BUNDLED
+    from ..workloads.catalogue import CATALOGUE
 
     load_workload(workload)
-    print(file_text(workload, BUNDLED), end="")
+    print(CATALOGUE.path(workload).read_text("utf-8"), end="")
 
 
 def list_policies(json: Json = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .output import binary_size, console, file_text, print_json, table
+from .output import binary_size, console, print_json, table
 
 MachineArgument = Annotated[
     str,
@@ -73,9 +73,9 @@ def show(
     if json:
         print_json(loaded.as_json())
     elif yaml:
-        from ..topologies.catalogue import BUNDLED
+        from ..topologies.catalogue import CATALOGUE
 
-        print(file_text(machine, BUNDLED), end="")
+        print(CATALOGUE.path(machine).read_text("utf-8"), end="")
     else:
         from .machine_facts import print_machine
 

@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -91,10 +90,3 @@ def latency(value_ns: float | None) -> str:
 def percent(value: float | None) -> str:
     """``93.6%``; ``–`` if unknown."""
     return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}%"
-
-
-def file_text(name_or_path: str, bundled: Path) -> str:
-    """The YAML of the bundled file of that name, or of the user's own, already found to be good."""
-    is_path = "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
-    path = Path(name_or_path) if is_path else bundled / f"{name_or_path}.yaml"
-    return path.read_text(encoding="utf-8")
