@@ -48,11 +48,13 @@ def lay_out(picture: MachinePicture) -> Layout:
     with_nodes = [block for block in blocks if block.nodes]
     if not picture.links:
         _block_grids(blocks, positions)
-    elif picture.node_count == len(picture.vertices) >= GRID_FROM_NODES:
+    elif picture.node_count == len(picture.vertices) and (
+        picture.node_count >= GRID_FROM_NODES or _mesh_columns(picture)
+    ):
         positions = _grid(picture)
     elif len(with_nodes) > 1 and min(len(block.hubs) for block in with_nodes) >= MANY_HUBS:
         _ring_of_blocks(with_nodes, positions)
-        _middle([hub for block in blocks if not block.nodes for hub in block.hubs], positions)
+        _middle([hub for block in blocks if not block.nodes for hub in block.hubs], positions, 0.0)
     else:
         _ring(blocks, positions)
     return Layout(positions, _frames(picture, blocks))
@@ -81,17 +83,20 @@ def _blocks(picture: MachinePicture) -> list[_Block]:
 def _near_each_other(blocks: list[_Block], picture: MachinePicture) -> list[_Block]:
     """The blocks in an order around a circle that puts much-linked ones side by side.
 
-    Swaps two at a time while that shortens the links by a tenth; the file's order stays otherwise.
+    Swaps two at a time while that shortens the links by a tenth; the file's order stays otherwise,
+    its first block stays first. Those without nodes come last: they stand in the middle.
     """
-    count = len(blocks)
+    outer = [block for block in blocks if block.nodes]
+    inner = [block for block in blocks if not block.nodes]
+    count = len(outer)
     if not 4 <= count <= 40:
-        return blocks
-    block_of = {v: k for k, b in enumerate(blocks) for v in b.nodes + b.hubs}
+        return outer + inner
+    block_of = {v: k for k, b in enumerate(outer) for v in b.nodes + b.hubs}
     links = np.zeros((count, count))
     for link in picture.links:
-        a, b = (block_of[end] for end in link.ends)
-        links[a, b] += 1
-        links[b, a] += 1
+        a, b = (block_of.get(end) for end in link.ends)
+        if a is not None and b is not None:
+            links[[a, b], [b, a]] += 1
     step = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     step = np.minimum(step, count - step)
     order = np.arange(count)
@@ -99,13 +104,13 @@ def _near_each_other(blocks: list[_Block], picture: MachinePicture) -> list[_Blo
     improved = True
     while improved:
         improved = False
-        for a, b in combinations(range(count), 2):
+        for a, b in combinations(range(1, count), 2):
             trial = order.copy()
             trial[[a, b]] = trial[[b, a]]
             shorter = float((links[np.ix_(trial, trial)] * step).sum())
             if shorter < 0.9 * length:
                 order, length, improved = trial, shorter, True
-    return [blocks[k] for k in order]
+    return [outer[k] for k in order] + inner
 
 
 def _ring(blocks: list[_Block], positions: Floats) -> None:
@@ -116,21 +121,23 @@ def _ring(blocks: list[_Block], positions: Floats) -> None:
     columns = [ceil(len(block.nodes) / rows) for block in outer]
     gap = 0.0 if all(count == 1 for count in columns) or len(outer) == 1 else 0.6
     total = sum(columns) + gap * len(outer)
+    radius = max((1.35 if total < 12 else STEP) * total / (2 * pi), 1.25)
     hubs = sum(len(block.hubs) for block in outer)
-    if len(outer) == 1 and hubs == 1:
-        hub_radius = 0.0
-    else:
-        hub_radius = max(0.8, STEP * hubs / (2 * pi)) if hubs else 0.0
+    hub_radius = 0.0
+    if hubs > 1 or len(outer) > 1:
+        hub_radius = max(0.8, STEP * hubs / (2 * pi), 0.45 * radius) if hubs else 0.0
     if middle:
-        hub_radius = max(hub_radius, _middle(middle, positions) + 1.5)
-    radius = max(STEP * total / (2 * pi), hub_radius + (1.6 if hubs else 0.0), 1.25)
+        hub_radius = max(hub_radius, _middle(middle, positions, 0.4 * hub_radius) + 1.5)
+    radius = max(radius, hub_radius + (1.6 if hubs else 0.0))
     turn = 2 * pi / total
     angle = _first_middle(len(outer)) + turn * (columns[0] if len(outer) > 1 else 1) / 2
-    for block, width in zip(outer, columns, strict=True):
-        for k, node in enumerate(block.nodes):
+    for sector, (block, width) in enumerate(zip(outer, columns, strict=True)):
+        # Of two blocks side by side the left one is read downwards too.
+        upwards = len(outer) == 2 and sector == 0
+        for k, node in enumerate(block.nodes[::-1] if upwards else block.nodes):
             row, column = divmod(k, width)
             positions[node] = _polar(radius + row * STEP, angle - turn * (column + 0.5))
-        for k, hub in enumerate(block.hubs):
+        for k, hub in enumerate(block.hubs[::-1] if upwards else block.hubs):
             share = width * (k + 0.5) / len(block.hubs)
             positions[hub] = _polar(hub_radius, angle - turn * share)
         angle -= turn * (width + gap)
@@ -141,9 +148,9 @@ def _first_middle(sectors: int) -> float:
     return {2: pi, 4: 3 * pi / 4}.get(sectors, pi / 2)
 
 
-def _middle(hubs: list[int], positions: Floats) -> float:
-    """Switches on a circle around the origin, whose radius is returned."""
-    radius = STEP * len(hubs) / (2 * pi) if len(hubs) > 1 else 0.0
+def _middle(hubs: list[int], positions: Floats, wished: float) -> float:
+    """Switches on a circle around the origin, of the radius that is wished or as they need."""
+    radius = max(wished, STEP * len(hubs) / (2 * pi)) if len(hubs) > 1 else 0.0
     for k, hub in enumerate(hubs):
         positions[hub] = _polar(radius, pi / 2 - 2 * pi * k / len(hubs))
     return radius
@@ -171,8 +178,22 @@ def _polar(radius: float, angle: float) -> tuple[float, float]:
     return radius * cos(angle), radius * sin(angle)
 
 
+def _mesh_columns(picture: MachinePicture) -> int | None:
+    """The row length of a mesh or torus of two dimensions, None for other graphs."""
+    n = picture.node_count
+    pairs = {(min(link.ends), max(link.ends)) for link in picture.links}
+    for columns in (c for c in range(2, n // 2 + 1) if n % c == 0):
+        across = {(k, k + 1) for k in range(n - 1) if (k + 1) % columns}
+        down = {(k, k + columns) for k in range(n - columns)}
+        wraps = {(k, k + columns - 1) for k in range(0, n, columns)}
+        wraps |= {(k, k + n - columns) for k in range(columns)}
+        if across | down <= pairs <= across | down | wraps:
+            return columns
+    return None
+
+
 def _grid(picture: MachinePicture) -> Floats:
-    """Nodes row by row; a mesh, torus or hypercube in rows that its links run along."""
+    """Nodes row by row: a mesh, torus or hypercube in rows along its links, a ring to and fro."""
     n = picture.node_count
     # The stride of a regular graph's dimension is a common difference between linked nodes.
     strides = Counter(abs(b - a) for a, b in (link.ends for link in picture.links))
@@ -180,7 +201,10 @@ def _grid(picture: MachinePicture) -> Floats:
     columns = min((s for s in rows if 1 < s < n), key=lambda s: abs(s - sqrt(n)), default=0)
     if not n / 4 <= columns**2 <= 4 * n:
         columns = ceil(sqrt(n))
+    columns = _mesh_columns(picture) or columns
     row, column = np.divmod(np.arange(n), columns)
+    if max(map(len, picture.neighbours)) <= 2:
+        column = np.where(row % 2, columns - 1 - column, column)
     return np.stack([column, -row], axis=1).astype(float) * GRID_STEP
 
 

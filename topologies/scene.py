@@ -37,7 +37,7 @@ NODE_FILL, NODE_EDGE, EMPTY_FILL = "#ffffff", "#33475b", "#e8ebef"
 HUB_FILLS = ("#33475b", "#7b5e8d", "#5e7d6a", "#8d735e")
 FRAME_FILLS, FRAME_EDGE, FRAME_INK = ("#eef1f5", "#e2e7ee"), "#c3ccd7", "#5b6b7b"
 # Use from 0 to 1: pale to dark, with a warm middle (after ColorBrewer's YlOrRd).
-USE_COLOURS = ("#cfd8e3", "#fed976", "#fd8d3c", "#e31a1c", "#800026")
+USE_COLOURS = ("#c3cedb", "#fed976", "#fd8d3c", "#e31a1c", "#800026")
 USE_STEPS = 20
 
 
@@ -137,10 +137,12 @@ def compose(
         scale=f"use of {' and '.join(used)}" if used else None,
     )
     drawn = _drawn_links(picture, link_use)
-    _add_frames(scene, layout)
+    _add_frames(scene, layout, names_above=not picture.links)
     _add_vertices(scene, picture, layout, node_use)
     _add_links(scene, picture, layout, drawn, link_use)
     scene.note = _note(picture, len(drawn))
+    if link_use is not None and drawn:
+        scene.note += "; each half of a link shows what leaves the end that it touches"
     return scene
 
 
@@ -182,7 +184,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _add_frames(scene: Scene, layout: Layout) -> None:
+def _add_frames(scene: Scene, layout: Layout, *, names_above: bool) -> None:
     """Groups, larger below smaller; those that hold others are told apart by a lighter fill."""
     inner = {
         name
@@ -191,7 +193,7 @@ def _add_frames(scene: Scene, layout: Layout) -> None:
         if name != other and set(vertices) < set(others)
     }
     nested = bool(inner)
-    middle = (scene.low[1] + scene.high[1]) / 2
+    middle = float("-inf") if names_above else (scene.low[1] + scene.high[1]) / 2
     for name, vertices in layout.frames:
         is_inner = name in inner
         outline = hull(layout.positions[vertices], 0.58 if is_inner or not nested else 0.74)
@@ -204,8 +206,9 @@ def _label_frame(scene: Scene, name: str, outline: Floats, middle: float) -> Non
     """The group's name above its outline, or below it in the picture's lower half."""
     size_px = min(13.0, max(10.0, 0.2 * scene.unit_px))
     low, high = outline.min(axis=0), outline.max(axis=0)
+    reach = 0.15 * (scene.high[1] - scene.low[1])
     away = 0.8 * size_px / scene.unit_px
-    y = float(high[1]) + away if (low[1] + high[1]) / 2 > middle - 0.1 else float(low[1]) - away
+    y = float(high[1]) + away if (low[1] + high[1]) / 2 > middle - reach else float(low[1]) - away
     scene.labels.append(Label(float(low[0] + high[0]) / 2, y, name, size_px, FRAME_INK))
     scene.low = (scene.low[0], min(scene.low[1], y - away))
     scene.high = (scene.high[0], max(scene.high[1], y + away))
@@ -252,7 +255,7 @@ def _label_vertex(
     text, colour, room_px = str(vertex.id), _ink_on(fill), 2 * NODE_HALF * scene.unit_px
     x, y = float(centre[0]), float(centre[1])
     size = min(15.0 if is_node else 12.0, 0.5 * room_px, 1.5 * room_px / max(len(text), 2))
-    if size < 5.5:
+    if size < 4.5:
         return
     memory = _size(vertex.memory_bytes)
     small = min(10.5, 0.17 * room_px)
@@ -292,9 +295,13 @@ def _drawn_links(picture: MachinePicture, use: LinkUse | None) -> list[LinkLine]
         return list(picture.links)
 
     def rank(link: LinkLine) -> tuple[float, float]:
-        return max(_uses(picture, link, use), key=lambda u: u or 0.0) or 0.0, link.bandwidth_Bps
+        used = (u or 0.0 for u in _uses(picture, link, use)) if use else (0.0,)
+        return max(used), link.bandwidth_Bps
 
-    return sorted(picture.links, key=rank, reverse=True)[:LINKS_DRAWN_MAX]
+    # Of equal ones an even choice: by a multiplicative hash (Knuth) of their places.
+    spread = sorted(range(len(picture.links)), key=lambda k: k * 2_654_435_761 % 2**32)
+    ranked = sorted((picture.links[k] for k in spread), key=rank, reverse=True)
+    return ranked[:LINKS_DRAWN_MAX]
 
 
 def _uses(
@@ -318,8 +325,8 @@ def _add_links(
 ) -> None:
     """Links by kind and bandwidth; by use, each half shows what leaves the vertex it touches."""
     looks = _looks(scene, drawn)
-    opacity = 1.0 if len(drawn) <= 600 else 0.75 if len(drawn) <= 2_000 else 0.4
-    bends = _bends(layout.positions, drawn)
+    opacity = 1.0 if len(drawn) <= 600 else 0.7
+    bends = _bends(layout.positions, picture, drawn)
     found: dict[tuple[str, str], Lines] = {}
 
     def add(path: Floats, colour: str, key: Key) -> None:
@@ -374,12 +381,14 @@ def _looks(scene: Scene, links: list[LinkLine]) -> dict[tuple[str, float] | None
     common = [look for look, _ in counts.most_common(len(KIND_COLOURS))]
     widest = max(bandwidth for _, bandwidth in counts)
     full_px = min(6.0, 0.09 * scene.unit_px) if len(links) <= 600 else 1.5
+    if len(links) > 2_000:
+        full_px = 0.5
     looks: dict[tuple[str, float] | None, Key] = {}
     for colour, (kind, bandwidth) in zip(
         KIND_COLOURS, sorted(common, key=lambda look: (-look[1], look[0])), strict=False
     ):
         name = f"{kind} {_rate(bandwidth)}".strip()
-        width = max(0.8, full_px * float(np.sqrt(bandwidth / widest)))
+        width = max(min(0.8, full_px), full_px * float(np.sqrt(bandwidth / widest)))
         looks[kind, bandwidth] = Key(name, "line", colour, width)
     if len(counts) > len(common):
         looks[None] = Key("other links", "line", OTHER_COLOUR, 1.0)
@@ -390,18 +399,26 @@ def _rate(bandwidth_Bps: float) -> str:
     return format_quantity(float(f"{bandwidth_Bps:.4g}"), "bandwidth")
 
 
-def _bends(positions: Floats, links: list[LinkLine]) -> Iterator[float]:
-    """How far each link bows: so as to miss other vertices, and its twins of other kinds."""
-    twins = Counter(tuple(sorted(link.ends)) for link in links)
-    seen: Counter[tuple[int, ...]] = Counter()
+def _bends(positions: Floats, picture: MachinePicture, links: list[LinkLine]) -> Iterator[float]:
+    """How far each link bows: so as to miss other vertices, and its twins of other kinds.
+
+    Links between hubs, which stand inside, bow inwards, others outwards.
+    """
+    middle = (positions.min(axis=0) + positions.max(axis=0)) / 2
+    twins = Counter(frozenset(link.ends) for link in links)
+    seen: Counter[frozenset[int]] = Counter()
     for link in links:
-        pair = tuple(sorted(link.ends))
+        pair = frozenset(link.ends)
         rank, seen[pair] = seen[pair], seen[pair] + 1
-        start, end = positions[link.ends[0]], positions[link.ends[1]]
+        start, end = (positions[k] for k in sorted(link.ends))
         bend = (rank - (twins[pair] - 1) / 2) * 0.12
         if len(links) <= BENT_LINKS_MAX and _meets_others(positions, link.ends):
-            length = float(np.hypot(*(end - start)))
-            bend += min(0.25, 0.55 / length) * (1 + 0.15 * np.sqrt(length))
+            x, y = end - start
+            inwards = float(np.dot(middle - start, (-y, x))) >= 0
+            is_inner = min(link.ends) >= picture.node_count
+            length = float(np.hypot(x, y))
+            bow = min(0.25, 0.55 / length) * (1 + 0.15 * np.sqrt(length))
+            bend += bow if inwards == is_inner else -bow
         yield bend if link.ends[0] < link.ends[1] else -bend
 
 
