@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from ..inputs import Quantity, Strict
+from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.quantities import Duration, DurationOrZero, Rate, Size
 from .key_specs import AnyKeySpec, Count, UniformSpec, Whole
 
@@ -34,7 +34,7 @@ class _OfKind(Strict):
                 if f"{name}+" in self.FIELDS[self.kind] and getattr(self, name) is None:
                     raise ValueError(f"missing field '{name}' of kind '{self.kind}'")
             elif name in self.model_fields_set:
-                raise ValueError(f"field '{name}' does not belong to kind '{self.kind}'")
+                raise DescriptionError((name,), f"does not belong to kind '{self.kind}'")
         return self
 
     @model_serializer(mode="wrap")
@@ -70,8 +70,8 @@ class DataObject(_OfKind):
     @model_validator(mode="after")
     def _fits(self) -> DataObject:
         if self.keys is not None and self.keys > 2**self.key_bits:
-            raise ValueError(
-                f"keys: {self.key_bits} key_bits tell at most {2**self.key_bits} apart"
+            raise DescriptionError(
+                ("keys",), f"{self.key_bits} key_bits tell at most {2**self.key_bits} apart"
             )
         return self
 

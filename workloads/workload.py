@@ -116,7 +116,8 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
         for name, change in phase.operations.items():
             place = ("phases", index, "operations", name)
             if name not in changed:
-                raise DescriptionError(place, f"unknown operation '{name}'")
+                known = ", ".join(changed)
+                raise DescriptionError(place, f"no such operation: expected one of {known}")
             operation = description.operations[name]
             if change.keys is not None:
                 if operation.keys is None:
@@ -135,14 +136,9 @@ def _check_object(description: WorkloadDescription, name: str, operation: Operat
     if stored is None:
         known = ", ".join(description.objects)
         raise DescriptionError(place, f"no such object: expected one of {known}")
-    needed = "column" if operation.kind == "scan" else "index"
+    needed, article = ("column", "a") if operation.kind == "scan" else ("index", "an")
     if stored.kind != needed:
-        raise DescriptionError(
-            place,
-            f"a {operation.kind} needs an {needed}"
-            if needed == "index"
-            else f"a {operation.kind} needs a {needed}",
-        )
+        raise DescriptionError(place, f"a {operation.kind} needs {article} {needed}")
 
 
 def _keys(

@@ -23,6 +23,8 @@ def field_names(model: type[BaseModel], place: Iterable[str | int]) -> list[str]
 def near(name: object, names: Iterable[str]) -> str | None:
     """What was meant by ``name``, as an error says it; None where that cannot be told."""
     known = list(names)
+    if name in known:  # of another form: it does not belong to this one
+        return None
     if close := difflib.get_close_matches(str(name), known, 1):
         return f"'{close[0]}'"
     return f"one of {', '.join(known)}" if 0 < len(known) <= LISTED_MAX else None

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .errors import InputError
 from .fields import field_names, near
+from .wording import expected_by
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
@@ -130,10 +131,16 @@ class Document:
         if kind == "union_tag_not_found":
             tag = problem["ctx"]["discriminator"].strip("'")
             return self.error(place, f"missing field '{tag}' in {name}")
-        message = problem["msg"].removeprefix("Value error, ")
-        message = message.removeprefix("Assertion failed, ")
+        error = problem.get("ctx", {}).get("error")
+        if isinstance(error, DescriptionError):  # of a check that knows which field is at fault
+            place = (*place, *error.place)
+            name = ".".join(map(str, place))
         raw = self.part(place)
         token = str(raw) if isinstance(raw, (str, int, float, bool)) else None
+        if expected := expected_by(problem):
+            return self.error(place, name, token=token, expected=expected)
+        message = problem["msg"].removeprefix("Value error, ")
+        message = message.removeprefix("Assertion failed, ")
         return self.error(place, f"{name}: {message}", token=token)
 
     def _near(self, place: Place) -> str:

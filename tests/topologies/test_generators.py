@@ -170,7 +170,7 @@ generate:
 BAD = [
     ("{shape: mesh, link: wire}", "missing field 'dimensions': a mesh needs it", "{"),
     ("{shape: mesh, link: wire, dimensions: [2, 3]}", "2 × 3 = 6: expected 8", "dimensions"),
-    ("{shape: torus, link: wire, dimensions: [0, 8]}", "greater than or equal to 1", "0"),
+    ("{shape: torus, link: wire, dimensions: [0, 8]}", "expected at least 1", "0"),
     ("{shape: ring, link: wire, dimensions: [8]}", "a ring does not take it", "dimensions"),
     ("{shape: ring, link: wire, members: [0, 1]}", "2 members: expected at least 3", "{"),
     ("{shape: ring, link: wire, members: [0, 1, 9]}", "unknown end 9", "9"),
@@ -182,9 +182,9 @@ BAD = [
     ("{shape: enhanced_hypercube, link: wire, diagonals: ['010']}", "two or more ones", "'0"),
     ("{shape: fat_tree, link: wire, leaf_size: 3, spines: 2}", "do not fill leaves of 3", "3"),
     ("{shape: fat_tree, link: wire, leaf_size: 4}", "missing field 'spines'", "{"),
-    ("{shape: fat_tree, link: wire, leaf_size: 4, spines: 0}", "greater than or equal to 1", "0"),
+    ("{shape: fat_tree, link: wire, leaf_size: 4, spines: 0}", "expected at least 1", "0"),
     ("{shape: attach, link: wire, hubs: hub-*}", "8 members on 3 hubs", "hub-*"),
-    ("{shape: star, link: wire}", "Input should be 'mesh'", "star"),
+    ("{shape: star, link: wire}", "expected 'mesh'", "star"),
 ]
 
 

@@ -51,11 +51,11 @@ BAD = [
     ("10 GB/s", "0 GB/s", "above 0", "0 GB/s, latency: 50"),
     ("20 GB/s", "0 GB/s", "above 0", "0 GB/s, latency: 90"),
     ("90 ns", "0 ns", "above 0", "0 ns}"),
-    ("cores: 2", "cores: -2", "greater than or equal to 0", "-2"),
-    ("cores: 2", "cores: two", "valid integer", "two"),
-    ("value: 1.4", "value: -1", "greater than 0", "-1"),
+    ("cores: 2", "cores: -2", "expected at least 0", "-2"),
+    ("cores: 2", "cores: two", "expected a whole number", "two"),
+    ("value: 1.4", "value: -1", "expected above 0", "-1"),
     ("value: 1.4", "value: 2.4", "lower bound ≤ value ≤ upper bound", "ipc"),
-    ("{level: 1", "{level: 9", "less than or equal to 4", "9, s"),
+    ("{level: 1", "{level: 9", "expected at most 4", "9, s"),
     # Fields
     ("clock", "clok", "unknown field 'clok'", "2.5 GHz"),
     ("name: small", "title: small", "missing field 'name'", "title: small"),
@@ -82,7 +82,7 @@ BAD = [
     (", [20, 10]]", "]", "slit: 1 rows: expected 2", "slit"),
     ("140 ns", "140", "a bare number has no unit", "140"),
     ("cores: 2", "cores: !!python/name:os.system 2", "os.system is not allowed", "!!python"),
-    ("slit: [[10", "slit: [[-1", "greater than or equal to 0", "-1"),
+    ("slit: [[10", "slit: [[-1", "expected at least 0", "-1"),
 ]
 
 
