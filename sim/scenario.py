@@ -1,0 +1,355 @@
+"""Scenarios: a machine, a workload, a system and its policies, for so long and with that seed.
+
+A scenario file names its machine and workload, or holds them in full. It may extend another one,
+and any field may be set from outside; what comes of it all stands in ``Scenario.settings``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..inputs import (
+    Catalogue,
+    DescriptionError,
+    Document,
+    InputError,
+    Setting,
+    Strict,
+    changed,
+    load_yaml,
+    merged,
+    parse_setting,
+    part_of,
+    with_setting,
+)
+from ..inputs.fields import near
+from ..inputs.quantities import Duration
+from ..inputs.yaml_file import Place
+from ..topologies import Machine, MachineDescription, load_machine, machine_from_document
+from ..topologies.catalogue import CATALOGUE as MACHINES
+from ..workloads import Workload, WorkloadDescription, load_workload, workload_from_document
+from ..workloads.catalogue import CATALOGUE as WORKLOADS
+from ..workloads.keys import Recorded
+from ..workloads.schema import Name
+from .control import Policy, families
+from .control.policy_spec import ChosenPolicy, PolicySpec
+from .system import AnySystem
+
+BUNDLED = Path(__file__).parent / "scenarios"
+CATALOGUE = Catalogue(BUNDLED, "scenario")
+
+PLANES = ("flow",)
+PLANES_TO_COME = ("event", "reference", "native")
+
+BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
+EXTENDED_MAX = 16
+SEED_MAX = 2**64 - 1
+
+
+class ScenarioDescription(Strict):
+    """A scenario file, with what it extends.
+
+    ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
+    description in full. ``policies``: by family; each is ``none`` by default.
+    """
+
+    name: Name
+    title: str = ""
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+    machine: str | dict[str, Any]
+    workload: str | dict[str, Any]
+    system: AnySystem = AnySystem()
+    policies: dict[str, PolicySpec] = Field(default_factory=dict)
+    horizon: Duration
+    seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
+    plane: str = "flow"
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """All that a run needs. ``new_policy`` makes the load balancer, asked every ``period_s``.
+
+    ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
+    was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
+    these settings and of the files that they name (SHA-256); the same for the same scenario,
+    wherever its files lie.
+    """
+
+    name: str
+    title: str
+    source: str | None
+    machine: Machine
+    workload: Workload
+    system: AnySystem
+    policy_name: str
+    new_policy: Callable[[], Policy]
+    period_s: float
+    horizon_s: float
+    seed: int
+    plane: str
+    settings: Mapping[str, Any]
+    hash: str
+
+
+def scenario_names() -> tuple[str, ...]:
+    """The names of the bundled scenarios, in alphabetical order."""
+    return tuple(CATALOGUE.names())
+
+
+def load_scenario(
+    name_or_path: str | Path,
+    *,
+    machine: str | None = None,
+    workload: str | None = None,
+    policy: str | None = None,
+    plane: str | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+) -> Scenario:
+    """The bundled scenario of that name, or the one in that file; raises InputError.
+
+    The options stand in for what the file says. ``machine``, ``workload``: names or paths;
+    ``policy``: the name of a load balancer, or ``my_policy.py:MyBalancer``; paths are relative to
+    the current folder. ``settings``: ``path=value`` each, for any field of the scenario, of its
+    machine (``machine.…``) and its workload (``workload.…``); the later one wins.
+    """
+    document = _extended(load_yaml(CATALOGUE.path(str(name_or_path))))
+    for field, option, value in (
+        ("machine", "machine", machine),
+        ("workload", "workload", workload),
+        ("plane", "on", plane),
+        ("seed", "seed", seed),
+    ):
+        if value is not None:
+            document = changed(document, (field,), value, f"--{option} {value}")
+    parsed = [parse_setting(text) for text in settings]
+    if policy is not None:
+        document = _with_policy(document, policy)
+    return _scenario(document, parsed)
+
+
+def scenario_from_settings(settings: Mapping[str, Any], name: str = "settings") -> Scenario:
+    """The scenario that these ``settings`` are of; ``name`` stands in errors. Raises InputError."""
+    return _scenario(Document(dict(settings), name), [])
+
+
+def _extended(document: Document, depth: int = 0) -> Document:
+    """The document over the one that it extends, which may extend another."""
+    place = ("extends",)
+    if not isinstance(document.value, dict) or "extends" not in document.value:
+        return document
+    extends = document.value["extends"]
+    if not isinstance(extends, str):
+        raise document.error(place, "extends: expected the name or path of a scenario")
+    if depth == EXTENDED_MAX:
+        raise document.error(
+            place, "extends too many", expected=f"at most {EXTENDED_MAX}, and no circle"
+        )
+    with _told_at(document, place):
+        path = CATALOGUE.path(extends, _folder(document, place))
+    own = {key: value for key, value in document.value.items() if key != "extends"}
+    return merged(_extended(load_yaml(path), depth + 1), replace(document, value=own))
+
+
+def _with_policy(document: Document, policy: str) -> Document:
+    """The document with another load balancer; the period stays, options of the old one go."""
+    source, place = f"--policy {policy}", ("policies", BALANCING)
+    _check_mappings(document, place)
+    file, _, class_name = policy.rpartition(":")
+    spec: dict[str, Any] = {"policy": policy}
+    dropped = {"file", "class", "options"}
+    if ".py:" in policy or policy.endswith(".py"):
+        if not class_name.isidentifier() or not file.endswith(".py"):
+            raise InputError("no policy class", source, expected="FILE.py:CLASS")
+        spec = {"file": file, "class": class_name}
+        dropped = {"policy", "threshold", "options"}
+    for key in dropped & set(document.part(place) or ()):
+        document = changed(document, (*place, key), None, source)
+    for key, value in spec.items():
+        document = changed(document, (*place, key), value, source)
+    return document
+
+
+def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
+    """The scenario of a document that extends no other."""
+    if isinstance(document.value, dict):
+        _check_mappings(document, ("policies",))
+        for family in families():  # so that they can be set, and stand in the settings
+            if document.part(("policies", family)) is None:
+                document = changed(document, ("policies", family), {}, document.file)
+    inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
+    for setting in settings:
+        if setting.path[0] in inner and len(setting.path) > 1:
+            inner[setting.path[0]].append(setting.inside())
+        else:
+            document = with_setting(document, ScenarioDescription, setting)
+    description = document.read_as(ScenarioDescription)
+    _check_plane(document, description.plane)
+    machine = _machine(document, inner["machine"])
+    workload, folder = _workload(document, inner["workload"])
+    with _told_at(document, ("system",)):
+        description.system.aeu_nodes(machine)
+        if description.system.placement == "single-ram":
+            description.system.home_position(machine)
+    chosen = _policies(document, description)
+    whole = description.model_dump(mode="json", exclude_none=True) | {
+        "machine": machine.description.model_dump(mode="json", exclude_none=True),
+        "workload": workload.description.model_dump(mode="json", exclude_none=True),
+    }
+    return Scenario(
+        name=description.name,
+        title=description.title,
+        source=description.source,
+        machine=machine,
+        workload=workload,
+        system=description.system,
+        policy_name=chosen[BALANCING].name,
+        new_policy=chosen[BALANCING].make,
+        period_s=description.policies[BALANCING].period.value,
+        horizon_s=description.horizon.value,
+        seed=description.seed,
+        plane=description.plane,
+        settings=_with_files(whole, chosen, lambda path: _anywhere(path, folder)),
+        hash=_hash(whole, workload, chosen),
+    )
+
+
+def _check_mappings(document: Document, place: Place) -> None:
+    """Refuses anything but a mapping, or nothing, at ``place`` and around it."""
+    for depth in range(len(place) + 1):
+        part = document.part(place[:depth])
+        if part is not None and not isinstance(part, dict):
+            where = ".".join(map(str, place[:depth])) or "file"
+            raise document.error(place[:depth], f"{where}: expected a mapping")
+
+
+def _check_plane(document: Document, plane: str) -> None:
+    if plane in PLANES_TO_COME:
+        message, token = f"plane {plane} is not in this version", None
+    else:
+        message, token = "unknown plane", plane
+    if plane not in PLANES:
+        raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
+
+
+def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
+    place = ("machine",)
+    named = document.part(place)
+    if isinstance(named, str) and MACHINES.is_bundled(named) and not settings:
+        with _told_at(document, place):
+            return load_machine(named)
+    part, _ = _part(document, place, MACHINES, MachineDescription, settings)
+    return machine_from_document(part)
+
+
+def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path]:
+    """The workload, and the folder that its files are looked for in."""
+    place = ("workload",)
+    named = document.part(place)
+    if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
+        with _told_at(document, place):
+            return load_workload(named), WORKLOADS.folder
+    part, folder = _part(document, place, WORKLOADS, WorkloadDescription, settings)
+    return workload_from_document(part, folder), folder
+
+
+def _part(
+    document: Document,
+    place: Place,
+    catalogue: Catalogue,
+    model: type[Strict],
+    settings: Sequence[Setting],
+) -> tuple[Document, Path]:
+    """The description that is named or held at ``place``, as set, and the folder of its file."""
+    named, folder = document.part(place), _folder(document, place)
+    if isinstance(named, str):
+        with _told_at(document, place):
+            path = catalogue.path(named, folder)
+        part, folder = load_yaml(path), path.parent
+    else:
+        part = part_of(document, place)
+    for setting in settings:
+        part = with_setting(part, model, setting)
+    return part, folder
+
+
+def _policies(document: Document, description: ScenarioDescription) -> dict[str, ChosenPolicy]:
+    chosen = {}
+    for family, spec in description.policies.items():
+        place = ("policies", family)
+        if family not in families():
+            raise document.error(
+                place, f"unknown kind of policy '{family}'", expected=near(family, families())
+            )
+        at = (*place, "file" if spec.file is not None else "policy")
+        with _told_at(document, at):
+            chosen[family] = spec.choose(family, _folder(document, at))
+    return chosen
+
+
+def _folder(document: Document, place: Place) -> Path:
+    """The folder that a path at ``place`` is relative to: its file's; else the current one."""
+    return Path(document.source_of(place)).parent if place in document.marks else Path()
+
+
+@contextmanager
+def _told_at(document: Document, place: Place) -> Iterator[None]:
+    """Gives an error that does not know where it stands its place in the document."""
+    try:
+        yield
+    except InputError as failure:
+        if failure.file is not None:
+            raise
+        raise document.error(
+            place, failure.message, token=failure.token, expected=failure.expected
+        ) from None
+    except DescriptionError as failure:
+        at = (*place, *failure.place)
+        raise document.error(at, f"{'.'.join(map(str, at))}: {failure}") from None
+
+
+def _with_files(
+    whole: dict[str, Any], chosen: Mapping[str, ChosenPolicy], written: Callable[[Path], str]
+) -> dict[str, Any]:
+    """A copy of the settings, in which each path of a file is as ``written`` writes it."""
+    copied = deepcopy(whole)
+    for family, policy in chosen.items():
+        if policy.file is not None:
+            copied["policies"][family]["file"] = written(policy.file.absolute())
+    workload = copied["workload"]
+    for part in (workload, *workload.get("phases", ())):
+        for operation in part["operations"].values():
+            if "file" in operation.get("keys", ()):
+                operation["keys"]["file"] = written(Path(operation["keys"]["file"]))
+    return copied
+
+
+def _anywhere(path: Path, folder: Path) -> str:
+    """A path that leads to the same file from any folder; a bundled file needs its name alone."""
+    beside = (folder / path).absolute()
+    return str(beside) if beside.exists() and beside.parent != WORKLOADS.folder else str(path)
+
+
+def _hash(whole: dict[str, Any], workload: Workload, chosen: Mapping[str, ChosenPolicy]) -> str:
+    """Of what the scenario says and of what its files hold, not of where they lie."""
+    said = _with_files(whole, chosen, lambda path: path.name)
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    for family in sorted(chosen):
+        if (file := chosen[family].file) is not None:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    for phase in workload.phases:
+        for operation in phase.operations.values():
+            if isinstance(operation.keys, Recorded):
+                density = operation.keys.density()
+                digest.update(density.breaks.tobytes() + density.mass.tobytes())
+    return digest.hexdigest()
