@@ -1,0 +1,160 @@
+"""The answer in words that a report opens with: what ran, how fast, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from ..sim.record import Record, Why
+from ..sim.recovery import Recovery, recoveries
+from .bars import GAIN_MIN
+from .runs import Run, moved_bytes, operations_of, recoveries_of
+from .words import count, listing, percent, plural, rate, seconds, si, signed_percent
+
+
+def answer(record: Record) -> Markup:
+    """One paragraph on one run."""
+    sentences = [_what_ran(record)]
+    sentences += [_limit(name, why) for name, why in record.why.items()]
+    main = next(iter(record.throughput), None)
+    if main is not None:
+        sentences.append(_changes(main, recoveries(record, main)))
+    moved = moved_bytes(record)
+    if moved is not None:
+        transfers = sum(event.kind == "transfer" for event in record.control_events)
+        text = "Balancing moved {} in {}."
+        sentences.append(Markup(text).format(si(moved, "B"), count(transfers, "transfer")))
+    return Markup(" ").join(sentence for sentence in sentences if sentence)
+
+
+def comparing_answer(runs: Sequence[Run]) -> Markup:
+    """One paragraph on several runs of one scenario, by their first operation."""
+    operation = operations_of(runs)[0] if operations_of(runs) else None
+    able = [run for run in runs if operation in run.record.throughput]
+    if operation is None or len(able) < 2:
+        return Markup("{} of one scenario, which share no operation.").format(
+            count(len(runs), "run")
+        )
+    best = max(able, key=lambda run: run.record.throughput[operation])
+    worst = min(able, key=lambda run: run.record.throughput[operation])
+    high, low = best.record.throughput[operation], worst.record.throughput[operation]
+    sentences = []
+    if high < 1.005 * low:
+        text = "All {} do about the same: {} on average."
+        sentences.append(Markup(text).format(count(len(able), "run"), rate(high, operation)))
+    else:
+        text = "<strong>{}</strong> does most: <strong>{}</strong> on average"
+        sentences.append(Markup(text).format(best.label, rate(high, operation)))
+        times = f"{high / low:.3g} times as many as" if low > 0 else "against none of"
+        sentences[-1] += Markup(", {} {}.").format(times, worst.label)
+    found = recoveries_of(able, operation)
+    if len(found) > 1:
+        sentences += _drops(found)
+    return Markup(" ").join(sentences)
+
+
+def _what_ran(record: Record) -> Markup:
+    machine = record.machine
+    nodes = machine.get("nodes") or ()
+    threads = sum(len(node.get("cpus") or ()) for node in nodes)
+    size = count(len(nodes), "node")
+    if threads:
+        size += f", {count(threads, 'hardware thread')}"
+    done = [
+        Markup("<strong>{}</strong>").format(rate(value, name))
+        for name, value in record.throughput.items()
+    ]
+    text = "On {} ({}), under the policy {}, the engine does {}{}."
+    return Markup(text).format(
+        machine.get("title") or machine.get("name") or "the machine",
+        size,
+        record.policy,
+        _listing(done) if done else "nothing",
+        Markup(" on average over {}").format(seconds(record.horizon_s)),
+    )
+
+
+def _limit(operation: str, why: Why) -> Markup:
+    text = Markup("{} are limited by <strong>{}</strong>").format(
+        _sentence_case(plural(operation)), why.resource
+    )
+    helpful = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN]
+    if not helpful:
+        if not why.gains:
+            return text + "."
+        return text + "; 10% more of any single resource would bring next to nothing."
+    best = helpful[0]
+    return text + Markup("; 10% more <strong>{}</strong> would bring {}{}.").format(
+        best.resource,
+        Markup("<strong>{}</strong>").format(signed_percent(best.gain_per_10pct)),
+        Markup(", the next best ({}) {}").format(
+            helpful[1].resource, signed_percent(helpful[1].gain_per_10pct)
+        )
+        if len(helpful) > 1
+        else "",
+    )
+
+
+def _changes(operation: str, found: Sequence[Recovery]) -> Markup:
+    if not found:
+        return Markup("")
+    depth = max((one.depth or 0.0) for one in found)
+    text = Markup("The workload changes {}: ").format(
+        "once" if len(found) == 1 else f"{len(found)} times"
+    )
+    if depth < 0.005:
+        return text + Markup("{} never fall below the rate they then settle at.").format(
+            plural(operation)
+        )
+    known = [one.recovery_s for one in found if one.recovery_s is not None]
+    text += Markup("{} fall by up to {} below the rate they then settle at").format(
+        plural(operation), percent(depth)
+    )
+    if not known:
+        return text + ", and are not within 5% of it again before the next change."
+    text += Markup(", and are within 5% of it after {} at most").format(seconds(max(known)))
+    missed = len(found) - len(known)
+    return text + (f"; after {missed} of the changes they are not." if missed else ".")
+
+
+def _drops(found: Mapping[str, Sequence[Recovery]]) -> list[Markup]:
+    """Who falls least, and who is back soonest; depths are held against one common level."""
+    depths = {
+        name: sum(one.depth or 0.0 for one in ones) / len(ones) for name, ones in found.items()
+    }
+    least = min(depths, key=depths.__getitem__)
+    deepest = max(depths, key=depths.__getitem__)
+    sentences = []
+    if depths[deepest] - depths[least] >= 0.005:
+        text = (
+            "When the workload changes, <strong>{}</strong> falls least, {} below the best level "
+            "on average ({}: {})."
+        )
+        sentences.append(
+            Markup(text).format(least, percent(depths[least]), deepest, percent(depths[deepest]))
+        )
+    times = {
+        name: [one.recovery_s for one in ones if one.recovery_s is not None]
+        for name, ones in found.items()
+    }
+    whole = {n: sum(t) / len(t) for n, t in times.items() if len(t) == len(found[n])}
+    never = [name for name, known in times.items() if not known]
+    if whole:
+        soonest = min(whole, key=whole.__getitem__)
+        text = "<strong>{}</strong> is back soonest, after {} on average."
+        sentences.append(Markup(text).format(soonest, seconds(whole[soonest])))
+    if never:
+        text = "{} {} back to the best level between two changes."
+        verb = "never comes" if len(never) == 1 else "never come"
+        sentences.append(Markup(text).format(listing(never), verb))
+    return sentences
+
+
+def _listing(parts: Sequence[Markup]) -> Markup:
+    *most, last = parts
+    return Markup(", ").join(most) + " and " + last if most else last
+
+
+def _sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]

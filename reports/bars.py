@@ -1,0 +1,150 @@
+"""The pictures of why: what more of each resource would bring, where an operation's time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from ..sim.record import Why
+from ..sim.recovery import Recovery
+from .charts import INK, LEGEND, polished
+from .runs import COLOURS, Run
+from .words import label, percent, seconds, signed_percent
+
+Found = Mapping[str, Sequence[Recovery]]  # by a run's label
+
+GAINS_MAX = 10
+GAIN_MIN = 0.0005  # less than +0.05% for 10% more of a resource is nothing
+PARTS = (*COLOURS[:6], "#8c6d31", "#7f7f7f", "#b4bec8")
+
+
+def gains(why: Why) -> go.Figure | None:
+    """A bar for each resource of which 10% more would help; None where none would."""
+    shown = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN][:GAINS_MAX]
+    if not shown:
+        return None
+    values = [gain.gain_per_10pct for gain in shown]
+    rows = list(range(len(shown)))
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=rows,
+            orientation="h",
+            width=0.62,
+            marker={"color": [COLOURS[0]] + ["#8fb8d6"] * (len(shown) - 1)},
+            text=[signed_percent(value) for value in values],
+            textposition="outside",
+            textfont={"color": INK},
+            cliponaxis=False,
+            customdata=[label(gain.resource, 120) for gain in shown],
+            hovertemplate="10% more %{customdata}: +%{x:.2%} throughput<extra></extra>",
+        )
+    )
+    figure.update_yaxes(
+        tickvals=rows,
+        ticktext=[label(gain.resource, 34) for gain in shown],
+        autorange="reversed",
+        showgrid=False,
+    )
+    # Throughput grows at most as much as all resources do together.
+    figure.update_xaxes(range=[0, max(0.105, 1.15 * max(values))], tickformat=".0%", nticks=6)
+    return polished(figure, 58 + 32 * len(shown), margin={"t": 6, "b": 34}, showlegend=False)
+
+
+def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
+    """Each operation's time on its core as one bar of its parts; None where none is told."""
+    operations = [name for name, one in why.items() if sum(one.demands.values()) > 0]
+    if not operations:
+        return None
+    parts = list(dict.fromkeys(part for name in operations for part in why[name].demands))
+    figure = go.Figure()
+    rows = list(range(len(operations)))
+    for k, part in enumerate(parts):
+        values = [why[name].demands.get(part, 0.0) for name in operations]
+        totals = [sum(why[name].demands.values()) for name in operations]
+        figure.add_bar(
+            x=values,
+            y=rows,
+            name=label(part, 40),
+            orientation="h",
+            width=0.5,
+            marker={"color": PARTS[k % len(PARTS)], "line": {"color": "white", "width": 1}},
+            customdata=[
+                [label(operations[row], 60), seconds(value * 1e-9), percent(value / total)]
+                for row, (value, total) in enumerate(zip(values, totals, strict=True))
+            ],
+            hovertemplate="%{customdata[0]}: %{customdata[1]} (%{customdata[2]})"
+            "<extra>%{fullData.name}</extra>",
+        )
+    figure.update_yaxes(
+        tickvals=rows,
+        ticktext=[label(name, 24) for name in operations],
+        autorange="reversed",
+        showgrid=False,
+    )
+    figure.update_xaxes(title_text="time of one operation on its core, ns", title_standoff=6)
+    return polished(
+        figure,
+        150 + 46 * len(operations),
+        barmode="stack",
+        legend=LEGEND,
+        margin={"t": 64},
+        showlegend=True,
+    )
+
+
+def depths(runs: Sequence[Run], found: Found) -> go.Figure | None:
+    """How deep throughput falls after each change, a bar for each run; None without changes."""
+    figure = go.Figure()
+    for run, ones in _with_changes(runs, found):
+        figure.add_bar(
+            x=[f"{one.change_s:.4g} s" for one in ones],
+            y=[one.depth for one in ones],
+            name=label(run.label, 60),
+            marker={"color": run.colour},
+            customdata=[percent(one.depth) for one in ones],
+            hovertemplate="%{customdata} below the level<extra>%{fullData.name}</extra>",
+        )
+    figure.update_yaxes(tickformat=".0%", range=[0, 1], title_text="below the level")
+    return _per_change(figure)
+
+
+def recovery_times(runs: Sequence[Run], found: Found) -> go.Figure | None:
+    """How long until throughput is back; a hatched bar to the next change where it is not."""
+    figure = go.Figure()
+    for run, ones in _with_changes(runs, found):
+        never = [one.recovery_s is None for one in ones]
+        lasts_s = [
+            one.until_s - one.change_s if one.recovery_s is None else one.recovery_s for one in ones
+        ]
+        figure.add_bar(
+            x=[f"{one.change_s:.4g} s" for one in ones],
+            y=lasts_s,
+            name=label(run.label, 60),
+            marker={
+                "color": run.colour,
+                "opacity": [0.5 if missed else 1.0 for missed in never],
+                "pattern": {"shape": ["/" if missed else "" for missed in never]},
+            },
+            customdata=[
+                f"not back before the next change, {seconds(last_s)} later"
+                if missed
+                else f"back after {seconds(last_s)}"
+                for last_s, missed in zip(lasts_s, never, strict=True)
+            ],
+            hovertemplate="%{customdata}<extra>%{fullData.name}</extra>",
+        )
+    figure.update_yaxes(title_text="time, s", rangemode="tozero")
+    return _per_change(figure)
+
+
+def _with_changes(runs: Sequence[Run], found: Found) -> list[tuple[Run, Sequence[Recovery]]]:
+    return [(run, found[run.label]) for run in runs if found.get(run.label)]
+
+
+def _per_change(figure: go.Figure) -> go.Figure | None:
+    if not figure.data:
+        return None
+    figure.update_xaxes(type="category", title_text="change at", title_standoff=6, showgrid=False)
+    return polished(figure, 330, barmode="group", legend=LEGEND, margin={"t": 52}, showlegend=True)

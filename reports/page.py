@@ -1,0 +1,259 @@
+"""What the page of a report shows, made of records; ``report.html`` says how it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import plotly.graph_objects as go
+import yaml
+from markupsafe import Markup
+
+from ..sim.record import ControlEvent, Record, ResourceUse
+from ..sim.recovery import Recovery
+from .answer import answer, comparing_answer
+from .bars import depths, gains, parts_of_time, recovery_times
+from .charts import throughput_over_time, use_over_time
+from .facts import fact_rows
+from .machine_picture import machine_in_use
+from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of
+
+RESOURCES_FIRST, RESOURCES_MAX = 12, 400
+EVENTS_MAX = 500
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture with its caption; ``json`` is safe inside a script element."""
+
+    id: str
+    json: Markup
+    width_px: int | None
+    """None: as wide as there is room; else the picture is scaled down where there is less."""
+    height_px: int
+    caption: str
+
+
+class Plots:
+    """Numbers the pictures of a page in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def plot(self, figure: go.Figure | None, caption: str) -> Plot | None:
+        """The figure as a Plot, None for None."""
+        if figure is None:
+            return None
+        self._count += 1
+        # Plotly writes <, > and / as escapes, so that no text can end the script element.
+        text = Markup(figure.to_json(engine="json"))
+        width, height = figure.layout.width, int(figure.layout.height)
+        return Plot(f"plot-{self._count}", text, width and int(width), height, caption)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """All that is shown of one run."""
+
+    run: Run
+    answer: Markup
+    machine: Plot | None
+    over_time: Plot | None
+    use: Plot | None
+    gains: list[tuple[str, str, Plot | None]]
+    """(operation, what limits it, picture) each."""
+    parts: Plot | None
+    resources: list[ResourceUse]
+    resources_left_out: int
+    events: list[ControlEvent]
+    events_left_out: int
+    model: list[tuple[str, str]]
+    settings: str
+    provenance: list[tuple[str, str]]
+
+    @property
+    def record(self) -> Record:
+        """The run's record."""
+        return self.run.record
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs of one scenario side by side."""
+
+    answer: Markup
+    rows: list[ComparisonRow]
+    operations: list[str]
+    throughput: Plot | None
+    depths: Plot | None
+    recoveries: Plot | None
+    machines: list[tuple[Run, Plot]]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Key figures of one run; None and empty where it does not tell."""
+
+    run: Run
+    throughput: list[float | None]
+    relative: float | None
+    """Throughput of the first operation over that of the best run."""
+    changes: int
+    depth_mean: float | None
+    recovery_mean_s: float | None
+    """The mean over the changes that it recovers from."""
+    recovered: int
+    moved_bytes: float | None
+    limits: list[str]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The runs of one scenario."""
+
+    id: str
+    title: str
+    scenario: str
+    runs: list[RunView] = field(default_factory=list)
+    comparison: Comparison | None = None
+
+
+def chapters_of(records: Sequence[Record]) -> list[Chapter]:
+    """A chapter per scenario, in the order of the records."""
+    plots = Plots()
+    by_scenario: dict[str, list[Record]] = {}
+    for record in records:
+        by_scenario.setdefault(record.scenario, []).append(record)
+    return [
+        _chapter(f"scenario-{k}", scenario, runs_of(together), plots)
+        for k, (scenario, together) in enumerate(by_scenario.items(), 1)
+    ]
+
+
+def _chapter(id_: str, scenario: str, runs: Sequence[Run], plots: Plots) -> Chapter:
+    comparison = _comparison(runs, plots) if len(runs) > 1 else None
+    return Chapter(
+        id=id_,
+        title=runs[0].record.title or scenario,
+        scenario=scenario,
+        runs=[_run_view(run, plots) for run in runs],
+        comparison=comparison,
+    )
+
+
+def _run_view(run: Run, plots: Plots) -> RunView:
+    record = run.record
+    resources = sorted(record.resources, key=lambda use: (-use.utilisation, use.name))
+    events = sorted(record.control_events, key=lambda event: event.time_s)
+    changing = len(record.series.get("time_s", ())) > 1
+    over_time = throughput_over_time([run], list(record.throughput)) if changing else None
+    return RunView(
+        run=run,
+        answer=answer(record),
+        machine=plots.plot(
+            machine_in_use(record),
+            "Links by their mean use, nodes by that of their memory controller.",
+        ),
+        over_time=plots.plot(over_time, _over_time_caption(record)),
+        use=plots.plot(
+            use_over_time(record) if changing else None,
+            "The resources that are busiest at some time.",
+        ),
+        gains=[
+            (
+                name,
+                why.resource,
+                plots.plot(gains(why), f"Throughput of {name} gained by 10% more of each."),
+            )
+            for name, why in record.why.items()
+        ],
+        parts=plots.plot(
+            parts_of_time(record.why), "What one operation spends its core's time on."
+        ),
+        resources=resources[:RESOURCES_MAX],
+        resources_left_out=max(0, len(resources) - RESOURCES_MAX),
+        events=events[:EVENTS_MAX],
+        events_left_out=max(0, len(events) - EVENTS_MAX),
+        model=fact_rows(record.model),
+        settings=_as_yaml(record.settings),
+        provenance=_provenance(record),
+    )
+
+
+def _over_time_caption(record: Record) -> str:
+    shaded = any(e.kind == "phase" and e.time_s > 0 for e in record.control_events)
+    return "Shades tell the phases of the workload apart." if shaded else ""
+
+
+def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
+    operations = operations_of(runs)
+    changing = [run for run in runs if len(run.record.series.get("time_s", ())) > 1]
+    found = recoveries_of(runs, operations[0]) if operations else {}
+    machines = [(run, plots.plot(machine_in_use(run.record), "")) for run in runs]
+    return Comparison(
+        answer=comparing_answer(runs),
+        rows=list(_rows(runs, operations, found)),
+        operations=operations,
+        throughput=plots.plot(
+            throughput_over_time(changing, operations) if changing and operations else None,
+            "Click a name to hide its run, twice to see it alone.",
+        ),
+        depths=plots.plot(depths(runs, found), "How deep throughput falls."),
+        recoveries=plots.plot(
+            recovery_times(runs, found),
+            "How long until it is back; hatched: not before the next change.",
+        ),
+        machines=[(run, plot) for run, plot in machines if plot is not None],
+    )
+
+
+def _rows(
+    runs: Sequence[Run], operations: Sequence[str], found: Mapping[str, Sequence[Recovery]]
+) -> Iterator[ComparisonRow]:
+    rates = [[run.record.throughput.get(name) for name in operations] for run in runs]
+    best = max((row[0] or 0.0 for row in rates if row), default=0.0)
+    for run, row in zip(runs, rates, strict=True):
+        ones = found.get(run.label, ())
+        depths = [one.depth for one in ones if one.depth is not None]
+        times = [one.recovery_s for one in ones if one.recovery_s is not None]
+        yield ComparisonRow(
+            run=run,
+            throughput=row,
+            relative=row[0] / best if best > 0 and row and row[0] is not None else None,
+            changes=len(ones),
+            depth_mean=sum(depths) / len(depths) if depths else None,
+            recovery_mean_s=sum(times) / len(times) if times else None,
+            recovered=len(times),
+            moved_bytes=moved_bytes(run.record),
+            limits=list(dict.fromkeys(why.resource for why in run.record.why.values())),
+        )
+
+
+def _provenance(record: Record) -> list[tuple[str, str]]:
+    identity: dict[str, Any] = {
+        "scenario": record.scenario,
+        "scenario hash": record.scenario_hash,
+        "machine": record.machine.get("name"),
+        "policy": record.policy,
+        "plane": record.plane,
+        "seed": str(record.seed),
+        "horizon_s": record.horizon_s,
+    }
+    return fact_rows(identity | dict(record.provenance))
+
+
+def _as_yaml(settings: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(
+        _plain(settings), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """As types that YAML knows."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,80 @@
+// Draws the pictures of a report from the JSON beside them, those in folded parts when these open.
+// The root element counts them: data-plots, data-drawn, data-failed, and data-ready when all that
+// is visible is drawn.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const plots = [...document.querySelectorAll(".plot")];
+  const PHONE_PX = 700;
+  const options = {
+    displaylogo: false,
+    displayModeBar: window.matchMedia("(hover: none)").matches ? false : "hover",
+    typesetMath: false,
+    showTips: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  };
+  const count = { plots: plots.length, drawn: 0, failed: 0 };
+
+  function tell() {
+    for (const [name, number] of Object.entries(count)) root.dataset[name] = String(number);
+  }
+
+  function forPhones(layout) {
+    // Names of phases would lie over each other, and axes leave little room.
+    if (window.innerWidth >= PHONE_PX) return layout;
+    layout.annotations = (layout.annotations || []).filter((one) => one.name !== "phase");
+    layout.margin = { ...layout.margin, l: Math.min(layout.margin?.l ?? 60, 56), r: 8 };
+    layout.dragmode = false; // a finger scrolls the page
+    return layout;
+  }
+
+  // A picture of fixed size is scaled down where there is less room, and centred where there is more.
+  function fit(holder) {
+    const width = Number(holder.dataset.width);
+    const inner = holder.firstElementChild;
+    if (!width || !inner) return;
+    const scale = Math.min(1, holder.clientWidth / width);
+    inner.style.width = `${width}px`;
+    inner.style.transformOrigin = "0 0";
+    inner.style.transform = `translateX(${(holder.clientWidth - scale * width) / 2}px) scale(${scale})`;
+    holder.style.height = `${Math.ceil(scale * Number(holder.dataset.height))}px`;
+  }
+
+  async function draw(holder) {
+    if (holder.dataset.state) return;
+    holder.dataset.state = "drawing";
+    try {
+      const figure = JSON.parse(document.querySelector(`[data-plot="${holder.id}"]`).textContent);
+      const fixed = Boolean(holder.dataset.width);
+      const target = fixed ? holder.appendChild(document.createElement("div")) : holder;
+      const layout = fixed ? figure.layout : forPhones(figure.layout);
+      const responsive = !fixed;
+      await Plotly.newPlot(target, figure.data, layout, { ...options, responsive });
+      fit(holder);
+      holder.dataset.state = "drawn";
+      count.drawn += 1;
+    } catch (failure) {
+      holder.dataset.state = "failed";
+      holder.textContent = `This picture could not be drawn: ${failure.message}`;
+      count.failed += 1;
+    }
+    tell();
+  }
+
+  async function drawVisible(within) {
+    for (const holder of within.querySelectorAll(".plot")) {
+      if (!holder.closest("details:not([open])")) await draw(holder);
+    }
+  }
+
+  window.addEventListener("error", () => { count.failed += 1; tell(); });
+  for (const part of document.querySelectorAll("details")) {
+    part.addEventListener("toggle", () => drawVisible(part));
+  }
+  window.addEventListener("resize", () => plots.forEach(fit));
+  window.addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details")) part.open = true;
+  });
+  tell();
+  drawVisible(document).then(() => { root.dataset.ready = "yes"; });
+})();

@@ -1,0 +1,81 @@
+"""The runs of a report: records with a label that tells each from the others, and a colour."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..sim.record import Record
+from ..sim.recovery import Recovery, change_times, recoveries
+
+# Okabe and Ito's colours, told apart with any colour vision, in an order that contrasts neighbours;
+# yellow is left out: too light for a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+# What tells runs apart, the most telling first.
+_TRAITS: tuple[Callable[[Record], str], ...] = (
+    lambda r: r.policy,
+    lambda r: str(r.machine.get("name", "")),
+    lambda r: r.plane,
+    lambda r: f"seed {r.seed}",
+    lambda r: f"scenario {r.scenario_hash[:8]}",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record, its label, its colour and the dash of its lines."""
+
+    record: Record
+    label: str
+    colour: str
+    dash: str
+
+
+def runs_of(records: Sequence[Record]) -> list[Run]:
+    """The records as runs, labelled by the traits in which they differ, by policy if in none."""
+    telling = [t for t in _TRAITS if len({t(record) for record in records}) > 1] or _TRAITS[:1]
+    names = [" · ".join(trait(record) for trait in telling) for record in records]
+    total, seen = Counter(names), Counter[str]()
+    runs = []
+    for k, (record, name) in enumerate(zip(records, names, strict=True)):
+        seen[name] += 1
+        text = f"{name} ({seen[name]})" if total[name] > 1 else name
+        dash = DASHES[k // len(COLOURS) % len(DASHES)]
+        runs.append(Run(record, text, COLOURS[k % len(COLOURS)], dash))
+    return runs
+
+
+def operations_of(runs: Sequence[Run]) -> list[str]:
+    """The operations of all runs, in the order of first appearance."""
+    return list(dict.fromkeys(name for run in runs for name in run.record.throughput))
+
+
+def recoveries_of(runs: Sequence[Run], operation: str) -> dict[str, list[Recovery]]:
+    """Per run (by label), what each change did to the operation; runs without changes are left out.
+
+    Where all runs change at the same times, all are held against the best level that any of them
+    reaches before the next change; else each against its own.
+    """
+    found = {run.label: recoveries(run.record, operation) for run in runs}
+    with_changes = [run for run in runs if found[run.label]]
+    times = {tuple(one.change_s for one in found[run.label]) for run in with_changes}
+    if len(with_changes) > 1 and len(times) == 1:
+        per_change = zip(*(found[run.label] for run in with_changes), strict=True)
+        best = [max(one.final for one in ones) for ones in per_change]
+        for run in with_changes:
+            if len(change_times(run.record)) == len(best):
+                found[run.label] = recoveries(run.record, operation, best)
+    return {run.label: found[run.label] for run in with_changes}
+
+
+def moved_bytes(record: Record) -> float | None:
+    """Bytes that transfers moved; None where no transfer tells."""
+    told = [
+        event.details["bytes"]
+        for event in record.control_events
+        if event.kind == "transfer" and isinstance(event.details.get("bytes"), (int, float))
+    ]
+    return float(sum(told)) if told else None

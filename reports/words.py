@@ -1,0 +1,89 @@
+"""Numbers and names as people read them, in the page and in its pictures."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable
+
+UNKNOWN = "–"
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def si(value: float | None, unit: str, digits: int = 3) -> str:
+    """``2.31 G lookups/s``, ``123 GB/s``; a prefix joins a unit of one letter, as in ``GB/s``."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    rounded = float(f"{value:.{digits}g}")
+    scale, prefix = next((p for p in _PREFIXES if abs(rounded) >= p[0]), (1.0, ""))
+    number = _digits(rounded / scale, digits) if scale == 1 else f"{rounded / scale:#.{digits}g}"
+    number = number.rstrip(".")
+    symbol = unit.split("/")[0]
+    joint = "" if len(symbol) <= 2 and symbol else " "  # a symbol (B, W, Hz), not a word
+    return f"{number} {prefix}{joint if prefix else ''}{unit}".strip()
+
+
+def seconds(value_s: float | None, digits: int = 3) -> str:
+    """``8.12 s``, ``350 ms``, ``129 ns``."""
+    if value_s is None or not math.isfinite(value_s):
+        return UNKNOWN
+    rounded = float(f"{value_s:.{digits}g}")
+    if rounded == 0:
+        return "0 s"
+    scale, unit = next((t for t in _TIMES if abs(rounded) >= t[0] * 0.9999), _TIMES[-1])
+    return f"{_digits(rounded / scale, digits)} {unit}"
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """``94%``; small ones keep two digits, so that little is told from nothing."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if 0 < abs(value) < 0.0995 and digits == 0:
+        digits = 1
+    return f"{100 * value:.{digits}f}%"
+
+
+def signed_percent(value: float | None) -> str:
+    """``+6.2%``, ``−31%``, with a real minus sign."""
+    text = percent(value)
+    if value is None or text == UNKNOWN:
+        return text
+    return ("−" if value < 0 else "+") + text.lstrip("-")
+
+
+def _digits(value: float, digits: int) -> str:
+    """So many digits, never with an exponent: ``1000``, ``0.00012``."""
+    return f"{value:.12f}".rstrip("0").rstrip(".") if value else "0"
+
+
+def rate(per_second: float | None, operation: str) -> str:
+    """``2.31 G lookups/s``."""
+    return si(per_second, f"{plural(operation)}/s")
+
+
+def plural(operation: str) -> str:
+    """``lookup`` → ``lookups``; a name that ends otherwise than in a letter stays as it is."""
+    return operation + "s" if operation[-1:].isalpha() and operation[-1:] != "s" else operation
+
+
+def count(number: int, noun: str) -> str:
+    """``1 run``, ``4 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
+
+
+def listing(names: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most ``limit`` characters, the last an ellipsis where text was cut."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def label(text: object, limit: int = 80) -> str:
+    """Text for a Plotly picture: what Plotly would read as a tag, entity or template is none."""
+    plain = "".join(c if c.isprintable() else " " for c in str(text))
+    return html.escape(shortened(plain, limit), quote=False).replace("{", "&#123;")
