@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..inputs import InputError, write_bytes_atomically, write_text_atomically
+from .compose import NodeUse, compose
+from .link_lines import LinkUse
 from .machine import Machine
 from .picture import picture_data, read_picture
 from .routes import Floats
-from .scene import INK, PAPER, USE_COLOURS, Key, LinkUse, NodeUse, Scene, compose
+from .scene import INK, PAPER, USE_COLOURS, Key, Scene
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -5,6 +5,7 @@ Reports draw the machine of a stored Record, which is plain data; so all drawing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,9 +69,7 @@ def picture_data(machine: Machine) -> dict[str, Any]:
             {
                 "id": node.id,
                 "cpus": list(node.cpus),
-                "memory_bytes": None
-                if node.memory_bytes != node.memory_bytes
-                else int(node.memory_bytes),
+                "memory_bytes": None if math.isnan(node.memory_bytes) else int(node.memory_bytes),
             }
             for node in machine.nodes
         ],
@@ -97,14 +96,18 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
         nodes, links = list(data["nodes"]), list(data.get("links") or ())
         if len(nodes) > NODES_MAX or len(links) > LINKS_MAX:
             raise InputError("too large to draw", expected=f"at most {NODES_MAX} nodes")
+        if not nodes:
+            raise ValueError("no nodes")
+        # A machine without any CPU is one whose tool told none (Intel MLC).
+        are_cpus_known = any(node.get("cpus") for node in nodes)
         groups = list(data.get("groups") or [None] * len(nodes))
         vertices = [
             Vertex(
                 id=node["id"],
                 kind="node",
                 group=_text(group),
-                cpus=None if node.get("cpus") is None else len(node["cpus"]),
-                memory_bytes=node.get("memory_bytes"),
+                cpus=len(node.get("cpus") or ()) if are_cpus_known else None,
+                memory_bytes=_number(node.get("memory_bytes")),
             )
             for node, group in zip(nodes, groups, strict=True)
         ]
@@ -121,11 +124,10 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
         lines = []
         for link in links:
             a, b = link["ends"]
-            lines.append(
-                LinkLine(
-                    (place[a], place[b]), str(link.get("kind") or ""), float(link["bandwidth_Bps"])
-                )
-            )
+            bandwidth_Bps = float(link["bandwidth_Bps"])
+            if not 0 < bandwidth_Bps < math.inf:
+                raise ValueError(f"bandwidth_Bps: {bandwidth_Bps}")
+            lines.append(LinkLine((place[a], place[b]), str(link.get("kind") or ""), bandwidth_Bps))
         return MachinePicture(
             str(data.get("name") or ""),
             str(data.get("title") or ""),
@@ -135,6 +137,10 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as failure:
         raise InputError(f"not a machine that can be drawn: {failure!r}") from None
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _text(value: Any) -> str | None:

@@ -7,7 +7,7 @@ from math import ceil
 from xml.sax.saxutils import escape, quoteattr
 
 from .routes import Floats
-from .scene import FRAME_INK, INK, PAPER, USE_COLOURS, Areas, Key, Label, Lines, Scene
+from .scene import INK, PALE_INK, PAPER, USE_COLOURS, Areas, Key, Label, Lines, Scene
 
 EDGE_PX, TITLE_PX, LEGEND_PX, ROW_PX = 12.0, 64.0, 190.0, 24.0
 
@@ -43,7 +43,7 @@ class _Painter:
         yield f'<rect width="100%" height="100%" fill="{PAPER}"/>'
         if scene.title:
             yield _text(EDGE_PX, 28, scene.title, 17, INK)
-            yield _text(EDGE_PX, 48, scene.note, 12.5, FRAME_INK)
+            yield _text(EDGE_PX, 48, scene.note, 12.5, PALE_INK)
         yield from map(self._areas, scene.frames)
         yield from map(self._lines, scene.lines)
         yield from map(self._areas, scene.areas)
@@ -126,7 +126,7 @@ class _Painter:
         yield _text(x, y, title, 12.5, INK)
         yield (
             f'<rect x="{x + 7:.1f}" y="{y + 14:.1f}" width="14" height="120" fill="url(#use)" '
-            f'stroke="{FRAME_INK}" stroke-width="0.5"/>'
+            f'stroke="{PALE_INK}" stroke-width="0.5"/>'
         )
         for percent in (0, 50, 100):
             yield _text(x + 30, y + 18.5 + 1.2 * (100 - percent), f"{percent}%", 11, INK)
