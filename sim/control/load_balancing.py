@@ -9,6 +9,8 @@ each partition has a target load:
     MA-k       the moving average over itself and k neighbours on each side, fewer at the ends
 
 The more partitions the average spans, the sooner balance is reached and the more data move at once.
+They remember nothing, and see one load per partition: where accesses gather in a small part of a
+partition, they may swing between two layouts for good.
 """
 
 from __future__ import annotations
