@@ -43,8 +43,23 @@ class Source:
             return self.head
         rest = read_exactly(self.rest, _TEXT_BYTES_MAX - len(self.head) + 1, self.name)
         if len(self.head) + len(rest) > _TEXT_BYTES_MAX:
-            raise self.error(f"too large: expected at most {_TEXT_BYTES_MAX >> 20} MiB")
+            raise self._too_large()
         return self.head + rest
+
+    def chunks(self) -> Iterator[bytes]:
+        """The text in pieces, undecoded, to be read once; raises InputError as ``data`` does."""
+        yield self.head
+        size = len(self.head)
+        while self.rest is not None and (piece := read_exactly(self.rest, _HEAD_BYTES, self.name)):
+            size += len(piece)
+            if size > _TEXT_BYTES_MAX:
+                raise self._too_large()
+            yield piece
+
+    def label(self) -> str:
+        """The last part of the name, printable: what a description says of its origin."""
+        last = Path(self.name).name or self.name
+        return "".join(c if c.isprintable() else "?" for c in last)
 
     def head_text(self) -> str:
         """The head decoded as far as it is text."""
@@ -68,6 +83,9 @@ class Source:
                 token=f"byte 0x{self.data[failure.start]:02x}",
                 expected="UTF-8",
             ) from None
+
+    def _too_large(self) -> InputError:
+        return self.error("too large", expected=f"at most {_TEXT_BYTES_MAX >> 20} MiB")
 
     def error(
         self,

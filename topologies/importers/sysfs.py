@@ -47,7 +47,7 @@ class _Reader:
         cpus = read_cpus(self.tree)
         found = Inventory(
             self.source.machine,
-            source=f"sysfs of {self.source.name}",
+            source=f"sysfs of {self.source.label()}",
             cores=cpus.cores,
             caches=cpus.caches,
         )
@@ -99,9 +99,9 @@ class _Reader:
         taken: set[int] = set()
         for node in ids:
             folder = f"{NODE_FOLDER}/node{node}"
-            listed = self._numbers(f"{folder}/cpulist")
+            listed = self._numbers(f"{folder}/cpumap")
             if listed is None:
-                listed = self._numbers(f"{folder}/cpumap") or frozenset()
+                listed = self._numbers(f"{folder}/cpulist") or frozenset()
             own = listed & cpus.online if cpus.known else listed
             if own & taken:
                 notes.append(f"Node {node} is left out: it lists CPUs of an earlier node.")

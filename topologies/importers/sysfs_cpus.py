@@ -13,10 +13,11 @@ from .tree import Tree
 
 CPU_FOLDER = "sys/devices/system/cpu"
 
-# The present name of each set, then those of older kernels.
-_SIBLINGS = ("core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings")
-_PACKAGE = ("package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings")
-_SHARED = ("shared_cpu_list", "shared_cpu_map")
+# The present name of each set, then that of older kernels; masks before lists, as in hwloc, since
+# trees are found (a saved Opteron 6276) whose lists contradict their masks and the processor.
+_SIBLINGS = ("core_cpus", "thread_siblings", "core_cpus_list", "thread_siblings_list")
+_PACKAGE = ("package_cpus", "core_siblings", "package_cpus_list", "core_siblings_list")
+_SHARED = ("shared_cpu_map", "shared_cpu_list")
 _DECIMAL = re.compile(r"\d{1,6}(\.\d{1,9})?", re.ASCII)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

@@ -1,0 +1,210 @@
+"""The text that Intel Memory Latency Checker prints, whole or with single options.
+
+Idle latencies and read bandwidths between nodes, peak bandwidths under mixes of reads and writes,
+the loaded-latency curve. The outputs of several calls may stand in one text, ``numactl -H`` too,
+which adds CPUs, memory and SLIT. MLC tells nothing of cores, and its MB/sec are 10^6 B/s.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ...inputs import Quantity
+from ..schema import NODES_MAX, LoadedPoint, MachineDescription, ReadWriteMix
+from . import numactl
+from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
+from .source import Source
+
+_BEGINNING = re.compile(
+    r"Intel\(R\) Memory Latency Checker|Measuring idle latenc|Measuring Loaded Latenc"
+    r"|Measuring Memory Bandwidths between nodes|Memory Bandwidths for the system"
+    r"|Each iteration took [\d.]{1,20} \w+"
+)
+_VERSION = re.compile(r"Intel\(R\) Memory Latency Checker - v([\w.-]{1,16})", re.ASCII)
+_HEAD = re.compile(r"(?:numa node|socket)((?:\s+\d{1,6})+)", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"\d{1,12}(\.\d{1,9})?", re.ASCII)
+_ROW = re.compile(r"(\d{1,6})\s+([\d.].*|-.*)", re.ASCII)
+_LOADED = re.compile(r"(\d{5})(?:\s+(.*))?", re.ASCII)
+_MIX = re.compile(r"([\w:][\w: +-]{0,60}?)\s*:\s*([\d.]{1,20})", re.ASCII)
+_ITERATION = re.compile(r"Each iteration took .*\(\s*([\d.]{1,20})\s*ns\s*\)", re.ASCII)
+_TRAFFIC = re.compile(r"Using (?!traffic with)(.{1,60}?) traffic", re.ASCII)
+
+# What a line begins -> the section it opens. 'Measuring' anything else ends the one before.
+_SECTIONS = (
+    (re.compile(r"Measuring idle latenc"), "latency"),
+    (re.compile(r"Measuring Memory Bandwidths between"), "bandwidth"),
+    (re.compile(r"Measuring Loaded Latenc|Inject\s+Latency"), "loaded"),
+    (re.compile(r"Measuring .{0,40}Memory Bandwidths? for|Using traffic with the foll"), "mixes"),
+    (re.compile(r"Measuring "), "other"),
+)
+
+
+def recognises(source: Source) -> bool:
+    """Whether one of its headings is there."""
+    return source.tree is None and _BEGINNING.search(source.head_text()) is not None
+
+
+def read(source: Source) -> MachineDescription:
+    """The machine in the text; raises InputError."""
+    return _Reader(source).inventory().description()
+
+
+@dataclass
+class _Table:
+    """A matrix of one measurement: what is known between pairs, and its rows and columns."""
+
+    columns: tuple[int, ...] = ()
+    rows: set[int] = field(default_factory=set)
+    values: dict[Pair, Quantity] = field(default_factory=dict)
+
+
+@dataclass
+class _Reader:
+    source: Source
+    version: str | None = None
+    section: str = "other"
+    traffic: str | None = None  # of this section, None where it is not told: reads
+    table: _Table = field(default_factory=_Table)
+    tables: dict[str, _Table] = field(default_factory=dict)
+    loaded: list[LoadedPoint] = field(default_factory=list)
+    mixes: dict[str, ReadWriteMix] = field(default_factory=dict)
+    iteration: Quantity | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def inventory(self) -> Inventory:
+        for number, line in enumerate(self.source.lines, 1):
+            self._line(line.strip(" \t\0"), number)
+        told = numactl.inventory(self.source) if numactl.recognises(self.source) else None
+        found = told or Inventory(self.source.machine, source="")
+        mlc = f"Intel Memory Latency Checker{f' {self.version}' if self.version else ''}"
+        found.source = f"{mlc}, {self.source.label()}" + (" with numactl -H" if told else "")
+        if told is None:
+            found.nodes = self._nodes()
+            found.title = machine_title((), 0, len(found.nodes))
+        self._check_nodes(found)
+        for what in ("latency", "bandwidth"):
+            if what in self.tables:
+                setattr(found, what, self.tables[what].values)
+        self._use_iteration(found)
+        found.loaded_latency = sorted(self.loaded, key=lambda point: point.bandwidth.value)
+        found.read_write_mixes = list(self.mixes.values())
+        found.notes += self.notes
+        if not (found.latency or found.bandwidth or self.loaded or self.mixes):
+            raise self.source.error("no measurement", expected="the output of Intel MLC")
+        return found
+
+    def _nodes(self) -> list[NodeFacts]:
+        """Nodes with rows have CPUs, though MLC does not say which; the others have memory only."""
+        tables = self.tables.values()
+        ids = sorted({node for table in tables for node in (*table.columns, *table.rows)})
+        starts = {node for table in tables for node in table.rows}
+        if not ids:
+            self.notes.append("The text tells no nodes: taken as one.")
+            return [NodeFacts(0, None, None)]
+        if len(ids) > NODES_MAX:
+            raise self.source.error(f"more than {NODES_MAX:,} nodes")
+        return [
+            NodeFacts(node, None, None)
+            if node in starts
+            else NodeFacts(node, frozenset(), None, memory_kind="unknown")
+            for node in ids
+        ]
+
+    def _check_nodes(self, found: Inventory) -> None:
+        ids = {node.id for node in found.nodes}
+        measured = {n for table in self.tables.values() for n in (*table.columns, *table.rows)}
+        if unknown := measured - ids:
+            raise self.source.error(f"node {min(unknown)} is measured, but numactl has no such")
+
+    def _use_iteration(self, found: Inventory) -> None:
+        """``--idle_latency`` measures one CPU and its own memory: all there is of one node."""
+        if self.iteration is not None and not found.latency and len(found.nodes) == 1:
+            node = found.nodes[0].id
+            found.latency[node, node] = self.iteration
+
+    def _line(self, line: str, number: int) -> None:
+        if match := _VERSION.search(line):
+            self.version, self.section = match[1], "other"
+        elif found := next((name for head, name in _SECTIONS if head.match(line)), None):
+            self._begin(found, line, number)
+        elif match := _TRAFFIC.match(line):
+            self.traffic = match[1]
+            if self.section in ("other", "mixes"):  # an excerpt without its headings
+                self._begin("bandwidth", line, number, traffic=match[1])
+        elif match := _ITERATION.match(line):
+            self.iteration = self._quantity(match[1], "ns", "time", number)
+        elif self.section in ("latency", "bandwidth"):
+            self._matrix_line(line, number)
+        elif self.section == "loaded" and (match := _LOADED.fullmatch(line)):
+            self._loaded_line((match[2] or "").split(), number)
+        elif self.section == "mixes" and (match := _MIX.fullmatch(line)):
+            value = self._quantity(match[2], "MB/s", "bandwidth", number)
+            if value is not None:
+                self.mixes[match[1]] = ReadWriteMix(name=match[1], bandwidth=value)
+
+    def _begin(self, section: str, line: str, number: int, traffic: str | None = None) -> None:
+        if section == "loaded" and line.startswith("Inject"):
+            self.section, traffic = "loaded", self.traffic  # the heading of the table itself
+            if self.loaded:
+                self._note("Several loaded-latency curves: the last is given.")
+            if self._reads("loaded-latency curve"):
+                self.loaded = []
+            return
+        if section == "latency" and "(in " in line and "(in ns)" not in line:
+            raise self.source.error("idle latencies in another unit", number, token=line)
+        self.section, self.traffic, self.table = section, traffic, _Table()
+
+    def _matrix_line(self, line: str, number: int) -> None:
+        if match := _HEAD.fullmatch(line):
+            self.table = _Table(tuple(map(int, match[1].split())))
+            if self._reads("matrix of bandwidths"):
+                if self.section in self.tables:
+                    self._note(f"Several matrices of {self.section}: the last is given.")
+                self.tables[self.section] = self.table
+        elif self.table.columns and (match := _ROW.fullmatch(line)):
+            self._row(int(match[1]), match[2].split(), number)
+        elif self.table.columns and line.isdigit() and len(line) < 7:
+            self._row(int(line), [], number)
+
+    def _row(self, node: int, values: list[str], number: int) -> None:
+        if len(values) != len(self.table.columns):
+            raise self.source.error(
+                f"{len(values)} values in a row",
+                number,
+                expected=f"{len(self.table.columns)}, one per column",
+            )
+        unit, dimension = ("ns", "time") if self.section == "latency" else ("MB/s", "bandwidth")
+        self.table.rows.add(node)
+        for home, text in zip(self.table.columns, values, strict=True):
+            value = None if text == "-" else self._quantity(text, unit, dimension, number)
+            if value is not None:
+                self.table.values[node, home] = value
+
+    def _loaded_line(self, values: list[str], number: int) -> None:
+        if len(values) < 2:
+            raise self.source.error(
+                "cut off: a row of the loaded latencies",
+                number,
+                expected="delay, latency and bandwidth",
+            )
+        latency = self._quantity(values[0], "ns", "time", number)
+        bandwidth = self._quantity(values[1], "MB/s", "bandwidth", number)
+        if latency is not None and bandwidth is not None and self._reads("loaded-latency curve"):
+            self.loaded.append(LoadedPoint(bandwidth=bandwidth, latency=latency))
+
+    def _reads(self, what: str) -> bool:
+        """Whether this section's traffic is reads, which is what a description holds."""
+        if self.traffic is None or "read-only" in self.traffic.lower():
+            return True
+        self._note(f"The {what} under '{self.traffic}' traffic is left out: not reads alone.")
+        return False
+
+    def _quantity(self, text: str, unit: str, dimension: str, number: int) -> Quantity | None:
+        if not _DECIMAL.fullmatch(text):
+            raise self.source.error("no number", number, token=text, expected="such as 89.2")
+        return quantity(f"{text} {unit}", dimension)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)

@@ -1,0 +1,131 @@
+"""The text that ``numactl -H`` (``--hardware``) prints: nodes, CPUs, memory, SLIT."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ...inputs import InputError
+from ..schema import NODES_MAX, MachineDescription
+from .inventory import Core, Inventory, NodeFacts, Pair, machine_title
+from .number_sets import parse_list
+from .source import Source
+
+_BEGINNING = re.compile(r"\bavailable: \d{1,6} nodes?\b|\bnode \d{1,6} (?:cpus|size): ?", re.ASCII)
+_AVAILABLE = re.compile(r"available: (\d{1,6}) nodes?(?: \(([\d,-]*)\))?", re.ASCII)
+_FACT = re.compile(r"node (\d{1,6}) (cpus|size|free):\s*(.*)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,12}) ([kMG]?)B", re.ASCII)
+_HEAD = re.compile(r"node((?:\s+\d{1,6})+)", re.ASCII)
+_ROW = re.compile(r"(\d{1,6}):(.*)", re.ASCII)
+_UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def recognises(source: Source) -> bool:
+    """Whether its lines on nodes are there."""
+    return source.tree is None and _BEGINNING.search(source.head_text()) is not None
+
+
+def read(source: Source) -> MachineDescription:
+    """The machine in the text; raises InputError."""
+    return inventory(source).description()
+
+
+def inventory(source: Source) -> Inventory:
+    """What the text tells; raises InputError. Lines that numactl does not print are passed over."""
+    return _Reader(source).inventory()
+
+
+@dataclass
+class _Reader:
+    source: Source
+    announced: int | None = None
+    present: frozenset[int] | None = None
+    cpus: dict[int, frozenset[int]] = field(default_factory=dict)
+    memory: dict[int, int | None] = field(default_factory=dict)
+    columns: tuple[int, ...] = ()
+    distances: dict[Pair, int] = field(default_factory=dict)
+    rows: set[int] = field(default_factory=set)
+    head_line: int = 0
+
+    def inventory(self) -> Inventory:
+        for number, line in enumerate(self.source.lines, 1):
+            self._line(line.strip(" \t\0"), number)
+        ids = sorted(self.cpus.keys() | self.memory.keys())
+        if not ids:
+            raise self.source.error("no nodes", expected="the output of numactl -H")
+        if len(ids) > NODES_MAX:
+            raise self.source.error(f"more than {NODES_MAX:,} nodes")
+        known = len(ids) if self.present is None else len(self.present & set(ids))
+        if self.announced is not None and known < self.announced:
+            raise self.source.error(
+                f"cut off: {known} of {self.announced} nodes", expected="lines on every node"
+            )
+        if self.rows < set(self.columns):
+            raise self.source.error(
+                f"cut off: {len(self.rows)} of {len(self.columns)} rows of distances",
+                self.head_line,
+            )
+        found = Inventory(self.source.machine, source=f"numactl -H, {self.source.label()}")
+        found.nodes = [self._node(node) for node in ids]
+        found.title = machine_title((), 0, len(ids))
+        cpus = sorted(cpu for own in self.cpus.values() for cpu in own)
+        if cpus:
+            found.cores = [Core(frozenset({cpu})) for cpu in cpus]
+            found.notes.append("numactl tells no cores: each CPU is taken for one.")
+        if all((a, b) in self.distances for a in ids for b in ids):
+            found.slit = self.distances
+        return found
+
+    def _node(self, node: int) -> NodeFacts:
+        cpus = self.cpus.get(node)
+        kind = "DRAM" if cpus is None or cpus else "unknown"
+        return NodeFacts(node, cpus, self.memory.get(node), memory_kind=kind)
+
+    def _line(self, line: str, number: int) -> None:
+        if match := _AVAILABLE.match(line):
+            if self.announced is not None:
+                raise self.source.error("a second machine in the same text", number, expected="one")
+            self.announced = int(match[1])
+            self.present = self._set(match[2], number) if match[2] else None
+        elif match := _FACT.match(line):
+            self._fact(int(match[1]), match[2], match[3], number)
+        elif match := _HEAD.fullmatch(line):
+            self.columns, self.head_line = tuple(map(int, match[1].split())), number
+        elif self.columns and (match := _ROW.fullmatch(line)):
+            self._row(int(match[1]), match[2].split(), number)
+
+    def _fact(self, node: int, what: str, text: str, number: int) -> None:
+        if what == "cpus":
+            if node in self.cpus:
+                raise self.source.error(f"the CPUs of node {node} stand twice", number)
+            self.cpus[node] = self._set(",".join(text.split()), number)
+        elif what == "size":
+            match = _SIZE.fullmatch(text)
+            if match is None and text != "<not available>":
+                raise self.source.error(
+                    "no size of a node's memory", number, token=text, expected="such as '32768 MB'"
+                )
+            # What numactl calls MB is 2^20 bytes.
+            self.memory[node] = int(match[1]) * _UNITS[match[2]] if match else None
+
+    def _row(self, node: int, values: list[str], number: int) -> None:
+        if len(values) != len(self.columns):
+            raise self.source.error(
+                f"{len(values)} distances", number, expected=f"{len(self.columns)}, one per node"
+            )
+        for home, value in zip(self.columns, values, strict=True):
+            if not re.fullmatch(r"\d{1,3}", value, re.ASCII) or int(value) > 255:
+                raise self.source.error(
+                    "no distance", number, token=value, expected="a whole number from 0 to 255"
+                )
+            self.distances[node, home] = int(value)
+        self.rows.add(node)
+
+    def _set(self, text: str, number: int) -> frozenset[int]:
+        try:
+            return parse_list(text)
+        except ValueError as failure:
+            raise self._bad_set(text, failure, number) from None
+
+    def _bad_set(self, text: str, failure: ValueError, number: int) -> InputError:
+        return self.source.error(str(failure), number, token=text)

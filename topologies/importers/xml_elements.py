@@ -1,0 +1,142 @@
+"""XML read as a stream into small elements, with nothing that could swell or reach outside.
+
+A document type with declarations of its own is refused before it is read, so there are no entities
+to expand, no defaults to copy and no other file to fetch; depth, number and size are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from ...inputs import InputError
+from .source import Source
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its attributes and children as far as they were wanted, text, line."""
+
+    tag: str
+    line: int
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    def each(self, tag: str) -> Iterator[Element]:
+        """The children of that tag."""
+        return (child for child in self.children if child.tag == tag)
+
+
+@dataclass(frozen=True)
+class XmlLimits:
+    """How large a document may be. hwloc writes some five elements per hardware thread."""
+
+    depth_max: int = 256
+    elements_max: int = 250_000
+    pending_bytes_max: int = 4 << 20  # of one tag; expat reads an unfinished one again and again
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to keep: attributes by tag, and the tags whose text counts.
+
+    An element of another tag is left out with all that is in it, and so is one whose ``type`` is
+    among ``types_left_out``.
+    """
+
+    attributes: Mapping[str, Collection[str]]
+    texts: Collection[str]
+    types_left_out: Collection[str]
+
+
+def read_elements(source: Source, wanted: Wanted, limits: XmlLimits | None = None) -> Element:
+    """The root of the document in ``source``; raises InputError."""
+    return _Reader(source, wanted, limits or XmlLimits()).root()
+
+
+class _Reader:
+    def __init__(self, source: Source, wanted: Wanted, limits: XmlLimits) -> None:
+        self._source, self._wanted, self._limits = source, wanted, limits
+        self._root: Element | None = None
+        self._open: list[Element] = []
+        self._skipped = 0  # how deep inside an element that is left out
+        self._count = 0
+        self._texts: list[str] = []
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.SkippedEntityHandler = self._entity
+
+    def root(self) -> Element:
+        fed = 0
+        try:
+            for chunk in self._source.chunks():
+                self._parser.Parse(chunk, False)
+                fed += len(chunk)
+                if fed - max(self._parser.CurrentByteIndex, 0) > self._limits.pending_bytes_max:
+                    raise self._refused("a tag is too long")
+            self._parser.Parse(b"", True)
+        except expat.ExpatError as failure:
+            what = expat.errors.messages.get(failure.code, "not well-formed")
+            raise InputError(
+                f"damaged or cut off XML: {what}",
+                self._source.name,
+                failure.lineno,
+                failure.offset + 1,
+            ) from None
+        except (LookupError, ValueError) as failure:  # an encoding that Python does not have
+            raise self._source.error(f"damaged XML: {failure}") from None
+        assert self._root is not None  # expat refuses a document without an element
+        return self._root
+
+    def _refused(self, message: str, expected: str | None = None) -> InputError:
+        at = self._parser
+        return self._source.error(
+            message, at.CurrentLineNumber, column=at.CurrentColumnNumber + 1, expected=expected
+        )
+
+    def _doctype(self, _name: str, _system: str | None, _public: str | None, inside: int) -> None:
+        if inside:
+            raise self._refused("entities and other declarations in the XML are not allowed")
+
+    def _entity(self, name: str, _is_parameter: int) -> None:
+        raise self._refused(f"an unknown entity '{name[:40]}'")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if self._count > self._limits.elements_max:
+            raise self._refused(f"more than {self._limits.elements_max:,} XML elements")
+        if len(self._open) + self._skipped >= self._limits.depth_max:
+            raise self._refused("nested too deeply", f"at most {self._limits.depth_max} levels")
+        kept = self._wanted.attributes.get(tag)
+        if self._root is None:
+            kept = kept or ()
+        if self._skipped or kept is None or attributes.get("type") in self._wanted.types_left_out:
+            self._skipped += 1
+            return
+        element = Element(
+            tag,
+            self._parser.CurrentLineNumber,
+            {name: value for name, value in attributes.items() if name in kept},
+        )
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+        self._open.append(element)
+        if tag in self._wanted.texts:
+            self._texts = []
+            self._parser.CharacterDataHandler = self._texts.append
+
+    def _end(self, _tag: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
+        element = self._open.pop()
+        if element.tag in self._wanted.texts:
+            element.text = "".join(self._texts)
+            self._parser.CharacterDataHandler = None
