@@ -44,8 +44,10 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         text = "All {} do about the same: {} on average."
         sentences.append(Markup(text).format(count(len(able), "run"), rate(high, operation)))
     else:
-        text = "<strong>{}</strong> does most: <strong>{}</strong> on average"
-        sentences.append(Markup(text).format(best.label, rate(high, operation)))
+        text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
+        sentences.append(
+            Markup(text).format(count(len(able), "run"), best.label, rate(high, operation))
+        )
         times = f"{high / low:.3g} times as many as" if low > 0 else "against none of"
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
     found = recoveries_of(able, operation)
@@ -142,12 +144,11 @@ def _drops(found: Mapping[str, Sequence[Recovery]]) -> list[Markup]:
     never = [name for name, known in times.items() if not known]
     if whole:
         soonest = min(whole, key=whole.__getitem__)
-        text = "<strong>{}</strong> is back soonest, after {} on average."
+        text = "Soonest back is <strong>{}</strong>, after {} on average."
         sentences.append(Markup(text).format(soonest, seconds(whole[soonest])))
     if never:
-        text = "{} {} back to the best level between two changes."
-        verb = "never comes" if len(never) == 1 else "never come"
-        sentences.append(Markup(text).format(listing(never), verb))
+        text = "Never back to the best level before the next change: {}."
+        sentences.append(Markup(text).format(listing(never)))
     return sentences
 
 

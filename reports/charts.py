@@ -143,7 +143,7 @@ def _use_lines(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
 def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
     """Rows in the record's order, kinds together, so that a moving load shows as a moving band."""
     values = np.array([_column(record, f"utilisation/{use.name}") for use in uses])
-    names = [label(use.name, 22) for use in uses]
+    names = [label(use.name, 25) for use in uses]
     figure = go.Figure(
         go.Heatmap(
             x=_edges(record),
@@ -156,7 +156,6 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
                 "tickformat": ".0%",
                 "thickness": 12,
                 "outlinewidth": 0,
-                "title": {"text": "in use", "side": "right"},
             },
             ygap=1,
             hovertemplate="%{y}<br>from %{x:.4~r} s: %{z:.1%}<extra></extra>",
@@ -168,7 +167,8 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
     for at_s in _phase_starts(record):
         figure.add_vline(at_s, line={"color": INK, "width": 1, "dash": "dot"})
     figure.update_xaxes(range=[0, record.horizon_s], title_text="time, s", title_standoff=6)
-    return polished(figure, 90 + 17 * len(uses), margin=TIME_MARGINS | {"t": 28})
+    polished(figure, 90 + 17 * len(uses), margin=TIME_MARGINS)
+    return figure.update_yaxes(tickfont={"size": 11.5})
 
 
 def _add_steps(figure: go.Figure, run: Run, column: str, row: int | None, named: bool) -> None:

@@ -158,7 +158,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         over_time=plots.plot(over_time, _over_time_caption(record)),
         use=plots.plot(
             use_over_time(record) if changing else None,
-            "The resources that are busiest at some time.",
+            "Use of the resources that are busiest at some time.",
         ),
         gains=[
             (

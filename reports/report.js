@@ -75,6 +75,10 @@
   window.addEventListener("beforeprint", () => {
     for (const part of document.querySelectorAll("details")) part.open = true;
   });
+  // "report.html#unfolded" opens all parts, to print all of a report from a script.
+  if (window.location.hash === "#unfolded") {
+    for (const part of document.querySelectorAll("details")) part.open = true;
+  }
   tell();
   drawVisible(document).then(() => { root.dataset.ready = "yes"; });
 })();

@@ -69,7 +69,7 @@ def plural(operation: str) -> str:
 
 def count(number: int, noun: str) -> str:
     """``1 run``, ``4 runs``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\u202f")
 
 
 def listing(names: Iterable[str]) -> str:

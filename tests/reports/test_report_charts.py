@@ -1,0 +1,163 @@
+"""What the pictures show is what the records hold."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from synthetic_records import CHANGES_S, HORIZON_S, POLICIES, phased_record, steady_record
+
+from numatwin.reports.bars import depths, gains, parts_of_time, recovery_times
+from numatwin.reports.charts import HEAT_ROWS_MAX, throughput_over_time, use_over_time
+from numatwin.reports.machine_picture import machine_in_use
+from numatwin.reports.runs import COLOURS, recoveries_of, runs_of
+from numatwin.sim.record import ControlEvent, Gain, ResourceUse, Why
+
+
+def test_throughput_is_drawn_to_the_end() -> None:
+    record = phased_record(pieces=11)
+    figure = throughput_over_time(runs_of([record]), ["lookup"])
+    line = figure.data[0]
+    assert list(line.x) == pytest.approx(np.arange(12) * 10.0)
+    assert list(line.y) == pytest.approx([*record.series["throughput/lookup"], line.y[-2]])
+    assert line.line.shape == "hv"
+    assert tuple(figure.layout.xaxis.range) == (0, HORIZON_S)
+
+
+def test_control_events_stand_at_their_times() -> None:
+    record = phased_record()
+    figure = throughput_over_time(runs_of([record]), ["lookup"])
+    marks = {trace.marker.symbol: list(trace.x) for trace in figure.data if trace.mode == "markers"}
+    for kind, symbol in (("balance", "triangle-down"), ("transfer", "line-ns-open")):
+        assert marks[symbol] == [e.time_s for e in record.control_events if e.kind == kind]
+
+
+def test_every_second_phase_is_shaded() -> None:
+    figure = throughput_over_time(runs_of([phased_record()]), ["lookup"])
+    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
+    names = [a.text for a in figure.layout.annotations if a.name == "phase"]
+    assert names == ["uniform", "hot-range", "move 1", "move 2", "move 3", "move 4"]
+
+
+def test_a_phase_that_no_event_opens_is_shown_too() -> None:
+    """A record may tell only of changes, not of the phase that a run starts in."""
+    record = phased_record()
+    later = tuple(e for e in record.control_events if e.time_s > 0)
+    figure = throughput_over_time(
+        runs_of([dataclasses.replace(record, control_events=later)]), ["lookup"]
+    )
+    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
+
+
+def test_a_fault_of_an_unknown_kind_has_its_line() -> None:
+    record = phased_record()
+    events = (*record.control_events, ControlEvent(5.0, "flood <b>", "water"))
+    figure = throughput_over_time(
+        runs_of([dataclasses.replace(record, control_events=events)]), ["lookup"]
+    )
+    assert "flood &lt;b&gt;" in figure.layout.yaxis3.ticktext
+
+
+def test_use_as_lines_and_as_heat_map() -> None:
+    record = phased_record()
+    heat = use_over_time(record)
+    assert heat is not None
+    (tiles,) = heat.data
+    assert tiles.z.shape == (HEAT_ROWS_MAX, 300)
+    assert len(tiles.x) == 301
+    peaks = {u.name: record.series[f"utilisation/{u.name}"].max() for u in record.resources}
+    shown = sorted(np.asarray(tiles.z).max(axis=1))
+    assert shown == pytest.approx(sorted(peaks.values())[-HEAT_ROWS_MAX:], abs=1e-6)
+    few = dataclasses.replace(record, resources=record.resources[:3])
+    lines = use_over_time(few)
+    assert lines is not None
+    by_peak = sorted(few.resources, key=lambda u: -peaks[u.name])
+    assert [line.name for line in lines.data] == [u.name for u in by_peak]
+    for line, use in zip(lines.data, by_peak, strict=True):
+        assert list(line.y)[:-1] == pytest.approx(list(record.series[f"utilisation/{use.name}"]))
+
+
+def test_no_use_no_picture() -> None:
+    record = phased_record(pieces=3)
+    idle = {n: np.zeros(3) if n.startswith("utilisation/") else c for n, c in record.series.items()}
+    assert use_over_time(dataclasses.replace(record, series=idle)) is None
+    assert use_over_time(dataclasses.replace(record, resources=())) is None
+
+
+def test_gains() -> None:
+    gained = (Gain("memory", 0.06), Gain("links", 0.02), Gain("clock", 0.0))
+    figure = gains(Why("memory", gained))
+    assert figure is not None
+    assert list(figure.data[0].x) == [0.06, 0.02]
+    assert list(figure.data[0].text) == ["+6.0%", "+2.0%"]
+    assert list(figure.layout.yaxis.ticktext) == ["memory", "links"]
+    assert gains(Why("nothing", (Gain("memory", 0.0),))) is None
+
+
+def test_parts_of_time() -> None:
+    why = {
+        "lookup": Why("cores", (), {"walk": 300.0, "stall": 100.0}),
+        "scan": Why("memory", (), {"stall": 50.0}),
+        "none": Why("memory", (), {}),
+    }
+    figure = parts_of_time(why)
+    assert figure is not None
+    assert {bar.name: list(bar.x) for bar in figure.data} == {
+        "walk": [300.0, 0.0],
+        "stall": [100.0, 50.0],
+    }
+    assert list(figure.data[0].customdata[0]) == ["lookup", "300 ns", "75%"]
+    assert parts_of_time({"none": why["none"]}) is None
+
+
+def test_balancers_side_by_side() -> None:
+    runs = runs_of([phased_record(policy) for policy in POLICIES])
+    found = recoveries_of(runs, "lookup")
+    deep, back = depths(runs, found), recovery_times(runs, found)
+    assert deep is not None
+    assert back is not None
+    assert [bar.name for bar in deep.data] == list(POLICIES)
+    assert [bar.marker.color for bar in deep.data] == list(COLOURS[:4])
+    for run, bar in zip(runs, deep.data, strict=True):
+        assert list(bar.y) == [one.depth for one in found[run.label]]
+        assert list(bar.x) == [f"{time_s:g} s" for time_s in CHANGES_S]
+    never = back.data[0]
+    assert list(never.y) == pytest.approx([20.0] * 5)
+    assert set(never.marker.pattern.shape) == {"/"}
+    assert "not back before the next change" in never.customdata[0]
+    assert depths(runs, {}) is None
+
+
+def test_the_machine_is_coloured_by_use() -> None:
+    """The picture differs by the use of links and memory, and by nothing else of the record."""
+
+    def drawn(**uses: float) -> str:
+        record = steady_record()
+        resources = tuple(
+            dataclasses.replace(use, utilisation=uses.get(use.kind, 0.0))
+            for use in record.resources
+        )
+        figure = machine_in_use(dataclasses.replace(record, resources=resources))
+        assert figure is not None
+        return str(figure.to_json())
+
+    idle = drawn()
+    assert drawn(cores=1.0) == idle
+    assert len({idle, drawn(link=1.0), drawn(memory=1.0)}) == 3
+
+
+def test_parallel_links_show_the_busier_one() -> None:
+    record = steady_record()
+
+    def drawn(*uses: ResourceUse) -> Mapping[str, object]:
+        figure = machine_in_use(dataclasses.replace(record, resources=uses))
+        assert figure is not None
+        return dict(figure.to_plotly_json())
+
+    link = next(use for use in record.resources if use.kind == "link")
+    busy, idle = (dataclasses.replace(link, utilisation=u) for u in (0.9, 0.1))
+    assert str(drawn(busy, idle)) == str(drawn(idle, busy)) == str(drawn(busy))
+
+
+def test_what_is_no_machine_is_not_drawn() -> None:
+    assert machine_in_use(dataclasses.replace(steady_record(), machine={"name": "x"})) is None

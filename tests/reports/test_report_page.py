@@ -1,0 +1,211 @@
+"""The page of a report: whole, self-contained, with every figure where it belongs."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from synthetic_records import POLICIES, phased_record, steady_record
+
+from numatwin.inputs import InputError
+from numatwin.reports import report_html, write_report
+from numatwin.sim.record import Record, load_record
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class _Nesting(HTMLParser):
+    """Every element is closed by its own end tag; ids are unique."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [(tag, value or "") for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, self.getpos()
+
+
+def figures(page: str) -> Iterator[Any]:
+    """The pictures of a page, as the browser would read them."""
+    for text in re.findall(r'<script type="application/json" [^>]*>(.*?)</script>', page):
+        yield json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def one_run() -> str:
+    return report_html([phased_record()])
+
+
+@pytest.fixture(scope="module")
+def four_runs() -> str:
+    return report_html([phased_record(policy) for policy in POLICIES])
+
+
+def visible(page: str) -> str:
+    """The page without scripts, style and tags."""
+    text = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+@pytest.mark.parametrize("which", ["one_run", "four_runs"])
+def test_well_formed_and_self_contained(which: str, request: pytest.FixtureRequest) -> None:
+    reader = _Nesting()
+    reader.feed(request.getfixturevalue(which))
+    assert reader.open == []
+    assert len(reader.ids) == len(set(reader.ids))
+    assert all(value.startswith(("data:", "#")) for _, value in reader.links)
+
+
+def test_pictures_are_such_as_plotly_knows(four_runs: str) -> None:
+    made = list(figures(four_runs))
+    assert len(made) == 3 + 4 + 4 * 5
+    for picture in made:
+        go.Figure(picture)  # raises for a property that does not exist
+
+
+def test_the_answer_in_words(one_run: str) -> None:
+    text = visible(one_run)
+    assert "(8 nodes, 64 hardware threads), under the policy ma-8," in text
+    assert "2.18 G lookups/s on average over 110 s." in text
+    assert (
+        "Lookups are limited by memory of node 3 ; 10% more memory bandwidth would bring +6.2% , "
+        "the next best (outstanding misses) +3.1%." in text
+    )
+    assert "The workload changes 5 times: lookups fall by up to 40% below" in text
+    assert "Balancing moved 18.0 GB in 15 transfers." in text
+
+
+def test_the_balancers_in_words(four_runs: str) -> None:
+    text = visible(four_runs)
+    assert "Of 4 runs, one-shot does most: 2.19 G lookups/s on average, 2.07 times as many" in text
+    assert "ma-1 falls least, 25% below the best level on average (one-shot: 71%)." in text
+    assert "Soonest back is one-shot , after 3.02 s on average." in text
+    assert "Never back to the best level before the next change: none." in text
+
+
+def test_a_run_that_never_changes_has_no_pictures_over_time() -> None:
+    page = report_html([steady_record()])
+    assert "Over time" not in visible(page)
+    assert "The machine under load" in visible(page)
+    assert len(list(figures(page))) == 3
+
+
+def test_what_is_missing_is_left_out() -> None:
+    """A plane may tell little more than that it ran."""
+    record = dataclasses.replace(
+        steady_record(),
+        machine={"name": "unknown", "nodes": [], "links": []},
+        resources=(),
+        throughput={},
+        operations={},
+        bandwidth_Bps={},
+        latency_ns={},
+        why={},
+        model={},
+        warnings=(),
+        series={},
+        provenance={},
+        title="",
+    )
+    page = report_html([record, dataclasses.replace(record, policy="ma-1")])
+    assert list(figures(page)) == []
+    assert "which share no operation" in visible(page)
+
+
+def test_numbers_that_are_none() -> None:
+    nan = float("nan")
+    record = phased_record(pieces=5)
+    record = dataclasses.replace(
+        record,
+        throughput={"lookup": nan},
+        energy_J=nan,
+        resources=tuple(dataclasses.replace(u, utilisation=0.0, Bps=nan) for u in record.resources),
+        series={
+            name: column if name in ("time_s", "duration_s") else np.full(5, nan)
+            for name, column in record.series.items()
+        },
+    )
+    text = visible(report_html([record, record]))
+    assert not re.search(r"\b(nan|inf|None)\b", text)
+
+
+def test_a_chapter_for_each_scenario() -> None:
+    other = dataclasses.replace(steady_record(), scenario="eris-fig9", title="Scan a column")
+    page = report_html([phased_record("ma-1"), other, phased_record("ma-8")])
+    assert re.findall(r'<article id="(.*?)">', page) == ["scenario-1", "scenario-2"]
+    assert re.findall(r"<h1>(.*?)</h1>", page) == [
+        "A hot range moves over the keys",
+        "Scan a column",
+    ]
+    assert page.count('<details class="run">') == 2
+
+
+def test_long_lists_are_cut_and_say_so() -> None:
+    record = phased_record()
+    many = tuple(
+        dataclasses.replace(record.resources[0], name=f"resource {k}") for k in range(1_000)
+    )
+    events = tuple(dataclasses.replace(e, time_s=e.time_s) for e in record.control_events) * 20
+    text = visible(
+        report_html([dataclasses.replace(record, resources=many, control_events=events)])
+    )
+    assert "600 more resources, less busy than these, in record.json." in text
+    assert f"{len(events) - 500} later events in record.json." in text
+
+
+def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "report.html"
+    assert write_report([phased_record()], target) == target
+    before = target.read_bytes()
+    monkeypatch.setattr("os.replace", _disk_full)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_report([steady_record()], target)
+    assert target.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def _disk_full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_no_record_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no record"):
+        write_report([], tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_same_records_same_page() -> None:
+    assert report_html([phased_record()]) == report_html([phased_record()])
+
+
+def test_a_stored_record_makes_the_same_page(tmp_path: Path) -> None:
+    record: Record = phased_record()
+    assert report_html([load_record(record.save(tmp_path / "run"))]) == report_html([record])
+
+
+def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
+    record = dataclasses.replace(steady_record(), title="half \ud800 a pair")
+    page = write_report([record], tmp_path / "report.html").read_text("utf-8")
+    assert "half ? a pair" in page
+
+
+def test_a_small_enough_file(one_run: str) -> None:
+    """Plotly alone takes 4.8 MB; the pictures of 300 pieces of time add little to it."""
+    own = sum(
+        len(text) for text in re.findall(r'<script type="application/json".*?</script>', one_run)
+    )
+    assert own < 300_000
