@@ -135,8 +135,8 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
             len(nodes),
             tuple(lines),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as failure:
-        raise InputError(f"not a machine that can be drawn: {failure!r}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as failure:
+        raise InputError("not a machine that can be drawn", token=str(failure)) from None
 
 
 def _number(value: Any) -> float | None:

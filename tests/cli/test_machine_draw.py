@@ -1,0 +1,46 @@
+"""``numatwin machine draw``: every bundled machine, imported ones, refusals."""
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Refused
+
+from numatwin.topologies import machine_names
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_draw_every_machine(numatwin: CommandLine, name: str) -> None:
+    done = numatwin("machine", "draw", name, "--out", f"{name}.svg")
+    assert (done.status, done.out, done.err) == (0, f"{name}.svg\n", "")
+    root = ElementTree.parse(f"{name}.svg").getroot()
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    shown = numatwin("machine", "show", name, "--json").json()
+    assert {str(node["id"]) for node in shown["nodes"]} <= texts
+
+
+def test_draw_a_page(numatwin: CommandLine) -> None:
+    assert numatwin("machine", "draw", "amd-8n-ht", "--out", "amd.html").status == 0
+    assert "ht-half-dual 6.4 GB" in Path("amd.html").read_text()
+
+
+def test_draw_a_machine_without_links(numatwin: CommandLine) -> None:
+    Path("mine.yaml").write_text(
+        "name: mine\n"
+        "node_types: {a: {cores: 2, memory: {size: 8 GiB}}}\n"
+        "nodes: [{ids: 0-7, type: a}]\n"
+    )
+    assert numatwin("machine", "draw", "mine.yaml", "--out", "mine.svg").status == 0
+    assert "8 nodes, links unknown" in Path("mine.svg").read_text()
+
+
+def test_draw_refuses(refused: Refused) -> None:
+    assert ".html, .svg or .png" in refused("machine", "draw", "amd-8n-ht", "--out", "amd.gif")
+    assert "cannot be written" in refused("machine", "draw", "amd-8n-ht", "--out", "no/amd.svg")
+    assert "unknown machine" in refused("machine", "draw", "zzz", "--out", "zzz.svg")
+
+
+def test_a_failed_picture_leaves_the_earlier_one(numatwin: CommandLine) -> None:
+    Path("amd.svg").write_text("earlier")
+    assert numatwin("machine", "draw", "zzz", "--out", "amd.svg").status == 2
+    assert Path("amd.svg").read_text() == "earlier"
