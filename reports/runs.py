@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..sim.record import Record
-from ..sim.recovery import Recovery, change_times, recoveries
+from ..sim.recovery import Recovery, recoveries_together
 
 # Okabe and Ito's colours, told apart with any colour vision, in an order that contrasts neighbours;
 # yellow is left out: too light for a line on white.
@@ -59,16 +59,8 @@ def recoveries_of(runs: Sequence[Run], operation: str) -> dict[str, list[Recover
     Where all runs change at the same times, all are held against the best level that any of them
     reaches before the next change; else each against its own.
     """
-    found = {run.label: recoveries(run.record, operation) for run in runs}
-    with_changes = [run for run in runs if found[run.label]]
-    times = {tuple(one.change_s for one in found[run.label]) for run in with_changes}
-    if len(with_changes) > 1 and len(times) == 1:
-        per_change = zip(*(found[run.label] for run in with_changes), strict=True)
-        best = [max(one.final for one in ones) for ones in per_change]
-        for run in with_changes:
-            if len(change_times(run.record)) == len(best):
-                found[run.label] = recoveries(run.record, operation, best)
-    return {run.label: found[run.label] for run in with_changes}
+    found = recoveries_together([run.record for run in runs], operation)
+    return {run.label: ones for run, ones in zip(runs, found, strict=True) if ones}
 
 
 def moved_bytes(record: Record) -> float | None:

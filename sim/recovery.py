@@ -99,6 +99,23 @@ def recoveries(
     return found
 
 
+def recoveries_together(records: Sequence[Record], operation: str) -> list[list[Recovery]]:
+    """What ``recoveries`` finds for each record, held against one level where that makes sense.
+
+    Where all records that change do so at the same times, the level of each change is the best
+    final throughput of any of them; else each record has its own.
+    """
+    found = [recoveries(record, operation) for record in records]
+    changing = [ones for ones in found if ones]
+    times = {tuple(one.change_s for one in ones) for ones in changing}
+    if len(changing) > 1 and len(times) == 1:
+        best = [max(one.final for one in ones) for ones in zip(*changing, strict=True)]
+        for k, record in enumerate(records):
+            if found[k] and len(change_times(record)) == len(best):
+                found[k] = recoveries(record, operation, best)
+    return found
+
+
 def _mean(
     start_s: Floats, end_s: Floats, rate: Floats, from_s: float, until_s: float
 ) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -31,6 +32,7 @@ _WRITTEN: dict[str, Callable[[float | None], str]] = {
     "B/s": lambda value: number(value, "B/s"),
     "ns": latency,
     "J": lambda value: number(value, "J"),
+    "s": lambda value: latency(None if value is None else value * 1e9),
     "1": percent,
 }
 
@@ -47,7 +49,7 @@ def compare(
     if len(records) < 2:
         raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
     loaded = [load_record(path) for path in records]
-    rows = [_row(metric, loaded) for metric in _metrics(loaded)]
+    rows = [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
     if json:
         print_json(
             {
@@ -69,7 +71,8 @@ def compare(
         )
     )
     to.print()
-    to.print(table(("", *columns), (_cells(row) for row in rows)))
+    known = [row for row in rows if any(value is not None for value in row["values"])]
+    to.print(table(("", *columns), (_cells(row) for row in known)))
 
 
 def _letters(count: int) -> list[str]:
@@ -113,14 +116,47 @@ def _metrics(records: Iterable[Record]) -> list[Metric]:
 
 def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
     values = [_value(metric.path, record) for record in records]
+    return _row_of(metric, values, [_interval(metric.path, record) for record in records])
+
+
+def _row_of(
+    metric: Metric, values: list[float | None], intervals: list[list[float] | None]
+) -> dict[str, Any]:
     first = values[0]
     return {
         "metric": ".".join(metric.path),
         "unit": metric.unit,
         "values": values,
         "ratios": [value / first if first and value is not None else None for value in values],
-        "intervals": [_interval(metric.path, record) for record in records],
+        "intervals": intervals,
     }
+
+
+def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
+    """Where the workload changes: how far throughput drops and how soon it is back, on average.
+
+    A time is unknown where throughput is not back after one of the changes.
+    """
+    from ..sim.recovery import recoveries_together
+
+    rows = []
+    for operation in dict.fromkeys(name for record in records for name in record.throughput):
+        depths: list[float | None] = []
+        times: list[float | None] = []
+        for found in recoveries_together(records, operation):
+            depths.append(_mean([one.depth for one in found]))
+            times.append(_mean([one.recovery_s for one in found]))
+        if any(depth is not None for depth in depths):
+            for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
+                metric = Metric(("recovery", operation, name), unit)
+                rows.append(_row_of(metric, values, [None] * len(records)))
+    return rows
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """The mean; None of nothing, or where one is unknown."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _value(path: Path_, record: Record) -> float | None:
@@ -145,7 +181,7 @@ def _interval(path: Path_, record: Record) -> list[float] | None:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     written = _WRITTEN[row["unit"]]
-    cells = [row["metric"].replace("_Bps", "").replace("_ns", "").replace(".", " ")]
+    cells = [re.sub(r"_(Bps|ns|s|J)\b", "", row["metric"]).replace(".", " ")]
     for k, value in enumerate(row["values"]):
         cell = written(value)
         if row["intervals"][k] is not None:

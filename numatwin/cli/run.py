@@ -81,7 +81,6 @@ def run(
     ] = False,
 ) -> None:
     """Run a scenario: how fast it goes, what limits it."""
-    from ..sim.run import run_scenario
     from ..sim.scenario import load_scenario
 
     loaded = load_scenario(
@@ -99,6 +98,8 @@ def run(
             f"{replications} replications would be equal, so it runs one",
             file=sys.stderr,
         )
+    from ..sim.run import run_scenario
+
     with _progress() as progress:
         record = run_scenario(loaded, progress=progress)
     if out is None and not json:

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import CommandLine, Refused
 
-from numatwin.sim.record import Record, ResourceUse
+from numatwin.sim.record import ControlEvent, Record, ResourceUse
 
 
 def saved(name: str, **changes: Any) -> str:
@@ -78,6 +79,29 @@ def test_intervals(numatwin: CommandLine) -> None:
     found = rows(numatwin, saved("a", confidence=interval), saved("b"))
     assert found["throughput.lookup"]["intervals"] == [[1.9e8, 2.1e8], None]
     assert "[190 M/s, 210 M/s]" in numatwin("compare", "a", "b").out
+
+
+def shifting(name: str, *rates: float) -> str:
+    """A record with a change of the workload at 2 s, and a throughput per second of time."""
+    series = {
+        "time_s": np.arange(len(rates), dtype=float),
+        "duration_s": np.ones(len(rates)),
+        "throughput/lookup": np.array(rates),
+    }
+    event = ControlEvent(2.0, "phase", "hot range")
+    return saved(name, horizon_s=float(len(rates)), control_events=(event,), series=series)
+
+
+def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
+    first = shifting("a", 10, 10, 2, 5, 10, 10)
+    found = rows(numatwin, first, shifting("b", 10, 10, 4, 4, 4, 4))
+    assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.6])
+    assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
+    lines = numatwin("compare", "a", "b").out.splitlines()
+    assert [line.split()[:4] for line in lines[-2:]] == [
+        ["recovery", "lookup", "depth", "80.0%"],
+        ["recovery", "lookup", "time", "2"],
+    ]
 
 
 def test_table(numatwin: CommandLine) -> None:
