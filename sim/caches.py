@@ -1,16 +1,14 @@
 """Cache hit rates by Che's approximation, and the coherence state in which the hits are found.
 
 A cache of C lines under least-recently-used replacement behaves as if each line stayed for one
-characteristic time T after its last use (Che, Tung and Wang 2002; Fricker, Robert and Roberts 2012):
+characteristic time T after its last use (Che, Tung and Wang 2002; Fricker et al. 2012):
 
     sum over lines of (1 - exp(-rate * T)) = C,    P(hit) = 1 - exp(-rate * T)
 
-Lines are grouped into regions of equal popularity, so that an index of 10^9 keys is a dozen numbers.
+Lines are grouped into regions of equal popularity: an index of 10^9 keys is a dozen numbers.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,49 +16,45 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Resident:
-    """What a cache holds of each region: hit probability (R,), and the characteristic time."""
+def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
+    """(n, R) hit probability in n caches of R regions each.
 
-    hit: Floats
-    time: float
-    """In the unit of 1 / rate; infinite where everything fits."""
-
-
-def resident(lines: Floats, rate: Floats, capacity_lines: float) -> Resident:
-    """Hit probabilities of regions with ``lines`` (R,) cache lines, used at ``rate`` (R,) in all.
-
-    Only the proportions of the rates matter. Lines that are never used take no room; a region
-    without lines always hits.
+    ``lines`` (n, R): cache lines of each region; ``rate`` (n, R): how often the whole region is
+    used, of which only the proportions matter; ``capacity_lines`` (n,). Lines that are never used
+    take no room; a region without lines always hits.
     """
     used = (lines > 0) & (rate > 0)
+    n = np.where(used, lines, 0.0)
+    per_line = np.divide(rate, lines, out=np.zeros_like(rate), where=used)
+    capacity = np.asarray(capacity_lines, dtype=np.float64)
+    fits = n.sum(axis=1) <= capacity
     hit = np.where(lines > 0, 0.0, 1.0)
-    n, per_line = lines[used], rate[used] / lines[used]
-    if n.sum() <= capacity_lines:
-        hit[used] = 1.0
-        return Resident(hit, float("inf"))
-    if capacity_lines <= 0:
-        return Resident(hit, 0.0)
-    # Newton on log T: the occupancy is a smooth, rising and concave function of it.
-    low, high = capacity_lines / float(rate[used].sum()), float("inf")
-    time = low
-    for _ in range(60):
-        stay = np.exp(-per_line * time)
-        error = float(n @ (1 - stay)) - capacity_lines
-        if error < 0:
-            low = time
-        else:
-            high = time
-        slope = float((n * per_line) @ stay)
-        step = time - error / slope if slope > 0 else float("inf")
-        if not low < step < high:
-            step = 2 * time if high == float("inf") else 0.5 * (low + high)
-        if abs(step - time) <= 1e-10 * time:
-            time = step
+    hit[used & fits[:, None]] = 1.0
+    rows = np.flatnonzero(~fits & (capacity > 0))
+    if len(rows):
+        n, per_line, wanted = n[rows], per_line[rows], capacity[rows]
+        stay = np.exp(-per_line * _characteristic_time(n, per_line, wanted)[:, None])
+        hit[rows] = np.where(used[rows], 1.0 - stay, hit[rows])
+    return hit
+
+
+def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats) -> Floats:
+    """(n,) T of each row, by Newton's method kept within a bracket.
+
+    The occupancy is a smooth, rising and concave function of T: from the left, Newton's steps
+    never overshoot.
+    """
+    time = capacity / (n * per_line).sum(axis=1)  # occupancy is at most rate * T: too short
+    for _ in range(200):
+        stay = np.exp(-per_line * time[:, None])
+        error = capacity - (n * (1.0 - stay)).sum(axis=1)
+        slope = (n * per_line * stay).sum(axis=1)
+        step = np.divide(error, slope, out=np.zeros_like(error), where=slope > 0)
+        # Far out on the flat part a step is long: no more than three times as far at once.
+        time = np.minimum(time + np.maximum(step, 0.0), 3.0 * time)
+        if (step <= 1e-10 * time).all():
             break
-        time = step
-    hit[used] = -np.expm1(-per_line * time)
-    return Resident(hit, time)
+    return np.asarray(time)
 
 
 def shared_state(hit: Floats, others: int) -> Floats:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..topologies.machine import Machine, Node
+from ..topologies.machine import CacheLevel, Machine, Node
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ ASSUMED_LATENCY_NS = 100.0
 
 @dataclass(frozen=True)
 class Scales:
-    """Factors on the machine's resources, all 1 by default: the what-ifs of the bottleneck search."""
+    """Factors on the machine's resources, all 1 by default: the what-ifs of ``why``."""
 
     cores: float = 1.0
     misses: float = 1.0
@@ -84,7 +84,6 @@ class CostModel:
             latency = np.full_like(latency, ASSUMED_LATENCY_NS)
             self.warnings.append(f"no latency is known: {ASSUMED_LATENCY_NS:g} ns assumed")
         self.latency_s: Floats = latency * 1e-9 / s.latency
-        self.pair_Bps: Floats = self.machine.bandwidth_Bps * s.pairs
         local = np.diag(self.machine.bandwidth_Bps)
         own = np.array([_nan(n.memory_bandwidth_Bps) for n in nodes])
         self.memory_Bps: Floats = np.where(np.isnan(own), local, own) * s.memory
@@ -118,44 +117,97 @@ class CostModel:
         )
 
     @cached_property
-    def streaming_misses(self) -> Floats:
-        """(n,) lines under way from a node when its cores stream, prefetchers included.
+    def random_misses(self) -> Floats:
+        """(n,) lines that one core has under way while it walks a tree for a batch of keys.
 
-        At least the line-fill buffers; more where the pair table shows it: a node that draws
-        bandwidth b at latency l has b * l / 64 lines under way (Little's law).
+        The batch makes the loads independent, but the core looks ahead no further than its reorder
+        window, and has only so many line-fill buffers.
         """
-        table = self.machine.bandwidth_Bps * self.machine.latency_ns * 1e-9 / LINE_BYTES
-        seen = np.nan_to_num(table, nan=0.0).max(axis=1, initial=0.0)
-        return np.maximum(self.misses, seen * self.scales.misses)
+        per_step = self.instructions.tree_level
+        window = np.array([_nan(node.reorder_window) / per_step for node in self.machine.nodes])
+        per_core = np.divide(
+            self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
+        )
+        limited = np.fmin(per_core, window * self.scales.misses)
+        return np.asarray(np.maximum(limited, 1.0))
+
+    @cached_property
+    def streaming_misses(self) -> Floats:
+        """(n,) lines that one core has under way when all cores of its node stream.
+
+        At least the line-fill buffers; more where the pair table shows that prefetchers have more:
+        a node that draws bandwidth b at (loaded) latency l has b * l / 64 lines under way (Little).
+        """
+        seen = self._lines_under_way.max(axis=1, initial=0.0)
+        lines = np.maximum(self.misses, seen * self.scales.misses)
+        return np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
+
+    @cached_property
+    def _lines_under_way(self) -> Floats:
+        """(n, n) cache lines under way when all cores of i stream from home j; 0 where unknown."""
+        table, n = self.machine.bandwidth_Bps, len(self.machine.nodes)
+        if not self.measured_pairs:
+            table = np.where(np.eye(n, dtype=bool), table, np.nan)
+        raw_Bps = self.memory_Bps / self.scales.memory
+        load = np.nan_to_num(table / raw_Bps[None, :], nan=0.0)
+        waits = np.array([self.memory_wait_s(row) for row in np.minimum(load, 1.0)]).reshape(n, n)
+        latency_s = self.machine.latency_ns * 1e-9 + waits
+        return np.nan_to_num(table * latency_s / LINE_BYTES, nan=0.0)
 
     @cached_property
     def link_Bps(self) -> Floats:
         """(2L,) wire bytes per second of each directed link.
 
-        The raw rate; less where the link alone joins two nodes and the pair table shows that a
-        node draws less over it than the wire allows: buffers then limit the link, not the wire.
+        The raw rate, or less: what the best pair of nodes that the link lies between was seen to
+        draw over it. Buffers and protocol, not the wire, then hold the link; a pair held by its own
+        outstanding misses says nothing about links.
         """
         machine = self.machine
         raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
-        n = len(machine.nodes)
-        for k, link in enumerate(machine.links):
-            a, b = link.ends
-            if a >= n or b >= n:
-                continue
-            wire = (LINE_BYTES + link.data_header_bytes) / LINE_BYTES
-            for initiator, home, direction in ((a, b, 1), (b, a, 0)):
-                if machine.routes.depth[initiator, home] == 1:
-                    seen = machine.bandwidth_Bps[initiator, home] * wire
-                    if seen < raw[2 * k + direction]:
-                        raw[2 * k + direction] = seen
-        scaled = np.repeat(
-            [
-                self.scales.links if self.scales.link_kind in (None, link.kind) else 1.0
-                for link in machine.links
-            ],
-            2,
+        if self.measured_pairs and len(raw):
+            lines = self._lines_under_way
+            telling = lines < 0.95 * lines.max(axis=1, keepdims=True)
+            np.fill_diagonal(telling, False)
+            drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
+            drawn[np.diag_indices_from(drawn)] = 0.0
+            # Data of the pair (initiator, home) flow from home to initiator.
+            best = machine.routes.link_maxima(drawn.T)
+            wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
+            raw = np.where(wire > 0, np.minimum(raw, wire), raw)
+        return np.asarray(raw * self._link_scales)
+
+    @cached_property
+    def _link_scales(self) -> Floats:
+        """(2L,) factor on the bandwidth of each directed link."""
+        s = self.scales
+        of_kind = [s.link_kind in (None, link.kind) for link in self.machine.links]
+        return np.repeat(np.where(of_kind, s.links, 1.0), 2)
+
+    @property
+    def measured_pairs(self) -> bool:
+        """Whether the pair table was measured, rather than derived from links."""
+        description = self.machine.description
+        return description.pair_bandwidth is not None or any(
+            c.bandwidth is not None for c in description.distance_classes
         )
-        return np.asarray(raw * scaled)
+
+    @cached_property
+    def pair_Bps(self) -> Floats:
+        """(n, n) bytes per second that a node can draw from another, infinite where not measured.
+
+        A pair gains what the links on its way gain. A node's own memory is held by its controller.
+        """
+        n = len(self.machine.nodes)
+        if not self.measured_pairs:
+            return np.full((n, n), np.inf)
+        pairs = np.where(np.isnan(self.machine.bandwidth_Bps), np.inf, self.machine.bandwidth_Bps)
+        pairs[np.diag_indices(n)] = np.inf
+        if self.scales.links != 1.0:
+            scaled = np.asarray(self._link_scales != 1.0, dtype=np.float64)
+            pairs = np.where(
+                self.machine.routes.route_sums(scaled) > 0, self.scales.links * pairs, pairs
+            )
+        return np.asarray(pairs * self.scales.pairs)
 
     @cached_property
     def link_header_bytes(self) -> Floats:
@@ -167,12 +219,13 @@ class CostModel:
         """(2L,) wire bytes of a request, a snoop or an answer without data."""
         return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
 
-    def wire_Bps(self, lines: Floats) -> Floats:
+    def wire_Bps(self, lines: Floats, *, snooped: bool = True) -> Floats:
         """(2L,) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
 
         Data flow from home to initiator, a request the other way. Under snooping every miss also
         asks the other nodes of its snoop domain, which answer to the home (source snoop, as on
-        QPI); the initiator, and the home itself, need no message of their own.
+        QPI); the initiator, and the home itself, need no message of their own. ``snooped`` False:
+        the lines are known to be in the other's cache.
         """
         routes, n = self.machine.routes, len(self.machine.nodes)
         if not self.machine.links:
@@ -180,7 +233,7 @@ class CostModel:
         remote = lines * (1.0 - np.eye(n))
         forward, backward = routes.link_sums(remote), routes.link_sums(remote.T)
         wire = backward * (LINE_BYTES + self.link_header_bytes) + forward * self.link_request_bytes
-        if self.snoop_domain is not None:
+        if snooped and self.snoop_domain is not None:
             misses = lines.sum(axis=1)
             asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
             # Each asked node k answers to the home of the line, in proportion to i's homes.
@@ -192,6 +245,25 @@ class CostModel:
             messages = routes.link_sums(np.maximum(asked, 0.0)) + routes.link_sums(answers)
             wire += messages * self.link_request_bytes
         return wire
+
+    def wire_rows(self, lines: Floats) -> Floats:
+        """(n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        if not self.machine.links:
+            return np.zeros((n, 0))
+        remote = lines * (1.0 - np.eye(n))
+        forward, backward = routes.link_rows(remote), routes.link_columns(remote.T)
+        wire = backward * (LINE_BYTES + self.link_header_bytes) + forward * self.link_request_bytes
+        if self.snoop_domain is not None:
+            misses = lines.sum(axis=1)
+            asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
+            messages = routes.link_rows(np.maximum(asked, 0.0))
+            for row in np.flatnonzero(misses):
+                answers = np.outer(asked[row], lines[row] / misses[row])
+                np.fill_diagonal(answers, 0.0)
+                messages[row] += routes.link_sums(answers)
+            wire += messages * self.link_request_bytes
+        return np.asarray(wire)
 
     @cached_property
     def snoop_domain(self) -> Floats | None:
@@ -216,7 +288,7 @@ class CostModel:
         if len(points) >= 3:
             load = np.array([b for b, _ in points]) / max(b for b, _ in points)
             ratio = np.maximum.accumulate(
-                [latency / min(l for _, l in points) for _, latency in points]
+                [latency / min(ns for _, ns in points) for _, latency in points]
             )
             return np.concatenate([[0.0], load]), np.concatenate([[1.0], ratio])
         load, ratio = np.array(TYPICAL_LOADED_LATENCY).T
@@ -228,23 +300,25 @@ class CostModel:
         return np.asarray((np.interp(load, *self._curve) - 1.0) * idle)
 
     def link_wait_s(self, load: Floats) -> Floats:
-        """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, one line a service."""
+        """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""
         service = (LINE_BYTES + self.link_header_bytes) / self.link_Bps
         rho = np.minimum(load, LINK_LOAD_MAX)
         return np.asarray(service * rho / (2.0 * (1.0 - rho)))
 
-    def cache_lines(self, level: int) -> Floats:
-        """(n,) cache lines of that level per node, all instances together; 0 without such a cache."""
+    @cached_property
+    def last_cache_lines(self) -> Floats:
+        """(n,) cache lines of a node's last-level caches, all instances together; 0 without any."""
         total = []
         for node in self.machine.nodes:
-            cache = node.cache(level)
+            cache = _last_cache(node)
             instances = -(-node.cores // cache.shared_by_cores) if cache else 0
             total.append(cache.size_bytes * instances / LINE_BYTES if cache else 0.0)
         return np.array(total) * self.scales.cache
 
-    def cache_latency_s(self, level: int) -> Floats:
-        """(n,) latency of a hit in that level, 0 where unknown."""
-        caches = [node.cache(level) for node in self.machine.nodes]
+    @cached_property
+    def last_cache_latency_s(self) -> Floats:
+        """(n,) latency of a hit in the last-level cache, 0 where unknown."""
+        caches = [_last_cache(node) for node in self.machine.nodes]
         return np.array(
             [cache.latency_ns * 1e-9 if cache and cache.latency_ns else 0.0 for cache in caches]
         )
@@ -252,6 +326,10 @@ class CostModel:
     def core_s(self, instructions: float) -> Floats:
         """(n,) core time of so many instructions on each node."""
         return np.asarray(instructions / self.instructions_per_s)
+
+
+def _last_cache(node: Node) -> CacheLevel | None:
+    return max(node.caches, key=lambda cache: cache.level, default=None)
 
 
 def _nan(value: float | None) -> float:

@@ -104,6 +104,42 @@ class Routes:
             np.add.at(flow, (root, before), amount)
         return total
 
+    def link_rows(self, traffic: Floats) -> Floats:
+        """(n, 2L) like ``link_sums``, for each row of ``traffic`` (n, n) alone."""
+        matrix, n = self._matrix, self.nodes
+        if matrix is None:
+            return np.array([self.link_sums(np.diag(np.eye(n)[k]) @ traffic) for k in range(n)])
+        link = np.repeat(np.arange(2 * self.link_count), np.diff(matrix.indptr))
+        cell = link + 2 * self.link_count * (matrix.indices // n)
+        amount = traffic.ravel()[matrix.indices]
+        sums = np.bincount(cell, weights=amount, minlength=n * 2 * self.link_count)
+        return sums.reshape(n, 2 * self.link_count)
+
+    def link_columns(self, traffic: Floats) -> Floats:
+        """(n, 2L) like ``link_sums``, for each column of ``traffic`` (n, n) alone."""
+        matrix, n = self._matrix, self.nodes
+        if matrix is None:
+            return np.array([self.link_sums(traffic @ np.diag(np.eye(n)[k])) for k in range(n)])
+        link = np.repeat(np.arange(2 * self.link_count), np.diff(matrix.indptr))
+        cell = link + 2 * self.link_count * (matrix.indices % n)
+        amount = traffic.ravel()[matrix.indices]
+        sums = np.bincount(cell, weights=amount, minlength=n * 2 * self.link_count)
+        return sums.reshape(n, 2 * self.link_count)
+
+    def link_maxima(self, per_pair: Floats) -> Floats:
+        """(2L,) largest of ``per_pair`` (n, n) over the pairs whose route uses each directed link.
+
+        0 for a link that no route uses.
+        """
+        best = np.zeros((self.nodes, self.vertices))
+        best[:, : self.nodes] = per_pair
+        maxima = np.zeros(2 * self.link_count)
+        for root, vertex, before, edge in self._levels:
+            value = best[root, vertex]
+            np.maximum.at(maxima, edge, value)
+            np.maximum.at(best, (root, before), value)
+        return maxima
+
     def route_sums(self, per_link: Floats) -> Floats:
         """(n, n) sum over the route i→j of ``per_link`` (2L,), a value per directed link."""
         if self._matrix is not None:

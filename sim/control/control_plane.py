@@ -1,0 +1,70 @@
+"""The control plane: SimPy processes that watch a data plane and steer it, on its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import simpy
+
+from ..planes.plane import Plane, StartPhase
+from ..record import ControlEvent
+from ..scenario import Scenario
+from .policy import Policy, Rebalance, decide
+
+
+class ControlPlane:
+    """Steers ``plane`` through ``scenario``; ``events`` are what the control plane itself did."""
+
+    def __init__(self, scenario: Scenario, plane: Plane) -> None:
+        self.scenario, self.plane = scenario, plane
+        self.policy: Policy = scenario.new_policy()
+        self.events: list[ControlEvent] = []
+        self.clock = simpy.Environment()
+
+    def run(self, progress: Callable[[float], None] | None = None) -> None:
+        """Until the horizon; ``progress`` is told the part of it that is done, 0 to 1."""
+        horizon_s = self.scenario.horizon_s
+        # At one and the same time the workload changes first, then the monitor looks.
+        self.clock.process(self._phases(horizon_s))
+        if self.scenario.policy_name != "none":
+            self.clock.process(self._balancer(horizon_s))
+        while (next_s := self.clock.peek()) < horizon_s:
+            self.clock.step()
+            if progress is not None:
+                progress(next_s / horizon_s)
+        self.plane.advance(horizon_s)
+        if progress is not None:
+            progress(1.0)
+
+    def _phases(self, horizon_s: float) -> Iterator[Any]:
+        """Starts each phase of the workload, and moves its keys, when their time has come."""
+        workload = self.scenario.workload
+        started = workload.at(0.0)
+        for at_s in workload.change_times(horizon_s):
+            yield self.clock.timeout(at_s - self.clock.now)
+            self.plane.advance(at_s)
+            phase = workload.at(at_s)
+            text = f"phase {phase.name}" if phase is not started else f"{phase.name}: keys move"
+            started = phase
+            self.events.append(ControlEvent(at_s, "phase", text, {"phase": phase.name}))
+            self.plane.apply([StartPhase(phase)])
+
+    def _balancer(self, horizon_s: float) -> Iterator[Any]:
+        """Asks the policy once a period."""
+        period_s, count = self.scenario.period_s, 0
+        while True:
+            count += 1
+            at_s = count * period_s
+            if at_s >= horizon_s:
+                return
+            yield self.clock.timeout(at_s - self.clock.now)
+            self.plane.advance(at_s)
+            commands = decide(self.policy, self.plane.observe())
+            for command in commands:
+                self.events.append(self._decision(at_s, command))
+            self.plane.apply(commands)
+
+    def _decision(self, at_s: float, command: Rebalance) -> ControlEvent:
+        text = f"{self.scenario.policy_name} balances {command.object}"
+        return ControlEvent(at_s, "balance", text, {"object": command.object})

@@ -1,0 +1,108 @@
+"""What a unit of work demands of a machine, in the form that every plane plays out.
+
+Cores are the C cores in use, nodes the n nodes of the machine; a core's demand is for the part of
+the unit that falls to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Cache lines that miss every cache: a core on node v reads ``weight`` (C,) times row v of
+    ``lines`` (n, n), a number for each home node, per unit of work.
+
+    ``stream``: one after the other, so that prefetchers help; else at random, in a batch.
+    """
+
+    weight: Floats
+    lines: Floats
+    stream: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a worker's loop. Within a step, instructions and misses overlap; steps do not.
+
+    ``core_s`` (C,): time that the core executes instructions; ``hit_s`` (C,): time that its miss
+    slots are taken by what the last-level cache delivers; ``reads``: what memory delivers.
+    """
+
+    name: str
+    core_s: Floats
+    hit_s: Floats
+    reads: tuple[Reads, ...]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Commands that one worker issues and another executes, per unit of work.
+
+    Who issues is not given: any worker that has time does.
+    """
+
+    executed: Floats
+    """(C,) share of the commands that each core executes; the sum is 1."""
+    issue_s: Floats
+    """(n,) core time of issuing all commands of a unit on one node."""
+    receive_s: Floats
+    """(n,) core time of receiving all commands of a unit on one node."""
+    lines: float
+    """Cache lines that go from issuer to executor, in the executor's memory."""
+    answer_lines: float
+    """Cache lines that go back, in the issuer's memory."""
+    atomics: float
+    """Atomic operations that an issuer does on the executor's memory, one after the other."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One flow: ``rates`` says how many operations of each name are done per unit.
+
+    With ``routing``, workers have two more steps in their loop: issuing and receiving commands.
+    """
+
+    rates: Mapping[str, float]
+    steps: tuple[Step, ...]
+    written_bytes: Floats
+    """(n,) bytes written back to each node's memory."""
+    routing: Routing | None = None
+    cap: float = float("inf")
+    """Units per second that are asked for at most."""
+
+
+@dataclass(frozen=True)
+class TransferDemand:
+    """T copies between nodes; every array is (T,), and per unit (key or entry) that moves.
+
+    ``source``, ``target``: positions of cores; ``source_s``, ``target_s``: what they execute.
+    The source reads ``source_lines`` of its own memory, the target reads ``lines`` from the source
+    and has ``written_lines`` to fetch for ownership and to write back.
+    """
+
+    source: Ints
+    target: Ints
+    source_s: Floats
+    target_s: Floats
+    source_lines: Floats
+    lines: Floats
+    written_lines: Floats
+
+    @staticmethod
+    def joined(parts: Sequence[TransferDemand]) -> TransferDemand:
+        """All of ``parts``, in their order."""
+        return TransferDemand(
+            *(
+                np.concatenate([getattr(part, f.name) for part in parts])
+                for f in fields(TransferDemand)
+            )
+        )

@@ -1,0 +1,138 @@
+"""What an operation on an index finds where: misses and hits of a walk down the prefix tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...workloads.keys import Density, KeyDistribution
+from ...workloads.schema import DataObject
+from ...workloads.workload import ResolvedOperation
+from ..prefix_tree import PrefixTree
+from .partitions import PopularityClasses
+
+Floats = npt.NDArray[np.float64]
+
+
+def tree_of(stored: DataObject) -> PrefixTree:
+    """The tree of an index of the workload."""
+    assert stored.keys is not None
+    return PrefixTree(
+        stored.keys, stored.prefix_bits, stored.key_size.value + stored.value_size.value
+    )
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """How the operations on one index spread over its keys: by place, or by rank.
+
+    ``weight``: their share of all operations. ``scattered``: hot keys lie all over the domain, so
+    that every partition has its part of each class.
+    """
+
+    classes: PopularityClasses
+    weight: float
+    scattered: bool
+
+
+def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list[Popularity]:
+    """Of operations on one index: those by place as one mixture, each scattered one of its own."""
+    found, placed = [], []
+    for operation in operations:
+        keys = operation.keys
+        assert keys is not None
+        density = keys.density(time_s)
+        if keys.scattered:
+            found.append(Popularity(PopularityClasses(density), operation.share, True))
+        else:
+            placed.append((operation.share, density))
+    if placed:
+        weight = sum(share for share, _ in placed)
+        found.append(Popularity(PopularityClasses(_mixture(placed)), weight, False))
+    return found
+
+
+def place_classes(keys: KeyDistribution, time_s: float) -> PopularityClasses:
+    """How accesses spread over places; evenly where hot keys are scattered."""
+    if keys.scattered:
+        return PopularityClasses(Density(np.array([0, keys.keys]), np.ones(1)))
+    return PopularityClasses(keys.density(time_s))
+
+
+def _mixture(parts: list[tuple[float, Density]]) -> Density:
+    breaks = np.unique(np.concatenate([density.breaks for _, density in parts]))
+    mass = np.zeros(len(breaks) - 1)
+    for share, density in parts:
+        per_key = density.mass / np.diff(density.breaks)
+        piece = np.searchsorted(density.breaks, breaks[:-1], side="right") - 1
+        mass += share * per_key[piece] * np.diff(breaks)
+    return Density(breaks, mass / mass.sum())
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Lines of a tree that are used alike: ``lines`` and ``rate`` (n, levels + 1, Q)."""
+
+    lines: Floats
+    rate: Floats
+
+
+def placed_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+    """Regions of the contiguous ``keys`` (n, Q), asked for with ``mass`` (n, Q)."""
+    lines = np.moveaxis(tree.level_lines(keys), 0, 1)
+    return Regions(lines, np.broadcast_to(mass[:, None, :], lines.shape))
+
+
+def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+    """Regions of ``keys`` (n, Q) that lie at random, the most popular class first.
+
+    Several keys share a line. The line belongs to the class of its most popular key: of the lines
+    of a level, exp(-keys per line) hold none of the keys thrown so far.
+    """
+    level_lines = np.moveaxis(tree.level_lines(keys.sum(axis=1)), 0, 1)[:, :, None]  # (n, L, 1)
+    thrown = np.cumsum(keys, axis=1)[:, None, :]
+    per_line = np.divide(thrown, level_lines, out=np.zeros(np.broadcast_shapes(
+        thrown.shape, level_lines.shape)), where=level_lines > 0)  # fmt: skip
+    free_after = np.exp(-per_line)
+    free_after[:, :, -1] = 0.0
+    free_before = np.concatenate(
+        [np.ones_like(free_after[:, :, :1]), free_after[:, :, :-1]], axis=2
+    )
+    claimed = free_before - free_after
+    colder = mass.sum(axis=1)[:, None] - np.cumsum(mass, axis=1)
+    rate = mass[:, None, :] * free_before + claimed * colder[:, None, :]
+    return Regions(level_lines * claimed, rate)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one operation's walk finds, on average, per class: arrays (n, Q), lines per operation.
+
+    ``misses``: lines from memory; ``hits``: from the last-level cache; ``entry_misses``: those of
+    the misses that are of the entry itself.
+    """
+
+    misses: Floats
+    hits: Floats
+    entry_misses: Floats
+
+
+def walk_of(regions: Regions, hit: Floats, *, scattered: bool) -> Walk:
+    """The walk, from the hit probability of each region, (n, levels + 1, Q).
+
+    Classes of scattered keys share lines: their walks are averaged into one class.
+    """
+    if scattered:
+        total = regions.rate.sum(axis=2, keepdims=True)
+        met = np.divide(
+            (regions.rate * hit).sum(axis=2, keepdims=True),
+            total,
+            out=np.ones_like(total),
+            where=total > 0,
+        )
+    else:
+        met = hit
+    return Walk((1.0 - met).sum(axis=1), met.sum(axis=1), 1.0 - met[:, -1])

@@ -1,0 +1,209 @@
+"""What a run of the flow plane leaves behind: its pieces of time, added up for the Record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...topologies.machine import Machine
+from ..costs import CostModel
+from ..eris.workers import Workers
+from ..record import ControlEvent, ResourceUse, Series, Why
+from .plane import Outcome
+from .rates import Rates, Resources
+
+Floats = npt.NDArray[np.float64]
+
+# A pair of nodes is listed from this use on, and so many at most: there may be a million.
+PAIR_USE_MIN, PAIRS_MAX = 0.5, 64
+
+
+class FlowLog:
+    """Pieces of time, one row each, and the events of the plane."""
+
+    def __init__(
+        self, machine: Machine, resources: Resources, workers: Workers, costs: CostModel
+    ) -> None:
+        self.machine, self.resources, self.workers, self.costs = machine, resources, workers, costs
+        self.events: list[ControlEvent] = []
+        self._start: list[float] = []
+        self._length: list[float] = []
+        self._throughput: list[dict[str, float]] = []
+        self._imbalance: list[dict[str, float]] = []
+        self._use: list[Floats] = []
+        self._pairs = np.zeros((len(machine.nodes),) * 2)
+        self._in_use = np.unique(workers.node)
+        self._cores_of = np.bincount(workers.core_node, minlength=len(machine.nodes))
+
+    def add(
+        self,
+        time_s: float,
+        length_s: float,
+        throughput: dict[str, float],
+        rates: Rates,
+        imbalance: dict[str, float],
+    ) -> None:
+        """A piece in which ``throughput`` (per second) and the rest were constant."""
+        self._start.append(time_s)
+        self._length.append(length_s)
+        self._throughput.append(throughput)
+        self._imbalance.append(imbalance)
+        self._use.append(self._by_node(rates.use))
+        self._pairs += rates.pair_Bps * length_s
+
+    def _by_node(self, use: Floats) -> Floats:
+        """Use of each node's cores and miss slots (means), of memory and links, in one row."""
+        r, node = self.resources, self.workers.core_node
+        n = len(self.machine.nodes)
+        cores, misses = (
+            np.bincount(node, weights=use[part], minlength=n)[self._in_use]
+            / self._cores_of[self._in_use]
+            for part in (r.workers, r.misses)
+        )
+        return np.concatenate([cores, misses, use[r.memory], use[r.links]])
+
+    def _names(self) -> list[str]:
+        nodes, name = self.machine.nodes, self.machine.vertex_name
+        links = [self.machine.link_name(k) for k in range(2 * len(self.machine.links))]
+        return [
+            *(f"cores of node {name(int(k))}" for k in self._in_use),
+            *(f"misses of node {name(int(k))}" for k in self._in_use),
+            *(f"memory of node {node.id}" for node in nodes),
+            *links,
+        ]
+
+    def outcome(
+        self, why: Mapping[str, Why], model: Mapping[str, Any], warnings: tuple[str, ...]
+    ) -> Outcome:
+        """All pieces together."""
+        length = np.array(self._length)
+        total_s = float(length.sum())
+        use = np.array(self._use)
+        mean_use = length @ use / total_s
+        done = {
+            name: float(sum(row[name] * dt for row, dt in zip(self._throughput, length)))  # noqa: B905
+            for name in self._throughput[0]
+        }
+        memory_Bps, link_Bps = self._traffic(mean_use)
+        return Outcome(
+            throughput={name: amount / total_s for name, amount in done.items()},
+            operations=done,
+            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": float(link_Bps.sum())},
+            resources=self._resource_uses(mean_use, memory_Bps, link_Bps, total_s),
+            latency_ns=dict.fromkeys(done),
+            why=why,
+            energy_J=self._energy_J(mean_use, memory_Bps, link_Bps, total_s),
+            events=tuple(sorted(self.events, key=lambda event: event.time_s)),
+            model=model,
+            warnings=warnings,
+            series=self._series(use),
+            steps=len(length),
+        )
+
+    def _traffic(self, use: Floats) -> tuple[Floats, Floats]:
+        """Bytes per second of each memory controller and directed link."""
+        c, r = 2 * len(self._in_use), self.resources
+        n = len(self.machine.nodes)
+        memory = np.where(np.isfinite(r.capacity[r.memory]), r.capacity[r.memory], 0.0)
+        return use[c : c + n] * memory, use[c + n :] * r.capacity[r.links]
+
+    def _resource_uses(
+        self, use: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
+    ) -> tuple[ResourceUse, ...]:
+        machine, names = self.machine, self._names()
+        found = []
+        for k, (name, share) in enumerate(zip(names, use.tolist(), strict=True)):
+            in_use, n = len(self._in_use), len(machine.nodes)
+            if k < 2 * in_use:
+                node = machine.nodes[int(self._in_use[k % in_use])].id
+                kind = "cores" if k < in_use else "misses"
+                found.append(ResourceUse(name, kind, share, node=node))
+            elif k < 2 * in_use + n:
+                at = k - 2 * in_use
+                limit = _known(self.costs.memory_Bps[at])
+                if machine.nodes[at].memory_bytes != 0:
+                    found.append(
+                        ResourceUse(
+                            name,
+                            "memory",
+                            share,
+                            float(memory_Bps[at]) if limit is not None else None,
+                            limit,
+                            machine.nodes[at].id,
+                        )
+                    )
+            else:
+                at = k - 2 * in_use - n
+                ends = [machine.vertex_name(v) for v in machine.links[at // 2].ends]
+                a, b = ends if at % 2 == 0 else reversed(ends)
+                limit = float(self.costs.link_Bps[at])
+                found.append(
+                    ResourceUse(name, "link", share, float(link_Bps[at]), limit, ends=(a, b))
+                )
+        return (*found, *self._pair_uses(total_s))
+
+    def _pair_uses(self, total_s: float) -> list[ResourceUse]:
+        drawn, limit = self._pairs / total_s, self.costs.pair_Bps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            use = np.nan_to_num(drawn / limit, nan=0.0, posinf=0.0)
+        np.fill_diagonal(use, 0.0)  # of a node's own memory, the controller tells
+        found = []
+        for flat in np.argsort(-use, axis=None, kind="stable")[:PAIRS_MAX]:
+            i, j = divmod(int(flat), len(use))
+            if use[i, j] < PAIR_USE_MIN:
+                break
+            a, b = self.machine.nodes[i].id, self.machine.nodes[j].id
+            found.append(
+                ResourceUse(
+                    f"node {a} from node {b}",
+                    "pair",
+                    min(float(use[i, j]), 1.0),
+                    float(drawn[i, j]),
+                    float(limit[i, j]),
+                    ends=(a, b),
+                )
+            )
+        return found
+
+    def _energy_J(
+        self, use: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
+    ) -> float | None:
+        """Energy of all cores, memory and links; None where the machine does not say enough."""
+        watts = 0.0
+        busy = dict(zip(self._in_use.tolist(), use.tolist(), strict=False))
+        for k, node in enumerate(self.machine.nodes):
+            if node.cores:
+                if node.core_active_W is None or node.core_idle_W is None:
+                    return None
+                active = busy.get(k, 0.0) * float(self._cores_of[k])
+                watts += active * node.core_active_W + (node.cores - active) * node.core_idle_W
+            if memory_Bps[k] > 0:
+                if node.memory_energy_J_per_bit is None:
+                    return None
+                watts += 8.0 * float(memory_Bps[k]) * node.memory_energy_J_per_bit
+        for at, traffic in enumerate(link_Bps.tolist()):
+            per_bit = self.machine.links[at // 2].energy_J_per_bit
+            watts += 8.0 * traffic * (per_bit or 0.0)
+        return watts * total_s
+
+    def _series(self, use: Floats) -> Series:
+        columns: dict[str, npt.NDArray[Any]] = {
+            "time_s": np.array(self._start),
+            "duration_s": np.array(self._length),
+        }
+        for name in self._throughput[0]:
+            columns[f"throughput/{name}"] = np.array([row[name] for row in self._throughput])
+        for k, name in enumerate(self._names()):
+            columns[f"utilisation/{name}"] = use[:, k]
+        for name in dict.fromkeys(name for row in self._imbalance for name in row):
+            columns[f"imbalance/{name}"] = np.array(
+                [row.get(name, np.nan) for row in self._imbalance]
+            )
+        return columns
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
