@@ -13,6 +13,7 @@ constant over each piece of time:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -58,68 +59,105 @@ def change_times(record: Record) -> list[float]:
 
 
 def recoveries(
-    record: Record, operation: str, levels: Sequence[float] | None = None
+    record: Record,
+    operation: str,
+    levels: Sequence[float] | None = None,
+    sample_s: float | None = None,
 ) -> list[Recovery]:
     """One Recovery per change time of ``record``; none without a series of ``operation``.
 
-    ``levels``: per change, the throughput to come back to, instead of the final one.
+    ``levels``: per change, the throughput to come back to, instead of the final one. ``sample_s``:
+    throughput is averaged over steps of this length from each change on, as a monitor would sample
+    it, so that a dip counts by its length; without it the shortest piece counts as it is.
     """
     column = f"throughput/{operation}"
     if column not in record.series or len(record.series["time_s"]) == 0:
         return []
-    start_s = np.asarray(record.series["time_s"], dtype=np.float64)
-    end_s = start_s + np.asarray(record.series["duration_s"], dtype=np.float64)
-    rate = np.nan_to_num(np.asarray(record.series[column], dtype=np.float64))
+    whole = _Pieces.of_series(record, column)
     changes = change_times(record)
     if levels is not None and len(levels) != len(changes):
         raise ValueError(f"{len(levels)} levels for {len(changes)} changes")
-    bounds = [float(start_s[0]), *changes, float(end_s[-1])]
+    bounds = [float(whole.start_s[0]), *changes, float(whole.end_s[-1])]
     found: list[Recovery] = []
     before: float | None = None
     for k, (from_s, until_s) in enumerate(pairwise(bounds)):
-        final = _mean(start_s, end_s, rate, until_s - FINAL_PART * (until_s - from_s), until_s)
-        if k > 0 and final is not None:
+        pieces = whole.between(from_s, until_s)
+        if not len(pieces.rate):
+            continue
+        final = pieces.mean(until_s - FINAL_PART * (until_s - from_s), until_s)
+        if k > 0:
             level = final if levels is None else levels[k - 1]
-            begins, ends = np.maximum(start_s, from_s), np.minimum(end_s, until_s)
-            inside = ends > begins
-            low = inside & (rate < (1.0 - TOLERANCE) * level)
-            back_s = float(ends[low].max()) if low.any() else from_s
+            sampled = pieces if sample_s is None else pieces.sampled(sample_s)
+            low = sampled.rate < (1.0 - TOLERANCE) * level
+            back_s = float(sampled.end_s[low].max()) if low.any() else from_s
             found.append(
                 Recovery(
                     change_s=from_s,
                     until_s=until_s,
                     before=before,
-                    lowest=float(rate[inside].min()),
+                    lowest=float(sampled.rate.min()),
                     final=final,
                     level=level,
-                    recovery_s=back_s - from_s if back_s < float(ends[inside].max()) else None,
+                    recovery_s=back_s - from_s if back_s < float(sampled.end_s[-1]) else None,
                 )
             )
         before = final
     return found
 
 
-def recoveries_together(records: Sequence[Record], operation: str) -> list[list[Recovery]]:
+def recoveries_together(
+    records: Sequence[Record], operation: str, sample_s: float | None = None
+) -> list[list[Recovery]]:
     """What ``recoveries`` finds for each record, held against one level where that makes sense.
 
     Where all records that change do so at the same times, the level of each change is the best
     final throughput of any of them; else each record has its own.
     """
-    found = [recoveries(record, operation) for record in records]
+    found = [recoveries(record, operation, sample_s=sample_s) for record in records]
     changing = [ones for ones in found if ones]
     times = {tuple(one.change_s for one in ones) for ones in changing}
     if len(changing) > 1 and len(times) == 1:
         best = [max(one.final for one in ones) for ones in zip(*changing, strict=True)]
         for k, record in enumerate(records):
             if found[k] and len(change_times(record)) == len(best):
-                found[k] = recoveries(record, operation, best)
+                found[k] = recoveries(record, operation, best, sample_s=sample_s)
     return found
 
 
-def _mean(
-    start_s: Floats, end_s: Floats, rate: Floats, from_s: float, until_s: float
-) -> float | None:
-    """The time-weighted mean of ``rate`` between two times; None where no piece lies there."""
-    weight = np.clip(np.minimum(end_s, until_s) - np.maximum(start_s, from_s), 0.0, None)
-    total = float(weight.sum())
-    return float((weight * rate).sum()) / total if total > 0 else None
+@dataclass(frozen=True)
+class _Pieces:
+    """Pieces of time in their order, none empty, and the rate in each."""
+
+    start_s: Floats
+    end_s: Floats
+    rate: Floats
+
+    @classmethod
+    def of_series(cls, record: Record, column: str) -> _Pieces:
+        start_s = np.asarray(record.series["time_s"], dtype=np.float64)
+        end_s = start_s + np.asarray(record.series["duration_s"], dtype=np.float64)
+        rate = np.nan_to_num(np.asarray(record.series[column], dtype=np.float64))
+        return cls(start_s, end_s, rate)
+
+    def between(self, from_s: float, until_s: float) -> _Pieces:
+        """The pieces, cut where they cross the bounds."""
+        start_s, end_s = np.maximum(self.start_s, from_s), np.minimum(self.end_s, until_s)
+        inside = end_s > start_s
+        return _Pieces(start_s[inside], end_s[inside], self.rate[inside])
+
+    def mean(self, from_s: float, until_s: float) -> float:
+        """The time-weighted mean rate; that of the last piece where none lies in these bounds."""
+        part = self.between(from_s, until_s)
+        length_s = part.end_s - part.start_s
+        if not len(length_s):
+            return float(self.rate[-1])
+        return float((length_s * part.rate).sum() / length_s.sum())
+
+    def sampled(self, step_s: float) -> _Pieces:
+        """Means over steps from the first piece on; the last step may be shorter."""
+        first_s, last_s = float(self.start_s[0]), float(self.end_s[-1])
+        count = max(1, math.ceil((last_s - first_s) / step_s - 1e-9))
+        edges = np.minimum(first_s + step_s * np.arange(count + 1), last_s)
+        edges[-1] = last_s
+        rates = [self.mean(a, b) for a, b in pairwise(edges.tolist())]
+        return _Pieces(edges[:-1], edges[1:], np.array(rates))
