@@ -43,6 +43,8 @@ def parse_setting(text: str) -> Setting:
     except InputError as failure:
         failure.line = failure.column = None  # there is but one line
         raise
+    if isinstance(value, (dict, list)) and written.lstrip()[0] not in "{[":
+        value = written.strip()  # a text with a colon, such as a title
     return Setting(source, parts, value)
 
 
