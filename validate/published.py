@@ -1,0 +1,188 @@
+"""Published results against predictions, a row each; the figures are those of the papers.
+
+A published figure is only compared, never an input of a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..inputs import InputError
+from ..sim.record import Record
+from ..sim.recovery import recoveries
+from ..sim.run import run_scenario
+from ..sim.scenario import load_scenario
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a row says was predicted: a number, or words where the source has none.
+
+    ``holds``: whether a result in words came out; None for a number. ``note``: what one should
+    know, such as the physics that is missing.
+    """
+
+    value: float | str
+    holds: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published result: ``value`` is its figure, or what it says in words."""
+
+    value: float | str
+    unit: str
+    predict: Callable[[_Runs], Prediction]
+
+
+class _Runs:
+    """Records of scenarios on one plane, each run once."""
+
+    def __init__(self, plane: str) -> None:
+        self.plane = plane
+        self._cache: dict[tuple[Any, ...], Record] = {}
+
+    def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
+        key = (scenario, settings, policy)
+        if key not in self._cache:
+            loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
+            self._cache[key] = run_scenario(loaded)
+        return self._cache[key]
+
+    def rate(self, scenario: str, *settings: str) -> float:
+        """Operations per second."""
+        return sum(self(scenario, *settings).throughput.values())
+
+
+def published_rows(plane: str = "flow", id_: str | None = None) -> list[dict[str, Any]]:
+    """A row per published result, or only the one of that id; raises InputError.
+
+    Keys: ``id``, ``published``, ``predicted``, ``unit``, ``relative_error`` (None for a result in
+    words), ``holds`` (None for a number), ``plane``, ``calibrated_on`` (ids of results), ``note``.
+    """
+
+    if id_ is not None and id_ not in PUBLISHED:
+        known = ", ".join(PUBLISHED)
+        raise InputError("unknown published result", token=id_, expected=f"one of {known}")
+    runs = _Runs(plane)
+    return [_row(key, PUBLISHED[key], runs) for key in PUBLISHED if id_ in (None, key)]
+
+
+def _row(key: str, result: Published, runs: _Runs) -> dict[str, Any]:
+    prediction = result.predict(runs)
+    error = None
+    if isinstance(result.value, float) and isinstance(prediction.value, float):
+        error = prediction.value / result.value - 1.0
+    return {
+        "id": key,
+        "published": result.value,
+        "predicted": prediction.value,
+        "unit": result.unit,
+        "relative_error": error,
+        "holds": prediction.holds,
+        "plane": runs.plane,
+        "calibrated_on": [],
+        "note": prediction.note,
+    }
+
+
+# -- ERIS (Kissinger et al., ADMS 2014) -----------------------------------------------------------
+
+
+def _fig1(runs: _Runs) -> Prediction:
+    speedup = runs.rate("eris-fig1", "system.nodes=64") / runs.rate("eris-fig1", "system.nodes=1")
+    return Prediction(f"{speedup:.1f} times on 64 nodes", speedup > 64.0)
+
+
+def _fig8_intel(runs: _Runs) -> Prediction:
+    """ERIS over the shared index, from small to large indexes."""
+    ratios = {}
+    for power in range(18, 32):
+        setting = f"workload.objects.index.keys={2**power}"
+        shared = runs.rate("eris-fig8-intel-shared", setting)
+        ratios[2**power] = runs.rate("eris-fig8-intel", setting) / shared
+    sizes = list(ratios)
+    ahead = [size for size in sizes if ratios[size] > 1.0]
+    ends = f"{ratios[sizes[0]]:.2f} at 2^18 keys, {ratios[sizes[-1]]:.2f} at 2^31"
+    holds = bool(ahead) and ratios[sizes[0]] < 1.0 and ratios[sizes[-1]] > 1.0
+    where = f", ahead from {ahead[0] / 1e6:.3g}M keys on" if holds else ""
+    return Prediction(f"{ends}{where}", holds)
+
+
+def _fig8_amd(runs: _Runs) -> Prediction:
+    return Prediction(runs.rate("eris-fig8-amd") / runs.rate("eris-fig8-amd-shared"))
+
+
+def _fig9(runs: _Runs) -> Prediction:
+    own, interleaved = (
+        runs(name).bandwidth_Bps["memory"] for name in ("eris-fig9", "eris-fig9-interleaved")
+    )
+    return Prediction(own / interleaved)
+
+
+def _fig9_single(runs: _Runs) -> Prediction:
+    why = runs("eris-fig9-single-ram").why["scan"].resource
+    return Prediction(f"bound by {why}", "memory" in why)
+
+
+def _fig11_shared(runs: _Runs) -> Prediction:
+    share = runs("eris-fig11-shared").model["index"]["hits_on_shared_or_forward_lines"]
+    return Prediction(float(share))
+
+
+def _fig11_eris(runs: _Runs) -> Prediction:
+    share = runs("eris-fig11").model["index"]["hits_on_shared_or_forward_lines"]
+    return Prediction(1.0 - float(share))
+
+
+def _fig12_scan(runs: _Runs) -> Prediction:
+    return Prediction(runs("eris-fig12-scan").bandwidth_Bps["memory"])
+
+
+FIG13_POLICIES = ("none", "ma-1", "ma-8", "one-shot")
+
+
+def _fig13(runs: _Runs) -> Prediction:
+    """Worst drop of a second's throughput, and mean time to be back, of each policy."""
+    records = {policy: runs("eris-fig13", policy=policy) for policy in FIG13_POLICIES}
+    finals = [[r.final for r in recoveries(record, "lookup")] for record in records.values()]
+    levels = [max(at) for at in zip(*finals, strict=True)]
+    drop, back = {}, {}
+    for policy, record in records.items():
+        found = recoveries(record, "lookup", levels, sample_s=1.0)
+        drop[policy] = max(1.0 - r.lowest / r.before for r in found if r.before)
+        # Not back before the next change: at least as long as till then.
+        times = [r.until_s - r.change_s if r.recovery_s is None else r.recovery_s for r in found]
+        back[policy] = sum(times) / len(times)
+    low = all(r.recovery_s is None for r in recoveries(records["none"], "lookup", levels))
+    holds = (
+        drop["one-shot"] > drop["ma-8"] > drop["ma-1"]
+        and back["one-shot"] < back["ma-8"] < back["ma-1"]
+        and low
+    )
+    words = ", ".join(
+        f"{policy} {100 * drop[policy]:.0f}% / {back[policy]:.1f} s" for policy in FIG13_POLICIES
+    )
+    return Prediction(f"drop / time to be back: {words}", holds)
+
+
+PUBLISHED: Mapping[str, Published] = {
+    "eris-fig1": Published("more than 64 times (more than linear)", "speed-up", _fig1),
+    "eris-fig8-intel": Published(
+        "shared index ahead when small, ERIS when large", "ERIS / shared index", _fig8_intel
+    ),
+    "eris-fig8-amd": Published(1.6, "ERIS / shared index", _fig8_amd),
+    "eris-fig9": Published(6.6, "ERIS / interleaved", _fig9),
+    "eris-fig9-single-ram": Published("bound by one memory controller", "limit", _fig9_single),
+    "eris-fig11-shared": Published(0.793, "L3 hits on S/F lines", _fig11_shared),
+    "eris-fig11": Published(0.97, "L3 hits on M/E lines", _fig11_eris),
+    "eris-fig12-scan": Published(122.9e9, "B/s", _fig12_scan),
+    "eris-fig13": Published(
+        "drop: One-Shot > MA-8 > MA-1; time: One-Shot < MA-8 < MA-1; low without",
+        "order",
+        _fig13,
+    ),
+}
