@@ -1,23 +1,37 @@
-"""What is installed is what is here: no module and no data file is forgotten in setup.cfg."""
+"""What is installed is what is here, and it runs without the repository."""
 
 import configparser
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import copy
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 # In the folders, but of no use once installed.
 LEFT_OUT = {".md", ".cpp", ".hpp", ".so", ".pyc"}
 
 
-def test_everything_is_packaged(tmp_path: Path) -> None:
-    """setuptools lays the package out as it would install it, all but the compiled kernel."""
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as setuptools would install it, with the kernel that is compiled already."""
+    folder = tmp_path_factory.mktemp("installed")
     subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)],
+        [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(folder)],
         cwd=ROOT,
         check=True,
         capture_output=True,
     )
+    kernel = find_spec("numatwin.sim._kernel")
+    assert kernel is not None
+    assert kernel.origin is not None
+    copy(kernel.origin, folder / "numatwin" / "sim")
+    return folder
+
+
+def test_everything_is_packaged(installed: Path) -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     folders = dict(
@@ -29,7 +43,28 @@ def test_everything_is_packaged(tmp_path: Path) -> None:
         for package, folder in folders.items()
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix not in LEFT_OUT
-        if not (tmp_path / package.replace(".", "/") / path.relative_to(ROOT / folder)).exists()
+        if not (installed / package.replace(".", "/") / path.relative_to(ROOT / folder)).exists()
     ]
     assert forgotten == []
-    assert (tmp_path / "numatwin" / "sim" / "_kernel.pyi").exists()
+    assert (installed / "numatwin" / "sim" / "_kernel.pyi").exists()
+
+
+def test_what_is_installed_runs(installed: Path, tmp_path: Path) -> None:
+    """In another folder, the installed package before the one in the repository."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "import numatwin.sim._kernel, numatwin.cli;"
+        "print(numatwin.__file__, numatwin.sim.__file__, sep='\\n');"
+        "sys.exit(numatwin.cli.main(['run', 'eris-fig12-scan', '--json', '--out', 'record']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(installed)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for line in done.stdout.splitlines()[:2]:
+        assert Path(line).is_relative_to(installed)
+    assert (tmp_path / "record" / "report.html").exists()

@@ -44,3 +44,18 @@ def test_a_failed_picture_leaves_the_earlier_one(numatwin: CommandLine) -> None:
     Path("amd.svg").write_text("earlier")
     assert numatwin("machine", "draw", "zzz", "--out", "amd.svg").status == 2
     assert Path("amd.svg").read_text() == "earlier"
+
+
+MLC = Path(__file__).parents[3] / "shared" / "data" / "mlc" / "skylake-2s.txt"
+
+
+@pytest.mark.skipif(not MLC.exists(), reason="needs ../shared/data/mlc")
+def test_draw_and_show_a_machine_whose_tool_tells_no_sizes(numatwin: CommandLine) -> None:
+    assert numatwin("machine", "import", str(MLC), "--out", "sky.yaml").status == 0
+    assert numatwin("machine", "draw", "sky.yaml", "--out", "sky.svg").status == 0
+    picture = Path("sky.svg").read_text()
+    assert "CPUs unknown" in picture
+    assert "without CPUs" not in picture
+    shown = numatwin("machine", "show", "sky.yaml").out
+    assert "nan" not in shown
+    assert "cores    unknown" in shown
