@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from ..sim.record import Record, Why
-from ..sim.recovery import Recovery, recoveries
+from ..sim.recovery import Recovery, recoveries_together
 from .bars import GAIN_MIN
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .words import count, listing, percent, plural, rate, seconds, si, signed_percent
@@ -16,14 +16,14 @@ from .words import count, listing, percent, plural, rate, seconds, si, signed_pe
 def answer(record: Record) -> Markup:
     """One paragraph on one run."""
     sentences = [_what_ran(record)]
-    sentences += [_limit(name, why) for name, why in record.why.items()]
+    sentences += [_limit(names, why) for names, why in together(record.why)]
     main = next(iter(record.throughput), None)
     if main is not None:
-        sentences.append(_changes(main, recoveries(record, main)))
+        sentences.append(_changes(main, recoveries_together([record], main)[0]))
     moved = moved_bytes(record)
     if moved is not None:
         transfers = sum(event.kind == "transfer" for event in record.control_events)
-        text = "Balancing moved {} in {}."
+        text = "Balancing copied {} in {}."
         sentences.append(Markup(text).format(si(moved, "B"), count(transfers, "transfer")))
     return Markup(" ").join(sentence for sentence in sentences if sentence)
 
@@ -77,9 +77,21 @@ def _what_ran(record: Record) -> Markup:
     )
 
 
-def _limit(operation: str, why: Why) -> Markup:
+def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:
+    """(operations, why): those of a mix that are held back alike are told of once."""
+    found: list[tuple[list[str], Why]] = []
+    for name, one in why.items():
+        alike = next((names for names, other in found if other == one), None)
+        if alike is None:
+            found.append(([name], one))
+        else:
+            alike.append(name)
+    return found
+
+
+def _limit(operations: Sequence[str], why: Why) -> Markup:
     text = Markup("{} are limited by <strong>{}</strong>").format(
-        _sentence_case(plural(operation)), why.resource
+        _sentence_case(listing(map(plural, operations))), why.resource
     )
     helpful = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN]
     if not helpful:

@@ -11,13 +11,14 @@ import yaml
 from markupsafe import Markup
 
 from ..sim.record import ControlEvent, Record, ResourceUse
-from ..sim.recovery import Recovery
-from .answer import answer, comparing_answer
+from ..sim.recovery import Recovery, sample_step_s
+from .answer import answer, comparing_answer, together
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
 from .facts import fact_rows
 from .machine_picture import machine_in_use
 from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of
+from .words import listing, seconds
 
 RESOURCES_FIRST, RESOURCES_MAX = 12, 400
 EVENTS_MAX = 500
@@ -62,7 +63,7 @@ class RunView:
     over_time: Plot | None
     use: Plot | None
     gains: list[tuple[str, str, Plot | None]]
-    """(operation, what limits it, picture) each."""
+    """(operations, what limits them, picture) each."""
     parts: Plot | None
     resources: list[ResourceUse]
     resources_left_out: int
@@ -88,6 +89,8 @@ class Comparison:
     throughput: Plot | None
     depths: Plot | None
     recoveries: Plot | None
+    sampled: str
+    """Over which time throughput is averaged in those two."""
     machines: list[tuple[Run, Plot]]
 
 
@@ -162,14 +165,15 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         ),
         gains=[
             (
-                name,
+                listing(names),
                 why.resource,
-                plots.plot(gains(why), f"Throughput of {name} gained by 10% more of each."),
+                plots.plot(gains(why), "Throughput gained by 10% more of each."),
             )
-            for name, why in record.why.items()
+            for names, why in together(record.why)
         ],
         parts=plots.plot(
-            parts_of_time(record.why), "What one operation spends its core's time on."
+            parts_of_time({listing(names): why for names, why in together(record.why)}),
+            "What one operation spends its core's time on.",
         ),
         resources=resources[:RESOURCES_MAX],
         resources_left_out=max(0, len(resources) - RESOURCES_MAX),
@@ -204,6 +208,7 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
             recovery_times(runs, found),
             "How long until it is back; hatched: not before the next change.",
         ),
+        sampled=seconds(max((sample_step_s(run.record) or 0.0 for run in runs), default=0.0)),
         machines=[(run, plot) for run, plot in machines if plot is not None],
     )
 

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 
 from ..sim.record import Record
 from ..sim.recovery import Recovery, recoveries_together
+from .facts import fact_rows
 
 # Okabe and Ito's colours, told apart with any colour vision, in an order that contrasts neighbours;
 # yellow is left out: too light for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("solid", "dash", "dot", "dashdot")
 
-# What tells runs apart, the most telling first.
+# What tells runs apart, the most telling first; where that is not enough, their settings.
 _TRAITS: tuple[Callable[[Record], str], ...] = (
     lambda r: r.policy,
     lambda r: str(r.machine.get("name", "")),
     lambda r: r.plane,
     lambda r: f"seed {r.seed}",
-    lambda r: f"scenario {r.scenario_hash[:8]}",
 )
+SETTINGS_IN_LABEL = 3
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
     """The records as runs, labelled by the traits in which they differ, by policy if in none."""
     telling = [t for t in _TRAITS if len({t(record) for record in records}) > 1] or _TRAITS[:1]
     names = [" · ".join(trait(record) for trait in telling) for record in records]
+    if len(set(names)) < len(names):
+        names = [
+            " · ".join([name, *told]) if Counter(names)[name] > 1 else name
+            for name, told in zip(names, _settings_apart(records), strict=True)
+        ]
     total, seen = Counter(names), Counter[str]()
     runs = []
     for k, (record, name) in enumerate(zip(records, names, strict=True)):
@@ -46,6 +52,15 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
         dash = DASHES[k // len(COLOURS) % len(DASHES)]
         runs.append(Run(record, text, COLOURS[k % len(COLOURS)], dash))
     return runs
+
+
+def _settings_apart(records: Sequence[Record]) -> list[list[str]]:
+    """Per record, the first settings in which not all agree, as ``horizon 60 s``."""
+    settings = [dict(fact_rows(record.settings)) for record in records]
+    names = dict.fromkeys(name for one in settings for name in one)
+    apart = [name for name in names if len({one.get(name) for one in settings}) > 1]
+    shown = apart[:SETTINGS_IN_LABEL]
+    return [[f"{name} {one[name]}" for name in shown if name in one] for one in settings]
 
 
 def operations_of(runs: Sequence[Run]) -> list[str]:
@@ -64,10 +79,10 @@ def recoveries_of(runs: Sequence[Run], operation: str) -> dict[str, list[Recover
 
 
 def moved_bytes(record: Record) -> float | None:
-    """Bytes that transfers moved; None where no transfer tells."""
+    """Bytes that transfers copied; None where no transfer tells."""
     told = [
-        event.details["bytes"]
+        event.details["copied_bytes"]
         for event in record.control_events
-        if event.kind == "transfer" and isinstance(event.details.get("bytes"), (int, float))
+        if event.kind == "transfer" and isinstance(event.details.get("copied_bytes"), (int, float))
     ]
     return float(sum(told)) if told else None

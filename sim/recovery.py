@@ -25,6 +25,7 @@ from .record import Record
 
 FINAL_PART = 0.1
 TOLERANCE = 0.05
+SAMPLES = 20
 
 Floats = npt.NDArray[np.float64]
 
@@ -105,23 +106,31 @@ def recoveries(
     return found
 
 
-def recoveries_together(
-    records: Sequence[Record], operation: str, sample_s: float | None = None
-) -> list[list[Recovery]]:
-    """What ``recoveries`` finds for each record, held against one level where that makes sense.
+def recoveries_together(records: Sequence[Record], operation: str) -> list[list[Recovery]]:
+    """What ``recoveries`` finds for each record, sampled, against one level where that is fair.
 
     Where all records that change do so at the same times, the level of each change is the best
-    final throughput of any of them; else each record has its own.
+    final throughput of any of them; else each record has its own. See ``sample_step_s``.
     """
-    found = [recoveries(record, operation, sample_s=sample_s) for record in records]
+    found = [recoveries(r, operation, sample_s=sample_step_s(r)) for r in records]
     changing = [ones for ones in found if ones]
     times = {tuple(one.change_s for one in ones) for ones in changing}
     if len(changing) > 1 and len(times) == 1:
         best = [max(one.final for one in ones) for ones in zip(*changing, strict=True)]
         for k, record in enumerate(records):
             if found[k] and len(change_times(record)) == len(best):
-                found[k] = recoveries(record, operation, best, sample_s=sample_s)
+                found[k] = recoveries(record, operation, best, sample_step_s(record))
     return found
+
+
+def sample_step_s(record: Record) -> float | None:
+    """A step that shows a drop but not each transfer: a twentieth of the shortest time to look at.
+
+    None for a record without changes.
+    """
+    changes = change_times(record)
+    shortest_s = min((b - a for a, b in pairwise([*changes, record.horizon_s])), default=None)
+    return None if shortest_s is None else shortest_s / SAMPLES
 
 
 @dataclass(frozen=True)

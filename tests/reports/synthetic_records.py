@@ -48,7 +48,7 @@ def resources_of(machine: dict[str, Any], rng: np.random.Generator) -> tuple[Res
 
 
 def phased_record(
-    policy: str = "ma-8", machine: str = "amd-8n-ht", pieces: int = 300, **fields: Any
+    policy: str = "ma-8", machine: str = "amd-8n-ht", pieces: int = 330, **fields: Any
 ) -> Record:
     """110 s of lookups whose hot range moves five times, in so many pieces."""
     depth, back_s = POLICIES.get(policy, (0.5, 5.0))
@@ -72,7 +72,7 @@ def phased_record(
                     at_s + 0.1,
                     "transfer",
                     "AEU 5 → 6: 1.2 GB copied",
-                    {"bytes": 1.2e9},
+                    {"copied_bytes": 1.2e9},
                 ),
                 ControlEvent(at_s + 0.9, "done", "bounds published"),
             ]

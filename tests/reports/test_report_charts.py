@@ -63,8 +63,8 @@ def test_use_as_lines_and_as_heat_map() -> None:
     heat = use_over_time(record)
     assert heat is not None
     (tiles,) = heat.data
-    assert tiles.z.shape == (HEAT_ROWS_MAX, 300)
-    assert len(tiles.x) == 301
+    assert tiles.z.shape == (HEAT_ROWS_MAX, 330)
+    assert len(tiles.x) == 331
     peaks = {u.name: record.series[f"utilisation/{u.name}"].max() for u in record.resources}
     shown = sorted(np.asarray(tiles.z).max(axis=1))
     assert shown == pytest.approx(sorted(peaks.values())[-HEAT_ROWS_MAX:], abs=1e-6)

@@ -77,6 +77,11 @@ def test_pictures_are_such_as_plotly_knows(four_runs: str) -> None:
         go.Figure(picture)  # raises for a property that does not exist
 
 
+# Drops as made up (synthetic_records), in samples of 1 s of three pieces each: after a change the
+# drop of 40% of ma-8 is gone by 0, 1/18 and 2/18 in the first sample, 37.8% on average, and 15/18
+# and more in the sixth, 4.4%: so it is back after 5 s. One-shot's 75%: 66.7%, back after 3 s.
+
+
 def test_the_answer_in_words(one_run: str) -> None:
     text = visible(one_run)
     assert "(8 nodes, 64 hardware threads), under the policy ma-8," in text
@@ -85,15 +90,15 @@ def test_the_answer_in_words(one_run: str) -> None:
         "Lookups are limited by memory of node 3 ; 10% more memory bandwidth would bring +6.2% , "
         "the next best (outstanding misses) +3.1%." in text
     )
-    assert "The workload changes 5 times: lookups fall by up to 40% below" in text
-    assert "Balancing moved 18.0 GB in 15 transfers." in text
+    assert "The workload changes 5 times: lookups fall by up to 38% below" in text
+    assert "Balancing copied 18.0 GB in 15 transfers." in text
 
 
 def test_the_balancers_in_words(four_runs: str) -> None:
     text = visible(four_runs)
-    assert "Of 4 runs, one-shot does most: 2.19 G lookups/s on average, 2.07 times as many" in text
-    assert "ma-1 falls least, 25% below the best level on average (one-shot: 71%)." in text
-    assert "Soonest back is one-shot , after 3.02 s on average." in text
+    assert "Of 4 runs, one-shot does most: 2.18 G lookups/s on average, 2.07 times as many" in text
+    assert "ma-1 falls least, 25% below the best level on average (one-shot: 67%)." in text
+    assert "Soonest back is one-shot , after 3 s on average." in text
     assert "Never back to the best level before the next change: none." in text
 
 
@@ -204,7 +209,7 @@ def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
 
 
 def test_a_small_enough_file(one_run: str) -> None:
-    """Plotly alone takes 4.8 MB; the pictures of 300 pieces of time add little to it."""
+    """Plotly alone takes 4.8 MB; the pictures of 330 pieces of time add little to it."""
     own = sum(
         len(text) for text in re.findall(r'<script type="application/json".*?</script>', one_run)
     )

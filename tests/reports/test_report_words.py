@@ -121,6 +121,8 @@ def test_runs_are_told_apart_by_what_differs() -> None:
         "ma-1 · seed 1",
         "ma-1 · seed 2",
     ]
+    sets = [other(record, settings={"horizon": h, "machine": "m"}) for h in ("60 s", "110 s")]
+    assert [run.label for run in runs_of(sets)] == ["none · horizon 60 s", "none · horizon 110 s"]
 
 
 def test_many_runs_differ_in_colour_or_dash() -> None:

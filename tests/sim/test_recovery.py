@@ -1,6 +1,7 @@
 """Depth and recovery time on series made by hand."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def record_of(
     )
 
 
-def one(pieces: Sequence[tuple[float, float]], **options: Sequence[float]) -> Recovery:
+def one(pieces: Sequence[tuple[float, float]], **options: Any) -> Recovery:
     (found,) = recoveries(record_of(pieces), "lookup", **options)
     return found
 
@@ -90,6 +91,20 @@ def test_low_until_the_end_is_not_recovered() -> None:
 def test_pieces_across_a_change_are_cut() -> None:
     found = one([(4, 100), (8, 50), (18, 100)])
     assert (found.before, found.lowest, found.recovery_s) == (50, 50, 2)
+
+
+def test_a_dip_counts_by_its_length_when_sampled() -> None:
+    # From 10 s on: 0.25 s at 0 in every second for 3 s, then 100.
+    dips = [(0.25, 0.0), (0.75, 100.0)] * 3
+    raw = one([(10, 100), *dips, (17, 100)])
+    assert (raw.lowest, raw.recovery_s) == (0, 2.25)
+    sampled = one([(10, 100), *dips, (17, 100)], sample_s=1.0)
+    assert (sampled.lowest, sampled.recovery_s) == (75, 3)
+    coarse = one([(10, 100), *dips, (17, 100)], sample_s=3.0)
+    assert (coarse.lowest, coarse.recovery_s) == (75, 3)
+    (short_of,) = recoveries(record_of([(10, 100), (5, 50), (2.5, 100)]), "lookup", sample_s=2.0)
+    # Steps end at 12, 14, 16 and 17.5 s: 50, 50, (50 + 100) / 2 and 100.
+    assert (short_of.lowest, short_of.recovery_s) == (50, 6)
 
 
 def test_a_level_of_zero_has_no_depth() -> None:
