@@ -46,7 +46,7 @@ def _print_head(machine: Machine, to: Console) -> None:
             ("source", description.source),
             ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if groups else "")),
             ("hubs", f"{len(machine.hubs)}" if machine.hubs else None),
-            ("cores", f"{cores}, {machine.threads} hardware threads"),
+            ("cores", f"{cores}, {machine.threads} hardware threads" if cores else "unknown"),
             ("memory", binary_size(sum(node.memory_bytes for node in nodes))),
             ("memory bandwidth", _sum([node.memory_bandwidth_Bps for node in nodes])),
             ("coherence", coherence.protocol if coherence else None),
@@ -136,9 +136,10 @@ def _print_distances(machine: Machine, to: Console) -> None:
     to.print(table(("distance", "pairs", "hops", "bandwidth", "latency"), rows))
     remote = ~np.eye(len(machine.nodes), dtype=bool) & ~np.isnan(hops)
     if remote.any():
+        most, mean = hops[remote].max(), hops[remote].mean()
         to.print(
-            f"\nRoutes: at most {hops[remote].max():.0f} hops, {hops[remote].mean():.2f} on average"
-            f" between two nodes."
+            f"\nRoutes: at most {most:.0f} hop{'s' if most > 1 else ''}, {mean:.2f} on average "
+            f"between two nodes."
         )
 
 

@@ -31,13 +31,16 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
-    """A plain table; the first ``left`` columns are text, the others numbers."""
+    """A plain table; the first ``left`` columns are text, the others numbers.
+
+    The first one names the rows: it is never cut where others can be wrapped.
+    """
     from rich.table import Table
     from rich.text import Text
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for k, column in enumerate(columns):
-        made.add_column(Text(column), justify="left" if k < left else "right")
+        made.add_column(Text(column), justify="left" if k < left else "right", no_wrap=k == 0)
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made
@@ -69,7 +72,9 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def binary_size(size_bytes: float) -> str:
-    """``8 GiB``, ``24 MiB``: memory and caches are counted in powers of 1,024."""
+    """``8 GiB``, ``24 MiB``: memory and caches count in powers of 1,024; ``–`` if unknown."""
+    if not math.isfinite(size_bytes):
+        return "–"
     for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size_bytes >= scale:
             return f"{size_bytes / scale:.4g} {unit}"
