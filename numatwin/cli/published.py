@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .output import console, print_json, table
+from .output import console, number, print_json, table
 from .run import Plane
 
 
@@ -32,29 +32,38 @@ def published(
     to = console()
     to.print(
         table(
-            ("id", "unit", "published", "predicted", "error", "calibrated on"),
+            ("result", "published", "predicted", "error", "unit"),
             (
                 (
                     row["id"],
+                    _figure(row, "published"),
+                    _figure(row, "predicted"),
+                    _verdict(row),
                     row["unit"],
-                    _figure(row["published"]),
-                    _figure(row["predicted"]),
-                    _signed_percent(row["relative_error"]),
-                    ", ".join(row["calibrated_on"]) or "nothing",
                 )
                 for row in rows
             ),
-            left=2,
+            left=5,
         )
     )
     for row in rows:
-        if row.get("note"):
+        if row["note"]:
             to.print(f"\n{row['id']}: {row['note']}")
+    calibrated = [row for row in rows if row["calibrated_on"]]
+    for row in calibrated:
+        to.print(f"\n{row['id']}: calibrated on {', '.join(row['calibrated_on'])}")
+    if not calibrated:
+        to.print("\nNothing is calibrated on a published result.")
 
 
-def _figure(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+def _figure(row: dict[str, Any], which: str) -> str:
+    value: float | str = row[which]
+    unit = "B/s" if row["unit"] == "B/s" else ""
+    return value if isinstance(value, str) else number(value, unit)
 
 
-def _signed_percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:+.1f}%"
+def _verdict(row: dict[str, Any]) -> str:
+    """The relative error; of a result in words, whether it came out."""
+    if row["relative_error"] is not None:
+        return f"{100 * row['relative_error']:+.1f}%"
+    return {True: "as said", False: "not so", None: "–"}[row["holds"]]
