@@ -54,6 +54,18 @@ class Scales:
         return replace(self, **factors)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class CacheFacts:
+    """Caches of one level, arrays (n,): how many a node has, lines of each, latency of a hit.
+
+    0 lines where there is no such cache, 0 s where the latency is unknown.
+    """
+
+    instances: Floats
+    lines: Floats
+    latency_s: Floats
+
+
 class CostModel:
     """Facts of a machine in the form that the planes compute with; arrays are in node order."""
 
@@ -306,30 +318,47 @@ class CostModel:
         return np.asarray(service * rho / (2.0 * (1.0 - rho)))
 
     @cached_property
-    def last_cache_lines(self) -> Floats:
-        """(n,) cache lines of a node's last-level caches, all instances together; 0 without any."""
-        total = []
-        for node in self.machine.nodes:
-            cache = _last_cache(node)
-            instances = -(-node.cores // cache.shared_by_cores) if cache else 0
-            total.append(cache.size_bytes * instances / LINE_BYTES if cache else 0.0)
-        return np.array(total) * self.scales.cache
+    def last_cache(self) -> CacheFacts:
+        """The last-level caches of each node."""
+        return self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
 
     @cached_property
-    def last_cache_latency_s(self) -> Floats:
-        """(n,) latency of a hit in the last-level cache, 0 where unknown."""
-        caches = [_last_cache(node) for node in self.machine.nodes]
-        return np.array(
-            [cache.latency_ns * 1e-9 if cache and cache.latency_ns else 0.0 for cache in caches]
+    def private_cache(self) -> CacheFacts:
+        """The caches of each node one level before the last, that of a core or a few."""
+        return self._cache_facts([_cache_below(node, 1) for node in self.machine.nodes])
+
+    def _cache_facts(self, caches: list[CacheLevel | None]) -> CacheFacts:
+        nodes = self.machine.nodes
+        instances = [
+            max(1, -(-node.cores // cache.shared_by_cores)) if cache else 1
+            for node, cache in zip(nodes, caches, strict=True)
+        ]
+        lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
+        latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
+        return CacheFacts(
+            np.array(instances, dtype=float), lines * self.scales.cache, np.array(latency_ns) * 1e-9
         )
+
+    def tlb_pages(self, page_bytes: float) -> Floats:
+        """(n,) pages of that size that a core's translation buffers reach; infinite if unknown."""
+        reach = []
+        for node in self.machine.nodes:
+            fitting = [t for t in node.tlbs if t.page_bytes == page_bytes]
+            entries = [t.entries / t.shared_by_cores for t in fitting]
+            reach.append(max(entries, default=float("inf")))
+        return np.array(reach)
 
     def core_s(self, instructions: float) -> Floats:
         """(n,) core time of so many instructions on each node."""
         return np.asarray(instructions / self.instructions_per_s)
 
 
-def _last_cache(node: Node) -> CacheLevel | None:
-    return max(node.caches, key=lambda cache: cache.level, default=None)
+def _cache_below(node: Node, below: int) -> CacheLevel | None:
+    """The cache so many levels before the last one; the first level counts as part of the core."""
+    levels = sorted((c for c in node.caches if c.level > 1), key=lambda cache: -cache.level)
+    if not levels and below == 0:
+        return max(node.caches, key=lambda cache: cache.level, default=None)
+    return levels[below] if below < len(levels) else None
 
 
 def _nan(value: float | None) -> float:

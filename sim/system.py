@@ -65,7 +65,8 @@ class ErisSystem(Strict):
     where ERIS peaks with index lookups (figure 5). ``command_size``: bytes of a command on its way,
     a key and as much again for operation, object and callback. ``result_size``: bytes sent back;
     0 B where the answer is handed on by callback. ``batch``: commands of one group at most, whose
-    memory latencies overlap; a full buffer by default.
+    memory latencies overlap; a full buffer by default. ``page_size``: of the memory that holds the
+    data; huge pages by default, as Linux gives to large allocations since 2011.
     """
 
     kind: Literal["eris"] = "eris"
@@ -79,6 +80,7 @@ class ErisSystem(Strict):
     command_size: Size = Quantity(16.0, 16.0, 16.0)
     result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
     batch: Count = 128
+    page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
     @model_validator(mode="after")
     def _home_of_single_ram(self) -> ErisSystem:

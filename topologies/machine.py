@@ -13,7 +13,17 @@ import numpy as np
 from .routes import Floats, Ints, LinkEdge, Routes
 from .schema import MachineDescription
 
-__all__ = ["CacheLevel", "Floats", "HubVertex", "Ints", "LinkEdge", "Machine", "Node", "Routes"]
+__all__ = [
+    "CacheLevel",
+    "Floats",
+    "HubVertex",
+    "Ints",
+    "LinkEdge",
+    "Machine",
+    "Node",
+    "Routes",
+    "TlbLevel",
+]
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,15 @@ class CacheLevel:
     shared_by_cores: int
     line_bytes: float
     latency_ns: float | None
+
+
+@dataclass(frozen=True)
+class TlbLevel:
+    """A translation buffer for pages of one size: entries, and cores that share them."""
+
+    page_bytes: float
+    entries: int
+    shared_by_cores: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +69,7 @@ class Node:
     outstanding_misses: float | None
     reorder_window: float | None
     caches: tuple[CacheLevel, ...]
+    tlbs: tuple[TlbLevel, ...]
     core_active_W: float | None
     core_idle_W: float | None
     memory_energy_J_per_bit: float | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..inputs.yaml_file import Place
-from .machine import CacheLevel, Node
+from .machine import CacheLevel, Node, TlbLevel
 from .schema import NODES_MAX, DescriptionError, MachineDescription, NodeGroup
 from .values import check_unique, in_ns, or_nan, plain, si
 
@@ -87,6 +87,7 @@ def _node(
             )
             for cache in sorted(kind.caches, key=lambda cache: cache.level)
         ),
+        tlbs=tuple(TlbLevel(t.page.value, t.entries, t.shared_by_cores) for t in kind.tlbs),
         core_active_W=si(energy.core_active) if energy else None,
         core_idle_W=si(energy.core_idle) if energy else None,
         memory_energy_J_per_bit=si(energy.memory) if energy else None,

@@ -66,6 +66,15 @@ class Cache(Strict):
     latency: Duration | None = None
 
 
+class Tlb(Strict):
+    """A translation buffer: how many pages of one size a core, or some cores together, reach."""
+
+    page: Size
+    entries: Count
+    shared_by_cores: Count = 1
+    source: str | None = None
+
+
 class MemorySideCache(Strict):
     """A cache in front of a node's memory, such as MCDRAM or DRAM before persistent memory."""
 
@@ -109,6 +118,7 @@ class NodeType(Strict):
     outstanding_misses: Fact | None = None
     reorder_window: Fact | None = None
     caches: tuple[Cache, ...] = ()
+    tlbs: tuple[Tlb, ...] = ()
     memory: Memory
     energy: NodeEnergy | None = None
     source: str | None = None

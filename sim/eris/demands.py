@@ -1,7 +1,7 @@
 """What ERIS's operations demand: partitioned over its workers, or shared by all of them.
 
-A unit of work is one operation of the workload's mix. Huge pages are taken for granted (their page
-walks are not modelled), and hyper-threads to share their core's issue slots without gain or loss.
+A unit of work is one operation of the workload's mix. Hyper-threads are taken to share their core's
+issue slots without gain or loss.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..costs import LINE_BYTES, CostModel
 from ..demands import Demand, Reads, Routing, Step, TransferDemand
 from ..system import ErisSystem
 from .index import (
+    Hits,
     Popularity,
     Regions,
     Walk,
@@ -29,6 +30,7 @@ from .index import (
     scattered_regions,
     tree_of,
     walk_of,
+    with_page_walks,
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .workers import Workers
@@ -63,6 +65,9 @@ class ErisDemands:
         }
         self.core_rate = costs.instructions_per_s[workers.core_node]
         self.facts: dict[str, Any] = {}
+        n = len(costs.machine.nodes)
+        self._reach = costs.tlb_pages(system.page_size.value)
+        self._cores_on_nodes = np.maximum(np.bincount(workers.core_node, minlength=n), 1.0)
         nodes = costs.machine.nodes
         has_memory = np.array([not node.memory_bytes <= 0 for node in nodes])
         distance = np.where(has_memory[None, :], costs.latency_s, np.inf)
@@ -81,7 +86,7 @@ class ErisDemands:
         n = len(costs.machine.nodes)
         local = np.zeros((n, n))
         local[np.arange(n), self.home] = 1.0
-        instructions, hits, misses = (np.zeros(workers.count) for _ in range(3))
+        instructions, hits, private, misses = (np.zeros(workers.count) for _ in range(4))
         streamed, dirty = np.zeros(workers.count), np.zeros(workers.count)
         executed = np.zeros(workers.count)
         walks = self._walks(phase, time_s, partitions)
@@ -101,6 +106,7 @@ class ErisDemands:
                 on = walk_rows(walk, workers.node)
                 misses += (mass * on.misses).sum(axis=1)
                 hits += (mass * on.hits).sum(axis=1)
+                private += (mass * on.private_hits).sum(axis=1)
                 upserts = sum(o.share for o in operations if o.kind == "upsert")
                 share = upserts / sum(o.share for o in operations)
                 dirty += share * (mass * on.entry_misses).sum(axis=1)
@@ -110,9 +116,10 @@ class ErisDemands:
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
         written = np.zeros(n)
         np.add.at(written, self.home[workers.node], dirty * LINE_BYTES)
-        walk_step = self._step(WALK, instructions, hits, (Reads(self._per_core(misses), local),))
+        walk_reads = (Reads(self._per_core(misses), local),)
+        walk_step = self._step(WALK, instructions, hits, private, walk_reads)
         streams = (Reads(self._per_core(streamed), local, stream=True),)
-        scan_step = self._step(SCAN, scanned, scan_hits, streams, stream=True)
+        scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
         return Demand(
             rates={name: operation.share for name, operation in phase.operations.items()},
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
@@ -191,15 +198,21 @@ class ErisDemands:
                 on_node = np.zeros((2, n, classes.count))
                 np.add.at(on_node[0], self.workers.node, keys)
                 np.add.at(on_node[1], self.workers.node, spread.weight * mass)
-                regions = regions_of(self.trees[name], on_node[0], on_node[1])
+                regions = with_page_walks(
+                    regions_of(self.trees[name], on_node[0], on_node[1]),
+                    self.system.page_size.value,
+                    self._reach,
+                    self._cores_on_nodes,
+                )
                 accesses = spread.weight * (
                     mass.sum(axis=1, keepdims=True) if spread.scattered else mass
                 )
                 pending.append((name, spread, accesses, regions))
         found: dict[str, list[tuple[Floats, Walk]]] = {}
-        hits = self._hits([regions for *_, regions in pending])
+        hits = self._hits([regions for *_, regions in pending], shared=False)
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
-            walk = walk_of(regions, hit, scattered=spread.scattered)
+            rows = self.trees[name].levels + 1
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered)
             found.setdefault(name, []).append((accesses, walk))
             self._note(name, regions, hit, sharers=0)
         return found
@@ -213,7 +226,9 @@ class ErisDemands:
         in_use = np.unique(workers.node)
         lines = np.tile(self.shared_homes, (n, 1))
         generate = costs.instructions.generate
-        instructions, misses, hits, dirty = self._shared_index(phase, time_s, len(in_use) - 1)
+        instructions, misses, hits, private, dirty = self._shared_index(
+            phase, time_s, len(in_use) - 1
+        )
         scanned, streamed, stored, asked = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
         for name, operations in self._by_object(phase).items():
             if self.objects[name].kind != "column":
@@ -240,7 +255,7 @@ class ErisDemands:
                 Step(
                     WALK,
                     share * instructions[node] / self.core_rate,
-                    self._hit_s(share * hits[node]),
+                    self._hit_s(share * hits[node], share * private[node]),
                     (walk,),
                 ),
                 Step(SCAN, share * scanned[node] / self.core_rate, 0.0 * share, scan_reads),
@@ -270,10 +285,12 @@ class ErisDemands:
 
     def _shared_index(
         self, phase: PhaseState, time_s: float, others: int
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """(n,) instructions, misses, hits and dirty lines per unit of work done on each node."""
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """(n,) instructions, misses, hits in last and private caches, and dirty lines, per unit of
+        work done on each node.
+        """
         n = len(self.costs.machine.nodes)
-        instructions, misses, hits, dirty = (np.zeros(n) for _ in range(4))
+        instructions, misses, hits, private, dirty = (np.zeros(n) for _ in range(5))
         pending: list[tuple[str, Operations, Popularity, Regions]] = []
         for name, operations in self._by_object(phase).items():
             if self.objects[name].kind != "index":
@@ -286,23 +303,30 @@ class ErisDemands:
                 keys = np.tile(spread.classes.keys, (n, 1))
                 mass = np.tile(spread.weight * spread.classes.mass, (n, 1))
                 regions_of = scattered_regions if spread.scattered else placed_regions
-                regions = regions_of(self.trees[name], keys, mass)
+                regions = with_page_walks(
+                    regions_of(self.trees[name], keys, mass),
+                    self.system.page_size.value,
+                    self._reach,
+                    np.ones(n),
+                )
                 pending.append((name, operations, spread, regions))
-        found = self._hits([regions for *_, regions in pending])
+        found = self._hits([regions for *_, regions in pending], shared=True)
         for (name, operations, spread, regions), hit in zip(pending, found, strict=True):
+            rows = self.trees[name].levels + 1
             upserts = sum(o.share for o in operations if o.kind == "upsert")
             upserts /= sum(o.share for o in operations)
-            # An entry that another node has written since is not found in the own cache: with
+            # An entry that another node has written since is not found in the own caches: with
             # accesses at one rate from each node, the own one is first with this probability.
-            hit = hit.copy()
-            hit[:, -1] /= 1.0 + others * upserts
-            walk = walk_of(regions, hit, scattered=spread.scattered)
-            mass = spread.classes.mass if not spread.scattered else np.ones(1)
-            misses += spread.weight * walk.misses @ mass
-            hits += spread.weight * walk.hits @ mass
-            dirty += spread.weight * upserts * walk.entry_misses @ mass
+            for own in (hit.private, hit.last):
+                own[:, rows - 1] /= 1.0 + others * upserts
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered)
+            mass = spread.weight * (np.ones(1) if spread.scattered else spread.classes.mass)
+            misses += walk.misses @ mass
+            hits += walk.hits @ mass
+            private += walk.private_hits @ mass
+            dirty += upserts * walk.entry_misses @ mass
             self._note(name, regions, hit, sharers=others)
-        return instructions, misses, hits, dirty
+        return instructions, misses, hits, private, dirty
 
     # -- transfers --------------------------------------------------------------------------------
 
@@ -359,33 +383,50 @@ class ErisDemands:
             entry = counts.upsert_shared if shared else counts.upsert_entry
         return tree.levels * counts.tree_level + entry
 
-    def _hits(self, regions: Sequence[Regions]) -> list[Floats]:
-        """Hit probability of every region, all of a node sharing its last-level caches."""
+    def _hits(self, regions: Sequence[Regions], *, shared: bool) -> list[Hits]:
+        """Hit probability of every region in the caches of its node.
+
+        ``shared``: every cache sees whole regions; else they are divided among a node's caches. The
+        last-level cache sees what the private ones miss.
+        """
         if not regions:
             return []
-        n = len(self.costs.machine.nodes)
-        hit = hit_rates(
-            np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1),
-            np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1),
-            self.costs.last_cache_lines,
-        )
+        costs, n = self.costs, len(self.costs.machine.nodes)
+        lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
+        rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
+        among = 1.0 if shared else costs.private_cache.instances[:, None]
+        private = hit_rates(lines / among, rate, costs.private_cache.lines)
+        last_lines = costs.last_cache.lines * costs.last_cache.instances
+        last = hit_rates(lines, rate * (1.0 - private), last_lines)
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
-        parts = np.split(hit, widths, axis=1)
-        return [part.reshape(r.lines.shape) for part, r in zip(parts, regions, strict=True)]
+        return [
+            Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
+            for r, a, b in zip(
+                regions,
+                np.split(private, widths, axis=1),
+                np.split(last, widths, axis=1),
+                strict=True,
+            )
+        ]
 
-    def _note(self, name: str, regions: Regions, hit: Floats, *, sharers: int) -> None:
+    def _note(self, name: str, regions: Regions, hits: Hits, *, sharers: int) -> None:
         """Keeps what the caches hold of an index, as averages over all nodes in use."""
-        nodes = np.unique(self.workers.node)
-        rate, met = regions.rate[nodes], hit[nodes]
-        hits = rate * met
-        shared = hits * shared_state(met, sharers)
-        levels = hits.sum(axis=(0, 2)) / np.maximum(rate.sum(axis=(0, 2)), 1e-300)
+        nodes, rows = np.unique(self.workers.node), self.trees[name].levels + 1
+        rate, private, last = regions.rate[nodes], hits.private[nodes], hits.last[nodes]
+        asked = rate * (1.0 - private)
+        found = asked * last
+        in_tree = found[:, :rows]
+        shared = in_tree * shared_state(last[:, :rows], sharers)
+        operations = rate[:, :rows].sum(axis=(0, 2)).max()
+        per_row = (asked - found).sum(axis=(0, 2)) / max(operations, 1e-300)
         self.facts[name] = {
             "tree_levels": self.trees[name].levels,
             "bytes_per_key": self.trees[name].bytes_per_key,
-            "hit_rate_by_level": levels.tolist(),
-            "lines_missed_per_operation": float((1.0 - levels).sum()),
-            "hits_on_shared_or_forward_lines": float(shared.sum() / max(hits.sum(), 1e-300)),
+            "missed_by_level": per_row[:rows].tolist(),
+            "lines_missed_per_operation": float(per_row.sum()),
+            "page_table_lines_missed_per_operation": float(per_row[rows:].sum()),
+            "page_walks_per_operation": float(rate[:, rows:].sum() / max(operations, 1e-300)),
+            "hits_on_shared_or_forward_lines": float(shared.sum() / max(in_tree.sum(), 1e-300)),
         }
 
     def _scanned_lines(
@@ -401,7 +442,8 @@ class ErisDemands:
 
     def _scan_hits(self, lines: Floats, on_node: Floats) -> tuple[Floats, Floats]:
         """Lines that a repeated scan misses, and hits: all or nothing, as it goes round."""
-        fits = (on_node <= self.costs.last_cache_lines)[self.workers.node]
+        last = self.costs.last_cache
+        fits = (on_node <= last.lines * last.instances)[self.workers.node]
         return np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
@@ -417,24 +459,30 @@ class ErisDemands:
         name: str,
         instructions: Floats,
         hits: Floats,
+        private: Floats,
         reads: tuple[Reads, ...],
         *,
         stream: bool = False,
     ) -> Step:
         """A step from instructions and cache hits (A,) per worker."""
         core_s = self._per_core(instructions) / self.core_rate
-        return Step(name, core_s, self._hit_s(self._per_core(hits), stream=stream), reads)
+        hit_s = self._hit_s(self._per_core(hits), self._per_core(private), stream=stream)
+        return Step(name, core_s, hit_s, reads)
 
-    def _hit_s(self, lines: Floats, *, stream: bool = False) -> Floats:
-        """(C,) time that so many hits in the last-level cache hold a core's miss slots."""
+    def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
+        """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
         mlp = costs.streaming_misses if stream else costs.random_misses
-        return np.asarray(lines * costs.last_cache_latency_s[node] / mlp[node])
+        held = last * costs.last_cache.latency_s[node]
+        held = held + private * costs.private_cache.latency_s[node]
+        return np.asarray(held / mlp[node])
 
 
 def walk_rows(walk: Walk, rows: Ints) -> Walk:
     """The walk of each worker's node: arrays (A, Q)."""
-    return Walk(walk.misses[rows], walk.hits[rows], walk.entry_misses[rows])
+    return Walk(
+        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.entry_misses[rows]
+    )
 
 
 def table_levels(partitions: int) -> int:

@@ -11,10 +11,13 @@ import numpy.typing as npt
 from ...workloads.keys import Density, KeyDistribution
 from ...workloads.schema import DataObject
 from ...workloads.workload import ResolvedOperation
-from ..prefix_tree import PrefixTree
+from ..caches import hit_rates
+from ..prefix_tree import LINE_BYTES, PrefixTree
 from .partitions import PopularityClasses
 
 Floats = npt.NDArray[np.float64]
+
+PAGE_ENTRY_BYTES = 8.0
 
 
 def tree_of(stored: DataObject) -> PrefixTree:
@@ -74,7 +77,11 @@ def _mixture(parts: list[tuple[float, Density]]) -> Density:
 
 @dataclass(frozen=True)
 class Regions:
-    """Lines of a tree that are used alike: ``lines`` and ``rate`` (n, levels + 1, Q)."""
+    """Lines of a tree that are used alike: ``lines`` and ``rate`` (n, rows, Q).
+
+    Rows: the tree's levels, root first, then the entries; then, in the same order, the entries of
+    the page table for each of these, read when the translation buffer does not know the page.
+    """
 
     lines: Floats
     rate: Floats
@@ -107,32 +114,70 @@ def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
     return Regions(level_lines * claimed, rate)
 
 
+def with_page_walks(regions: Regions, page_bytes: float, reach: Floats, sharers: Floats) -> Regions:
+    """``regions`` and the page-table lines behind them.
+
+    ``reach`` (n,): pages that a core's translation buffer knows; ``sharers`` (n,): cores that the
+    regions are divided among, 1 where each core uses them all.
+    """
+    lines, rate = regions.lines, regions.rate
+    pages = lines * (LINE_BYTES / page_bytes)
+    per_core = np.maximum(pages / sharers[:, None, None], np.minimum(lines, 1.0))
+    known = hit_rates(
+        per_core.reshape(len(lines), -1), rate.reshape(len(lines), -1), reach
+    ).reshape(lines.shape)
+    table = np.maximum(pages * (PAGE_ENTRY_BYTES / LINE_BYTES), np.minimum(lines, 1.0))
+    return Regions(
+        np.concatenate([lines, table], axis=1),
+        np.concatenate([rate, rate * (1.0 - known)], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Hit probability of each region, (n, rows, Q): in the private cache, and of what misses that
+    one, in the last-level cache.
+    """
+
+    private: Floats
+    last: Floats
+
+
 @dataclass(frozen=True)
 class Walk:
     """What one operation's walk finds, on average, per class: arrays (n, Q), lines per operation.
 
-    ``misses``: lines from memory; ``hits``: from the last-level cache; ``entry_misses``: those of
-    the misses that are of the entry itself.
+    ``misses``: lines from memory; ``hits``, ``private_hits``: from the last-level cache, and from
+    the private one before it; ``entry_misses``: those of the misses that are of the entry itself.
     """
 
     misses: Floats
     hits: Floats
+    private_hits: Floats
     entry_misses: Floats
 
 
-def walk_of(regions: Regions, hit: Floats, *, scattered: bool) -> Walk:
-    """The walk, from the hit probability of each region, (n, levels + 1, Q).
+def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk:
+    """The walk over a tree of ``rows`` levels, entries included.
 
     Classes of scattered keys share lines: their walks are averaged into one class.
     """
-    if scattered:
-        total = regions.rate.sum(axis=2, keepdims=True)
-        met = np.divide(
-            (regions.rate * hit).sum(axis=2, keepdims=True),
-            total,
-            out=np.ones_like(total),
-            where=total > 0,
-        )
-    else:
-        met = hit
-    return Walk((1.0 - met).sum(axis=1), met.sum(axis=1), 1.0 - met[:, -1])
+    rate, private, last = regions.rate, hits.private, hits.last
+    missed = (1.0 - private) * (1.0 - last)
+    found = (1.0 - private) * last
+    # The operations of a class all read one line of each level.
+    per_class = rate[:, :rows]
+    each = per_class.sum(axis=2, keepdims=True) if scattered else per_class
+    each = each.max(axis=1, keepdims=True)
+
+    def count(part: Floats) -> Floats:
+        part = (rate * part).sum(axis=2, keepdims=True) if scattered else rate * part
+        return np.divide(part, each, out=np.zeros_like(part), where=each > 0)
+
+    misses = count(missed)
+    return Walk(
+        misses.sum(axis=1),
+        count(found).sum(axis=1),
+        count(private).sum(axis=1),
+        misses[:, rows - 1],
+    )

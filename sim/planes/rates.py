@@ -97,7 +97,7 @@ class RateSolver:
         self._idle_s = _known(costs.latency_s)
         # A line from another core of the same node comes from the shared cache.
         self._handed_s = self._idle_s.copy()
-        cached = costs.last_cache_latency_s
+        cached = costs.last_cache.latency_s
         diagonal = np.arange(n)
         self._handed_s[diagonal, diagonal] = np.where(
             cached > 0, cached, self._idle_s[diagonal, diagonal]
