@@ -228,44 +228,63 @@ def test_equal_loads_change_nothing(count: int, load: float, width: int, k: int)
 
 
 @st.composite
-def monotone_densities(draw: st.DrawFn) -> KeyDistribution:
-    """A hot range from the first key on, or accesses that rise evenly over the domain."""
+def gentle_densities(draw: st.DrawFn) -> KeyDistribution:
+    """A hot range from the first key on, or accesses that rise evenly over the domain.
+
+    Neither the hot range nor the rest is a small part of the keys: see the test after next.
+    """
     keys = 10**6
     if draw(st.booleans()):
-        return HotRange(keys, 0, draw(st.integers(keys // 20, keys - 1)), draw(st.floats(0.5, 0.9)))
+        end = draw(st.integers(keys // 20, 3 * keys // 4))
+        return HotRange(keys, 0, end, draw(st.floats(0.75, 0.9)))
     edges = np.linspace(0, keys, 101).astype(np.int64)
     counts = draw(st.integers(1, 200)) + np.arange(100.0)
     return Recorded(keys, edges[:-1], edges[1:], counts)
 
 
-@given(monotone_densities(), st.integers(2, 12), st.integers(1, 12))
+def _balanced(
+    policy: OneShot | MovingAverage, density: KeyDistribution, partitions: int, periods: int
+) -> list[float]:
+    """The imbalance in each period, until the policy no longer acts."""
+    bounds = np.linspace(0, density.keys, partitions + 1).astype(np.int64)
+    seen = []
+    for _ in range(periods):
+        load = density.shares(bounds)
+        seen.append(imbalance(load))
+        commands = decide(policy, observed(index=index(load, bounds)))
+        if not commands:
+            break
+        assert commands[0].bounds is not None
+        bounds = commands[0].bounds
+    return seen
+
+
+@given(gentle_densities(), st.integers(2, 12), st.integers(1, 12))
 def test_a_fixed_density_is_balanced_in_the_end(
     density: KeyDistribution, partitions: int, k: int
 ) -> None:
-    """Load wanders about k partitions a period, as by diffusion: at most so many periods."""
-    periods = 200
+    """Load wanders about k partitions a period, as by diffusion: within so many periods."""
     for policy in (OneShot(), MovingAverage(k=k)):
-        bounds = np.linspace(0, density.keys, partitions + 1).astype(np.int64)
-        for _ in range(periods):
-            commands = decide(policy, observed(index=index(density.shares(bounds), bounds)))
-            if not commands:
-                break
-            assert commands[0].bounds is not None
-            bounds = commands[0].bounds
-        assert imbalance(density.shares(bounds)) <= policy.threshold
+        assert _balanced(policy, density, partitions, 200)[-1] <= policy.threshold
+
+
+def test_what_gathers_within_a_partition_may_swing_for_good() -> None:
+    """A limit of the algorithm: it sees one load per partition, and takes it to be even inside.
+
+    Two partitions, accesses 4 1 9 1 on the quarters of the keys: no bound that it tries is seen to
+    be the right one, and it goes back and forth between two.
+    """
+    edges = np.linspace(0, 10**6, 5).astype(np.int64)
+    density = Recorded(10**6, edges[:-1], edges[1:], np.array([4.0, 1, 9, 1]))
+    *_, first, second, third = _balanced(OneShot(), density, 2, 500)
+    assert third == pytest.approx(first)
+    assert sorted((first, second)) == pytest.approx([0.2552, 0.3355], abs=1e-4)
 
 
 def test_wider_averages_are_sooner_done() -> None:
     """Figure 13's order: One-Shot in one step, then MA-8, then MA-1."""
     density = HotRange(512_000_000, 128_000_000, 384_000_000)
-    needed = []
-    for policy in (OneShot(), MovingAverage(k=8), MovingAverage(k=1)):
-        bounds = np.linspace(0, density.keys, 17).astype(np.int64)
-        periods = 0
-        while commands := decide(policy, observed(index=index(density.shares(bounds), bounds))):
-            assert commands[0].bounds is not None
-            bounds = commands[0].bounds
-            periods += 1
-        needed.append(periods)
-    assert needed[0] == 1
-    assert needed[0] <= needed[1] < needed[2]
+    policies = (OneShot(), MovingAverage(k=8), MovingAverage(k=1))
+    one_shot, ma_8, ma_1 = (len(_balanced(policy, density, 16, 500)) - 1 for policy in policies)
+    assert one_shot == 1
+    assert one_shot <= ma_8 < ma_1
