@@ -132,7 +132,9 @@ def parse_quantity(text: str, dimension: str) -> float:
         ) from None
     except Exception:  # pint's parser, on a unit such as 'B//s'
         raise ValueError(f"expected a {_noun(dimension)} such as '{example}'") from None
-    if float(number) != 0 and not 1e-300 < abs(float(number)) < 1e300:
+    if not re.search("[1-9]", re.split("[eE]", number)[0]):
+        return 0.0
+    if not 1e-300 < abs(float(number)) < 1e300:  # before Fraction writes out a huge power of ten
         raise ValueError(
             f"too large or too small for a {_noun(dimension)}: expected something like '{example}'"
         )

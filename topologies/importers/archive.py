@@ -1,8 +1,8 @@
 """Tar archives, read as a stream into memory, never unpacked to disk.
 
-The loop over the members is written here, on top of the standard library's header parser, because
-``tarfile`` itself reads extended headers and sparse maps of any size into memory and can be made to
-run for ever by a crafted one; the members of a saved sysfs tree need none of that.
+The loop over the members is written here because ``tarfile`` itself reads extended headers and
+sparse maps of any size into memory and can be made to run for ever by a crafted one; the members of
+a saved sysfs tree need none of that.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from importlib import import_module
 from typing import Any, BinaryIO
 
 from ...inputs import InputError
+from .tar_header import BLOCK, TarHeader, read_header
 
-_BLOCK = 512
 _BUFFER = 256 * 1024
 _LONG_HEADER_MAX = 64 * 1024
 
@@ -42,7 +42,7 @@ class ArchiveLimits:
     KiB, which a sysfs tree hardly has, so that a decompression bomb is stopped early.
     """
 
-    members_max: int = 1_000_000
+    members_max: int = 400_000
     total_bytes_max: int = 1 << 30
     large_bytes_max: int = 64 << 20
     kept_bytes_max: int = 64 << 20
@@ -71,19 +71,18 @@ def plain_stream(stream: BinaryIO, name: str) -> io.BufferedReader:
     elif kind in ("xz", "lzma"):
         opened = lzma.LZMAFile(compressed)  # noqa: SIM115 - closed with its stream
     elif kind == "zstd":
-        opened = _zstd().ZstdFile(compressed)
+        opened = _zstd(name).ZstdFile(compressed)
     else:
         return compressed
     return io.BufferedReader(opened, _BUFFER)
 
 
-def _zstd() -> Any:
+def _zstd(name: str) -> Any:
     """The standard library's module (Python 3.14), else its backport."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        from backports import zstd
-    return zstd
+    for module in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
+            return import_module(module)
+    raise InputError("compressed with zstd: the package backports.zstd reads it", name)
 
 
 @contextlib.contextmanager
@@ -118,9 +117,10 @@ def read_exactly(stream: BinaryIO, size: int, name: str) -> bytes:
 def is_tar(head: bytes) -> bool:
     """Whether ``head``, the first bytes of a stream, begins with a tar header."""
     try:
-        return tarfile.TarInfo.frombuf(head[:_BLOCK], "utf-8", "surrogateescape").size >= 0
-    except (tarfile.TarError, ValueError):
+        read_header(head[:BLOCK])
+    except ValueError:
         return False
+    return True
 
 
 def read_members(
@@ -166,49 +166,47 @@ class _Reader:
                 changes = {}
         return Members(self._files, self._links)
 
-    def _member(self, header: tarfile.TarInfo, changes: dict[str, str]) -> None:
+    def _member(self, header: TarHeader, changes: dict[str, str]) -> None:
         path = self._checked(changes.get("path", header.name))
         size = header.size
         if "size" in changes:
             size = self._size(changes["size"])
+        is_file = header.type in tarfile.REGULAR_TYPES
         if header.type == tarfile.GNUTYPE_SPARSE or any(
             key.startswith("GNU.sparse") for key in changes
         ):
             raise self._refused(f"a sparse member '{path}'")
-        if header.issym() or header.islnk():
+        if header.type in (tarfile.SYMTYPE, tarfile.LNKTYPE):
             if self._wanted(path):
-                target = changes.get("linkpath", header.linkname)
-                if header.islnk():  # names its target from the top of the archive
+                target = changes.get("linkpath", header.link)
+                if header.type == tarfile.LNKTYPE:  # names its target from the top of the archive
                     target = "../" * path.count("/") + self._checked(target)
                 self._links[path] = target
-        elif header.isreg() and self._wanted(path):
+        elif is_file and self._wanted(path):
             self._kept += size
             if self._kept > self._limits.kept_bytes_max:
                 raise self._refused("its files are too large for a sysfs tree")
             self._files[path] = self._data(size)
             return
-        if header.isreg() or header.type not in tarfile.SUPPORTED_TYPES:
+        if is_file or header.type not in tarfile.SUPPORTED_TYPES:
             self._skip(size)
 
-    def _header(self) -> tarfile.TarInfo | None:
+    def _header(self) -> TarHeader | None:
         """The next header, None at the archive's end mark."""
-        block = self._read(_BLOCK)
+        block = self._read(BLOCK)
         if not block.strip(b"\0"):
             return None
         try:
-            header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        except (tarfile.TarError, ValueError):
-            raise self._refused("damaged: a header does not fit its checksum") from None
-        if header.size < 0:
-            raise self._refused("damaged: a member of negative size")
-        return header
+            return read_header(block)
+        except ValueError as failure:
+            raise self._refused(f"damaged: a header {failure}") from None
 
-    def _text(self, header: tarfile.TarInfo) -> str:
+    def _text(self, header: TarHeader) -> str:
         if header.size > _LONG_HEADER_MAX:
             raise self._refused("an extended header is too long")
         return self._data(header.size).decode("utf-8", "surrogateescape")
 
-    def _records(self, header: tarfile.TarInfo) -> dict[str, str]:
+    def _records(self, header: TarHeader) -> dict[str, str]:
         """The records ``<length> <key>=<value>\\n`` of a POSIX extended header."""
         rest = self._text(header).encode("utf-8", "surrogateescape").rstrip(b"\0")
         records = {}
@@ -230,7 +228,7 @@ class _Reader:
 
     def _checked(self, path: str) -> str:
         """The path without ``./`` and final slash; refuses one that leads out of the archive."""
-        parts = PurePosixPath(path).parts
+        parts = [part for part in path.split("/") if part not in ("", ".")]
         if path.startswith("/") or ".." in parts or "\0" in path:
             raise InputError("a member's path leads out of the archive", self._name, token=path)
         return "/".join(parts)
@@ -238,12 +236,12 @@ class _Reader:
     def _data(self, size: int) -> bytes:
         self._account(size)
         data = self._read(size)
-        self._read(-size % _BLOCK)
+        self._read(-size % BLOCK)
         return data
 
     def _skip(self, size: int) -> None:
         self._account(size)
-        left = size + -size % _BLOCK
+        left = size + -size % BLOCK
         while left:
             left -= len(self._read(min(left, 1 << 20)))
 

@@ -11,10 +11,13 @@ import re
 from dataclasses import dataclass, field
 
 from ...inputs import Quantity
-from ..schema import NODES_MAX, LoadedPoint, MachineDescription, ReadWriteMix
+from ..schema import LoadedPoint, MachineDescription, ReadWriteMix
 from . import numactl
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
 from .source import Source
+
+_NODES_MAX = 256  # more than any machine that MLC runs on
+_VALUES_MAX = 4 * _NODES_MAX**2
 
 _BEGINNING = re.compile(
     r"Intel\(R\) Memory Latency Checker|Measuring idle latenc|Measuring Loaded Latenc"
@@ -71,6 +74,7 @@ class _Reader:
     mixes: dict[str, ReadWriteMix] = field(default_factory=dict)
     iteration: Quantity | None = None
     notes: list[str] = field(default_factory=list)
+    values_left: int = _VALUES_MAX
 
     def inventory(self) -> Inventory:
         for number, line in enumerate(self.source.lines, 1):
@@ -102,8 +106,6 @@ class _Reader:
         if not ids:
             self.notes.append("The text tells no nodes: taken as one.")
             return [NodeFacts(0, None, None)]
-        if len(ids) > NODES_MAX:
-            raise self.source.error(f"more than {NODES_MAX:,} nodes")
         return [
             NodeFacts(node, None, None)
             if node in starts
@@ -157,7 +159,7 @@ class _Reader:
 
     def _matrix_line(self, line: str, number: int) -> None:
         if match := _HEAD.fullmatch(line):
-            self.table = _Table(tuple(map(int, match[1].split())))
+            self.table = _Table(self._columns(match[1].split(), number))
             if self._reads("matrix of bandwidths"):
                 if self.section in self.tables:
                     self._note(f"Several matrices of {self.section}: the last is given.")
@@ -167,6 +169,11 @@ class _Reader:
         elif self.table.columns and line.isdigit() and len(line) < 7:
             self._row(int(line), [], number)
 
+    def _columns(self, names: list[str], number: int) -> tuple[int, ...]:
+        if len(names) > _NODES_MAX:
+            raise self.source.error(f"more than {_NODES_MAX} nodes", number)
+        return tuple(map(int, names))
+
     def _row(self, node: int, values: list[str], number: int) -> None:
         if len(values) != len(self.table.columns):
             raise self.source.error(
@@ -174,6 +181,11 @@ class _Reader:
                 number,
                 expected=f"{len(self.table.columns)}, one per column",
             )
+        if node in self.table.rows:
+            raise self.source.error(f"node {node} stands twice in a table", number)
+        self.values_left -= len(values)
+        if self.values_left < 0:
+            raise self.source.error(f"more than {_VALUES_MAX:,} values", number)
         unit, dimension = ("ns", "time") if self.section == "latency" else ("MB/s", "bandwidth")
         self.table.rows.add(node)
         for home, text in zip(self.table.columns, values, strict=True):

@@ -54,7 +54,7 @@ class _Reader:
         if not ids:
             raise self.source.error("no nodes", expected="the output of numactl -H")
         if len(ids) > NODES_MAX:
-            raise self.source.error(f"more than {NODES_MAX:,} nodes")
+            raise self._too_many()
         known = len(ids) if self.present is None else len(self.present & set(ids))
         if self.announced is not None and known < self.announced:
             raise self.source.error(
@@ -90,7 +90,10 @@ class _Reader:
         elif match := _FACT.match(line):
             self._fact(int(match[1]), match[2], match[3], number)
         elif match := _HEAD.fullmatch(line):
-            self.columns, self.head_line = tuple(map(int, match[1].split())), number
+            columns = match[1].split()
+            if len(columns) > NODES_MAX:
+                raise self._too_many(number)
+            self.columns, self.head_line = tuple(map(int, columns)), number
         elif self.columns and (match := _ROW.fullmatch(line)):
             self._row(int(match[1]), match[2].split(), number)
 
@@ -113,6 +116,8 @@ class _Reader:
             raise self.source.error(
                 f"{len(values)} distances", number, expected=f"{len(self.columns)}, one per node"
             )
+        if node in self.rows:
+            raise self.source.error(f"the distances of node {node} stand twice", number)
         for home, value in zip(self.columns, values, strict=True):
             if not re.fullmatch(r"\d{1,3}", value, re.ASCII) or int(value) > 255:
                 raise self.source.error(
@@ -120,6 +125,9 @@ class _Reader:
                 )
             self.distances[node, home] = int(value)
         self.rows.add(node)
+
+    def _too_many(self, number: int | None = None) -> InputError:
+        return self.source.error(f"more than {NODES_MAX:,} nodes", number)
 
     def _set(self, text: str, number: int) -> frozenset[int]:
         try:

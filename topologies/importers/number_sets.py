@@ -14,10 +14,12 @@ _WORD = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})?", re.ASCII)
 def parse_list(text: str) -> frozenset[int]:
     """The numbers in ``0-3,8``; an empty text is the empty set. Raises ValueError."""
     numbers: set[int] = set()
-    for part in filter(None, text.replace("\n", "").split(",")):
+    left = NUMBER_MAX + 1  # a text that tells the same numbers again and again has no end
+    for part in filter(None, text.replace("\n", "").split(",", left)):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last <= NUMBER_MAX:
+        left -= last - first + 1
+        if not first <= last <= NUMBER_MAX or left < 0:
             raise ValueError("expected numbers such as '0-3,8'")
         numbers.update(range(first, last + 1))
     return frozenset(numbers)

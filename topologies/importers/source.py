@@ -15,7 +15,9 @@ from .archive import damage_told, is_tar, plain_stream, read_exactly
 from .tree import Tree, archive_tree, folder_tree, this_host
 
 _HEAD_BYTES = 1 << 20
-_TEXT_BYTES_MAX = 64 << 20
+_TEXT_BYTES_MAX = 8 << 20  # a table of 1,024 nodes has some 5 MiB
+_LINES_MAX = 100_000
+_XML_BYTES_MAX = 64 << 20
 _LINE_END = re.compile(r"\r\n|\n|\r")  # not str.splitlines, which also cuts at form feeds
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _ENDINGS = re.compile(
@@ -43,17 +45,20 @@ class Source:
             return self.head
         rest = read_exactly(self.rest, _TEXT_BYTES_MAX - len(self.head) + 1, self.name)
         if len(self.head) + len(rest) > _TEXT_BYTES_MAX:
-            raise self._too_large()
+            raise self._too_large(_TEXT_BYTES_MAX)
         return self.head + rest
 
     def chunks(self) -> Iterator[bytes]:
-        """The text in pieces, undecoded, to be read once; raises InputError as ``data`` does."""
+        """The text in pieces, undecoded, to be read once; raises InputError as ``data`` does.
+
+        It may be longer than ``data``, as long as XML may be.
+        """
         yield self.head
         size = len(self.head)
         while self.rest is not None and (piece := read_exactly(self.rest, _HEAD_BYTES, self.name)):
             size += len(piece)
-            if size > _TEXT_BYTES_MAX:
-                raise self._too_large()
+            if size > _XML_BYTES_MAX:
+                raise self._too_large(_XML_BYTES_MAX)
             yield piece
 
     def label(self) -> str:
@@ -68,7 +73,10 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """The text's lines without their ends; raises InputError where it is no text."""
-        return _LINE_END.split(self.text())
+        lines = _LINE_END.split(self.text(), maxsplit=_LINES_MAX)
+        if len(lines) > _LINES_MAX:
+            raise self.error(f"more than {_LINES_MAX:,} lines")
+        return lines
 
     def text(self) -> str:
         """The text; raises InputError where its encoding is wrong."""
@@ -84,8 +92,8 @@ class Source:
                 expected="UTF-8",
             ) from None
 
-    def _too_large(self) -> InputError:
-        return self.error("too large", expected=f"at most {_TEXT_BYTES_MAX >> 20} MiB")
+    def _too_large(self, bytes_max: int) -> InputError:
+        return self.error("too large", expected=f"at most {bytes_max >> 20} MiB")
 
     def error(
         self,

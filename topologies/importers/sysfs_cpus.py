@@ -12,6 +12,7 @@ from .number_sets import parse_list, parse_mask
 from .tree import Tree
 
 CPU_FOLDER = "sys/devices/system/cpu"
+_CPUS_MAX = 16_384  # Linux on x86 is built for 8,192 at most
 
 # The present name of each set, then that of older kernels; masks before lists, as in hwloc, since
 # trees are found (a saved Opteron 6276) whose lists contradict their masks and the processor.
@@ -55,6 +56,8 @@ class _Reader:
         }
         if not present:
             return Cpus(known=False)
+        if len(present) > _CPUS_MAX:
+            raise InputError(f"more than {_CPUS_MAX:,} CPUs", self.tree.full_path(CPU_FOLDER))
         online = self._numbers(f"{CPU_FOLDER}/online")
         if online is not None:
             present &= online

@@ -34,7 +34,7 @@ class XmlLimits:
     """How large a document may be. hwloc writes some five elements per hardware thread."""
 
     depth_max: int = 256
-    elements_max: int = 250_000
+    elements_max: int = 150_000
     pending_bytes_max: int = 4 << 20  # of one tag; expat reads an unfinished one again and again
 
 
