@@ -52,7 +52,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
     found = recoveries_of(able, operation)
     if len(found) > 1:
-        sentences += _drops(found)
+        sentences += _drops(found, [run.label for run in able if _rebalances(run.record)])
     return Markup(" ").join(sentences)
 
 
@@ -132,21 +132,35 @@ def _changes(operation: str, found: Sequence[Recovery]) -> Markup:
     return text + (f"; after {missed} of the changes they are not." if missed else ".")
 
 
-def _drops(found: Mapping[str, Sequence[Recovery]]) -> list[Markup]:
-    """Who falls least, and who is back soonest; depths are held against one common level."""
-    depths = {
-        name: sum(one.depth or 0.0 for one in ones) / len(ones) for name, ones in found.items()
-    }
+def _rebalances(record: Record) -> bool:
+    return any(event.kind == "balance" for event in record.control_events)
+
+
+def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> list[Markup]:
+    """Who falls least, and who is back soonest; depths are held against one common level.
+
+    Without balancing there is no dip on top of the loss that stays: where at least two runs
+    balance, only these are ranked.
+    """
+    ranked = [name for name in balanced if name in found]
+    ranked = ranked if len(ranked) > 1 else list(found)
+    depths = {name: max(one.depth or 0.0 for one in found[name]) for name in ranked}
     least = min(depths, key=depths.__getitem__)
     deepest = max(depths, key=depths.__getitem__)
     sentences = []
     if depths[deepest] - depths[least] >= 0.005:
         text = (
-            "When the workload changes, <strong>{}</strong> falls least, {} below the best level "
-            "on average ({}: {})."
+            "When the workload changes, <strong>{}</strong> falls least{}, {} below the best level "
+            "at worst ({}: {})."
         )
         sentences.append(
-            Markup(text).format(least, percent(depths[least]), deepest, percent(depths[deepest]))
+            Markup(text).format(
+                least,
+                " of those that rebalance" if len(ranked) < len(found) else "",
+                percent(depths[least]),
+                deepest,
+                percent(depths[deepest]),
+            )
         )
     times = {
         name: [one.recovery_s for one in ones if one.recovery_s is not None]
@@ -155,9 +169,10 @@ def _drops(found: Mapping[str, Sequence[Recovery]]) -> list[Markup]:
     whole = {n: sum(t) / len(t) for n, t in times.items() if len(t) == len(found[n])}
     never = [name for name, known in times.items() if not known]
     if whole:
-        soonest = min(whole, key=whole.__getitem__)
-        text = "Soonest back is <strong>{}</strong>, after {} on average."
-        sentences.append(Markup(text).format(soonest, seconds(whole[soonest])))
+        time = seconds(min(whole.values()))
+        soonest = [name for name, mean_s in whole.items() if seconds(mean_s) == time]
+        text = "Soonest back: <strong>{}</strong>, after {} on average."
+        sentences.append(Markup(text).format(listing(soonest), time))
     if never:
         text = "Never back to the best level before the next change: {}."
         sentences.append(Markup(text).format(listing(never)))

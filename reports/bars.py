@@ -61,8 +61,8 @@ def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
     figure = go.Figure()
     rows = list(range(len(operations)))
     for k, part in enumerate(parts):
-        values = [why[name].demands.get(part, 0.0) for name in operations]
-        totals = [sum(why[name].demands.values()) for name in operations]
+        values = [why[name].demands.get(part, 0.0) * 1e-9 for name in operations]
+        totals = [sum(why[name].demands.values()) * 1e-9 for name in operations]
         figure.add_bar(
             x=values,
             y=rows,
@@ -71,7 +71,7 @@ def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
             width=0.5,
             marker={"color": PARTS[k % len(PARTS)], "line": {"color": "white", "width": 1}},
             customdata=[
-                [label(operations[row], 60), seconds(value * 1e-9), percent(value / total)]
+                [label(operations[row], 60), seconds(value), percent(value / total)]
                 for row, (value, total) in enumerate(zip(values, totals, strict=True))
             ],
             hovertemplate="%{customdata[0]}: %{customdata[1]} (%{customdata[2]})"
@@ -83,7 +83,13 @@ def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
         autorange="reversed",
         showgrid=False,
     )
-    figure.update_xaxes(title_text="time of one operation on its core, ns", title_standoff=6)
+    figure.update_xaxes(
+        title_text="core time of one operation",
+        title_standoff=6,
+        tickformat="~s",
+        ticksuffix="s",
+        nticks=8,
+    )
     return polished(
         figure,
         150 + 46 * len(operations),

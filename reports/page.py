@@ -103,7 +103,8 @@ class ComparisonRow:
     relative: float | None
     """Throughput of the first operation over that of the best run."""
     changes: int
-    depth_mean: float | None
+    deepest: float | None
+    """The deepest of its drops."""
     recovery_mean_s: float | None
     """The mean over the changes that it recovers from."""
     recovered: int
@@ -227,7 +228,7 @@ def _rows(
             throughput=row,
             relative=row[0] / best if best > 0 and row and row[0] is not None else None,
             changes=len(ones),
-            depth_mean=sum(depths) / len(depths) if depths else None,
+            deepest=max(depths, default=None),
             recovery_mean_s=sum(times) / len(times) if times else None,
             recovered=len(times),
             moved_bytes=moved_bytes(run.record),

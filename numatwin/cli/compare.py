@@ -133,7 +133,7 @@ def _row_of(
 
 
 def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
-    """Where the workload changes: how far throughput drops and how soon it is back, on average.
+    """Where the workload changes: how far throughput drops at worst, how soon it is back on average.
 
     A time is unknown where throughput is not back after one of the changes.
     """
@@ -144,7 +144,7 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
         depths: list[float | None] = []
         times: list[float | None] = []
         for found in recoveries_together(records, operation):
-            depths.append(_mean([one.depth for one in found]))
+            depths.append(max((one.depth for one in found if one.depth is not None), default=None))
             times.append(_mean([one.recovery_s for one in found]))
         if any(depth is not None for depth in depths):
             for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
