@@ -209,11 +209,11 @@ class _Check:
         return wanted
 
     def _numbers(self, what: str, values: Any, count: int) -> npt.NDArray[Any]:
-        """An array of its own with ``count`` finite numbers."""
+        """``count`` finite numbers; the caller's conversion to its type makes them a copy."""
         if values is None:
             self.refuse(f"no {what}", f"{count} {what}")
         try:
-            found = np.array(values)
+            found = np.asarray(values)
         except ValueError:  # lists of unequal lengths
             found = np.array(None)
         if found.dtype.kind not in "iuf":

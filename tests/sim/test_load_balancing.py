@@ -111,6 +111,11 @@ def test_sizes_are_whole_entries() -> None:
     assert command.sizes.tolist() == [33, 34, 33]
 
 
+def test_what_is_left_of_an_entry_stays_with_the_last() -> None:
+    """Sizes that are not whole themselves keep their sum."""
+    assert sizes_for(np.array([10.5, 0.0]), np.array([5.25, 5.25])).tolist() == [5.0, 5.5]
+
+
 @pytest.mark.parametrize(("threshold", "acts"), [(0.32, True), (0.34, False)])
 def test_threshold(threshold: float, acts: bool) -> None:
     """Loads 1 and 2: mean 1.5, standard deviation 0.5, a third of the mean."""
