@@ -47,10 +47,10 @@ class Inherits(OneShot):
 class Wrong(OneShot):
     def decide(self, observation):
         commands = super().decide(observation)
-        return helper(commands)
+        return sixth_size(commands)
 
 
-def helper(commands):
+def sixth_size(commands):
     return commands[0].sizes[5]
 
 
