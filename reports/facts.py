@@ -24,14 +24,14 @@ _UNITS = {
 }
 
 
-def fact_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, value) of each leaf, names joined by dots; at most ``ROWS_MAX``, then a last one.
+def fact_rows(data: Mapping[str, Any], rows_max: float = ROWS_MAX) -> list[tuple[str, str]]:
+    """(name, value) of each leaf, names joined by dots; at most ``rows_max``, then a last one.
 
     A unit at the end of a name (``_ns``, ``_Bps``) goes with the value.
     """
     rows: list[tuple[str, str]] = []
     for name, value in _leaves(data, ()):
-        if len(rows) == ROWS_MAX:
+        if len(rows) >= rows_max:
             rows.append(("…", "more in record.json"))
             break
         rows.append((name, value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from ..sim.record import Record
 from ..sim.recovery import Recovery, recoveries_together
@@ -39,11 +40,10 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
     """The records as runs, labelled by the traits in which they differ, by policy if in none."""
     telling = [t for t in _TRAITS if len({t(record) for record in records}) > 1] or _TRAITS[:1]
     names = [" · ".join(trait(record) for trait in telling) for record in records]
-    if len(set(names)) < len(names):
-        names = [
-            " · ".join([name, *told]) if Counter(names)[name] > 1 else name
-            for name, told in zip(names, _settings_apart(records), strict=True)
-        ]
+    for name in [name for name, count in Counter(names).items() if count > 1]:
+        alike = [k for k, other in enumerate(names) if other == name]
+        for k, told in zip(alike, _settings_apart([records[k] for k in alike]), strict=True):
+            names[k] = " · ".join([name, *told])
     total, seen = Counter(names), Counter[str]()
     runs = []
     for k, (record, name) in enumerate(zip(records, names, strict=True)):
@@ -56,11 +56,17 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
 
 def _settings_apart(records: Sequence[Record]) -> list[list[str]]:
     """Per record, the first settings in which not all agree, as ``horizon 60 s``."""
-    settings = [dict(fact_rows(record.settings)) for record in records]
+    settings = [dict(fact_rows(record.settings, inf)) for record in records]
     names = dict.fromkeys(name for one in settings for name in one)
     apart = [name for name in names if len({one.get(name) for one in settings}) > 1]
-    shown = apart[:SETTINGS_IN_LABEL]
-    return [[f"{name} {one[name]}" for name in shown if name in one] for one in settings]
+    return [
+        [
+            f"{name.split(' · ')[-1]} {one[name]}"
+            for name in apart[:SETTINGS_IN_LABEL]
+            if name in one
+        ]
+        for one in settings
+    ]
 
 
 def operations_of(runs: Sequence[Run]) -> list[str]:

@@ -133,7 +133,7 @@ def _row_of(
 
 
 def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
-    """Where the workload changes: how far throughput drops at worst, how soon it is back on average.
+    """Where the workload changes: how far throughput drops at worst, when it is back on average.
 
     A time is unknown where throughput is not back after one of the changes.
     """

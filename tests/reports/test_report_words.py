@@ -122,7 +122,17 @@ def test_runs_are_told_apart_by_what_differs() -> None:
         "ma-1 · seed 2",
     ]
     sets = [other(record, settings={"horizon": h, "machine": "m"}) for h in ("60 s", "110 s")]
-    assert [run.label for run in runs_of(sets)] == ["none · horizon 60 s", "none · horizon 110 s"]
+    labels = ["none · horizon 60 s", "none · horizon 110 s"]
+    assert [run.label for run in runs_of(sets)] == labels
+    # A run with a policy of its own needs no more; settings beyond the rows that are shown count.
+    many = [
+        other(one, settings={"keys": {str(k): k for k in range(2 * ROWS_MAX)}} | dict(one.settings))
+        for one in sets
+    ]
+    assert [run.label for run in runs_of([*many, other(record, policy="ma-1")])] == [
+        *labels,
+        "ma-1",
+    ]
 
 
 def test_many_runs_differ_in_colour_or_dash() -> None:
