@@ -33,8 +33,8 @@ def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
     rows = np.flatnonzero(~fits & (capacity > 0))
     if len(rows):
         n, per_line, wanted = n[rows], per_line[rows], capacity[rows]
-        stay = np.exp(-per_line * _characteristic_time(n, per_line, wanted)[:, None])
-        hit[rows] = np.where(used[rows], 1.0 - stay, hit[rows])
+        found = -np.expm1(-per_line * _characteristic_time(n, per_line, wanted)[:, None])
+        hit[rows] = np.where(used[rows], found, hit[rows])
     return hit
 
 
@@ -47,7 +47,7 @@ def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats) -> Float
     time = capacity / (n * per_line).sum(axis=1)  # occupancy is at most rate * T: too short
     for _ in range(200):
         stay = np.exp(-per_line * time[:, None])
-        error = capacity - (n * (1.0 - stay)).sum(axis=1)
+        error = capacity + (n * np.expm1(-per_line * time[:, None])).sum(axis=1)
         slope = (n * per_line * stay).sum(axis=1)
         step = np.divide(error, slope, out=np.zeros_like(error), where=slope > 0)
         # Far out on the flat part a step is long: no more than three times as far at once.
@@ -72,6 +72,7 @@ def shared_state(hit: Floats, others: int) -> Floats:
     if others == 0:
         return np.zeros_like(hit)
     miss = 1.0 - hit
-    hit_g = (1.0 - miss ** (others + 1)) / (others + 1)  # hit * g
+    with np.errstate(divide="ignore"):  # all is hit
+        hit_g = -np.expm1((others + 1) * np.log1p(-hit)) / (others + 1)  # hit * g
     g = np.divide(hit_g, hit, out=np.ones_like(hit), where=hit > 0)
     return np.asarray(1.0 - miss**others * miss * g / (1.0 - hit_g))
