@@ -76,8 +76,17 @@ bench: setup
 	@tools/system-packages valgrind || true
 	@for script in benchmarks/*.py; do $(PY) $$script || exit; done
 
+# The picture is the upper part of the report that 'make run' writes.
+PICTURE := docs/pictures/report.png
 docs: setup
+	@tools/system-packages browser
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
+	@$(MAKE) -s --no-print-directory run >/dev/null
+	@mkdir -p $(dir $(PICTURE))
+	@"$$(command -v chromium || command -v chromium-browser || command -v google-chrome)" \
+	    --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1050 \
+	    --virtual-time-budget=10000 --screenshot=$(PICTURE) $(FIG13)/report.html 2>/dev/null
+	@echo "$(PICTURE): drawn anew"
 
 clean:
 	rm -rf $(VENV) build out *.egg-info sim/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -87,6 +87,8 @@ def run(step: Step, folder: Path) -> str:
         timeout=TIMEOUT_S,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
     )
+    if "numatwin: this is a bug" in done.stdout:
+        raise RuntimeError(f"$ {step.command}\n{done.stdout}")  # nothing to write into a document
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
