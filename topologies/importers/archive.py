@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from ...inputs import InputError
 from .tar_header import BLOCK, TarHeader, read_header
 
-_BUFFER = 256 * 1024
+BUFFER_BYTES = 256 * 1024
 _LONG_HEADER_MAX = 64 * 1024
 
 _MAGIC = (
@@ -56,10 +56,8 @@ class Members:
     links: dict[str, str]
 
 
-def plain_stream(stream: BinaryIO, name: str) -> io.BufferedReader:
-    """``stream`` without its compression, if it has one, and with a buffer to look ahead."""
-    raw: Any = stream
-    compressed = io.BufferedReader(raw, _BUFFER)
+def plain_stream(compressed: io.BufferedReader[Any], name: str) -> io.BufferedReader[Any]:
+    """``compressed`` without its compression, if it has one, and with a buffer to look ahead."""
     with damage_told(name):
         head = compressed.peek(8)
     kind = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
@@ -74,7 +72,7 @@ def plain_stream(stream: BinaryIO, name: str) -> io.BufferedReader:
         opened = _zstd(name).ZstdFile(compressed)
     else:
         return compressed
-    return io.BufferedReader(opened, _BUFFER)
+    return io.BufferedReader(opened, BUFFER_BYTES)
 
 
 def _zstd(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...inputs import InputError
-from .archive import damage_told, is_tar, plain_stream, read_exactly
+from .archive import BUFFER_BYTES, damage_told, is_tar, plain_stream, read_exactly
 from .tree import Tree, archive_tree, folder_tree, this_host
 
 _HEAD_BYTES = 1 << 20
@@ -129,8 +130,8 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
             folder = path.resolve()
             machine = folder.parent.name if folder.name == "sys" else folder.name
             return Source(name, _machine_name(machine), folder_tree(path))
-        file = closing.enter_context(open(path, "rb"))  # noqa: SIM115
-        stream = plain_stream(file, name)
+        file = closing.enter_context(io.BufferedReader(io.FileIO(path), BUFFER_BYTES))
+        stream = closing.enter_context(plain_stream(file, name))
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
         reason = failure.strerror if isinstance(failure, OSError) else None
         raise InputError(f"cannot be read: {reason or failure}", name) from None
