@@ -232,19 +232,20 @@ class CostModel:
         return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
 
     def wire_Bps(self, lines: Floats, *, snooped: bool = True) -> Floats:
-        """(2L,) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
+        """(2, 2L) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
 
-        Data flow from home to initiator, a request the other way. Under snooping every miss also
-        asks the other nodes of its snoop domain, which answer to the home (source snoop, as on
-        QPI); the initiator, and the home itself, need no message of their own. ``snooped`` False:
-        the lines are known to be in the other's cache.
+        Data, then control messages, over each directed link. Data flow from home to initiator, a
+        request the other way. Under snooping every miss also asks the other nodes of its snoop
+        domain, which answer to the home (source snoop, as on QPI); the initiator, and the home
+        itself, need no message of their own. ``snooped`` False: the lines are known to be in the
+        other's cache.
         """
         routes, n = self.machine.routes, len(self.machine.nodes)
         if not self.machine.links:
-            return np.zeros(0)
+            return np.zeros((2, 0))
         remote = lines * (1.0 - np.eye(n))
-        forward, backward = routes.link_sums(remote), routes.link_sums(remote.T)
-        wire = backward * (LINE_BYTES + self.link_header_bytes) + forward * self.link_request_bytes
+        data = routes.link_sums(remote.T) * (LINE_BYTES + self.link_header_bytes)
+        messages = routes.link_sums(remote)
         if snooped and self.snoop_domain is not None:
             misses = lines.sum(axis=1)
             asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
@@ -254,28 +255,26 @@ class CostModel:
             )
             answers = asked.T @ share
             np.fill_diagonal(answers, 0.0)
-            messages = routes.link_sums(np.maximum(asked, 0.0)) + routes.link_sums(answers)
-            wire += messages * self.link_request_bytes
-        return wire
+            messages += routes.link_sums(np.maximum(asked, 0.0)) + routes.link_sums(answers)
+        return np.stack([data, messages * self.link_request_bytes])
 
     def wire_rows(self, lines: Floats) -> Floats:
-        """(n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
+        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
         routes, n = self.machine.routes, len(self.machine.nodes)
         if not self.machine.links:
-            return np.zeros((n, 0))
+            return np.zeros((2, n, 0))
         remote = lines * (1.0 - np.eye(n))
-        forward, backward = routes.link_rows(remote), routes.link_columns(remote.T)
-        wire = backward * (LINE_BYTES + self.link_header_bytes) + forward * self.link_request_bytes
+        data = routes.link_columns(remote.T) * (LINE_BYTES + self.link_header_bytes)
+        messages = routes.link_rows(remote)
         if self.snoop_domain is not None:
             misses = lines.sum(axis=1)
             asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
-            messages = routes.link_rows(np.maximum(asked, 0.0))
+            messages += routes.link_rows(np.maximum(asked, 0.0))
             for row in np.flatnonzero(misses):
                 answers = np.outer(asked[row], lines[row] / misses[row])
                 np.fill_diagonal(answers, 0.0)
                 messages[row] += routes.link_sums(answers)
-            wire += messages * self.link_request_bytes
-        return np.asarray(wire)
+        return np.stack([data, messages * self.link_request_bytes])
 
     @cached_property
     def snoop_domain(self) -> Floats | None:

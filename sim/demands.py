@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Reads:
-    """Cache lines that miss every cache: a core on node v reads ``weight`` (C,) times row v of
+    """Cache lines that miss every cache: a core on node v reads ``weight`` (F, C) times row v of
     ``lines`` (n, n), a number for each home node, per unit of work.
 
     ``stream``: one after the other, so that prefetchers help; else at random, in a batch.
@@ -33,8 +33,8 @@ class Reads:
 class Step:
     """A step of a worker's loop. Within a step, instructions and misses overlap; steps do not.
 
-    ``core_s`` (C,): time that the core executes instructions; ``hit_s`` (C,): time that its miss
-    slots are taken by what the last-level cache delivers; ``reads``: what memory delivers.
+    ``core_s`` (F, C): time that the core executes instructions; ``hit_s`` (F, C): time that its
+    miss slots are taken by what its caches deliver; ``reads``: what memory delivers.
     """
 
     name: str
@@ -66,18 +66,24 @@ class Routing:
 
 @dataclass(frozen=True)
 class Demand:
-    """One flow: ``rates`` says how many operations of each name are done per unit.
+    """F flows that do the same work in different places: one of all workers, or one per node.
 
-    With ``routing``, workers have two more steps in their loop: issuing and receiving commands.
+    ``rates``: how many operations of each name a unit of work holds. With ``routing`` (of a single
+    flow) workers have two more steps in their loop: issuing and receiving commands.
     """
 
     rates: Mapping[str, float]
     steps: tuple[Step, ...]
     written_bytes: Floats
-    """(n,) bytes written back to each node's memory."""
+    """(F, n) bytes written back to each node's memory."""
+    cap: Floats
+    """(F,) units per second that are asked for at most."""
     routing: Routing | None = None
-    cap: float = float("inf")
-    """Units per second that are asked for at most."""
+
+    @property
+    def flows(self) -> int:
+        """F."""
+        return len(self.cap)
 
 
 @dataclass(frozen=True)

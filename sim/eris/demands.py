@@ -116,14 +116,15 @@ class ErisDemands:
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
         written = np.zeros(n)
         np.add.at(written, self.home[workers.node], dirty * LINE_BYTES)
-        walk_reads = (Reads(self._per_core(misses), local),)
+        walk_reads = (Reads(self._per_core(misses)[None], local),)
         walk_step = self._step(WALK, instructions, hits, private, walk_reads)
-        streams = (Reads(self._per_core(streamed), local, stream=True),)
+        streams = (Reads(self._per_core(streamed)[None], local, stream=True),)
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
         return Demand(
             rates={name: operation.share for name, operation in phase.operations.items()},
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
-            written_bytes=written,
+            written_bytes=written[None],
+            cap=np.array([np.inf]),
             routing=self._routing(executed),
         )
 
@@ -219,13 +220,12 @@ class ErisDemands:
 
     # -- shared: the baselines --------------------------------------------------------------------
 
-    def shared(self, phase: PhaseState, time_s: float) -> list[Demand]:
+    def shared(self, phase: PhaseState, time_s: float) -> Demand:
         """A flow for each node in use: its workers do whole operations on data that all share."""
         costs, workers = self.costs, self.workers
-        n = len(costs.machine.nodes)
+        n, generate = len(costs.machine.nodes), costs.instructions.generate
         in_use = np.unique(workers.node)
         lines = np.tile(self.shared_homes, (n, 1))
-        generate = costs.instructions.generate
         instructions, misses, hits, private, dirty = self._shared_index(
             phase, time_s, len(in_use) - 1
         )
@@ -240,35 +240,36 @@ class ErisDemands:
                 scanned += scan.share * done
                 streamed += scan.share * read
                 stored += scan.share * results
-        per_core = 1.0 / np.bincount(workers.core_node, minlength=n)[workers.core_node]
+        # (F, C) the part of a node's work that each of its cores does.
+        share = (workers.core_node == in_use[:, None]) / self._cores_on_nodes[in_use, None]
+        node = workers.core_node
+        none = np.zeros_like(share)
         own = np.eye(n)[self.home]
-        demands = []
-        for node in in_use:
-            share = np.where(workers.core_node == node, per_core, 0.0)
-            walk = Reads(share * misses[node], lines)
-            scan_reads = (
-                Reads(share * streamed[node], lines, stream=True),
-                Reads(share * stored[node], own, stream=True),
-            )
-            steps = (
-                Step(GENERATE, share * asked * generate / self.core_rate, 0.0 * share, ()),
-                Step(
-                    WALK,
-                    share * instructions[node] / self.core_rate,
-                    self._hit_s(share * hits[node], share * private[node]),
-                    (walk,),
+        steps = (
+            Step(GENERATE, share * asked * generate / self.core_rate, none, ()),
+            Step(
+                WALK,
+                share * instructions[node] / self.core_rate,
+                share * self._hit_s(hits[node], private[node]),
+                (Reads(share * misses[node], lines),),
+            ),
+            Step(
+                SCAN,
+                share * scanned[node] / self.core_rate,
+                none,
+                (
+                    Reads(share * streamed[node], lines, stream=True),
+                    Reads(share * stored[node], own, stream=True),
                 ),
-                Step(SCAN, share * scanned[node] / self.core_rate, 0.0 * share, scan_reads),
-            )
-            demands.append(
-                Demand(
-                    rates={name: o.share for name, o in phase.operations.items()},
-                    steps=tuple(step for step in steps if step.core_s.any()),
-                    written_bytes=LINE_BYTES
-                    * (dirty[node] * lines[node] + stored[node] * own[node]),
-                )
-            )
-        return demands
+            ),
+        )
+        written = dirty[in_use, None] * lines[in_use] + stored[in_use, None] * own[in_use]
+        return Demand(
+            rates={name: o.share for name, o in phase.operations.items()},
+            steps=tuple(step for step in steps if step.core_s.any()),
+            written_bytes=LINE_BYTES * written,
+            cap=np.full(len(in_use), np.inf),
+        )
 
     @cached_property
     def shared_homes(self) -> Floats:
@@ -467,7 +468,7 @@ class ErisDemands:
         """A step from instructions and cache hits (A,) per worker."""
         core_s = self._per_core(instructions) / self.core_rate
         hit_s = self._hit_s(self._per_core(hits), self._per_core(private), stream=stream)
-        return Step(name, core_s, hit_s, reads)
+        return Step(name, core_s[None], hit_s[None], reads)
 
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""

@@ -25,7 +25,7 @@ from ..record import ControlEvent
 from ..scenario import Scenario
 from .flow_log import FlowLog
 from .plane import Command, Outcome, StartPhase
-from .rates import RECEIVE, TOLERANCE, Loads, Rates, RateSolver
+from .rates import ISSUE, TOLERANCE, Loads, Rates, RateSolver
 from .why import explain
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +49,7 @@ class FlowPlane:
         )  # fmt: skip
         self.workers = pin_workers(self.machine, self.system.aeu_nodes(self.machine))
         self.threads = np.bincount(self.workers.core).astype(np.float64)
+        self._wires: dict[object, Floats] = {}
         self.demands, self.solver = self._model(Scales())
         self.costs = self.demands.costs
         self.partitions = {
@@ -58,7 +59,6 @@ class FlowPlane:
         self.phase: PhaseState = self.workload.at(0.0)
         self._time_s = 0.0
         self.rates: Rates | None = None
-        self._flows: list[Demand] = []
         self._grain_s = 0.0
         self._last_loads: Loads | None = None
         self._cycles: dict[str, tuple[float, float]] = {}
@@ -137,10 +137,10 @@ class FlowPlane:
 
     def _current(self) -> Rates:
         if self.rates is None:
-            self._flows = self._demand(self.demands)
+            flow = self._demand(self.demands)
             copies = self._transfers()
             tolerance = TOLERANCE if copies is None else TRANSIENT_TOLERANCE
-            self.rates = self.solver.solve(self._flows, copies, self._last_loads, tolerance)
+            self.rates = self.solver.solve(flow, copies, self._last_loads, tolerance)
             self._last_loads = self.rates.loads
             self._accesses = (
                 self.demands.accesses(self.phase, self._phase_time(), self.partitions)
@@ -152,16 +152,12 @@ class FlowPlane:
     def _phase_time(self) -> float:
         return self._time_s - self.phase.start_s
 
-    def _demand(self, demands: ErisDemands) -> list[Demand]:
+    def _demand(self, demands: ErisDemands) -> Demand:
         """The flows of the workload in its present phase, on present partitions."""
         if self.partitioned:
-            flows = [demands.partitioned(self.phase, self._phase_time(), self.partitions)]
+            flow = demands.partitioned(self.phase, self._phase_time(), self.partitions)
         else:
-            flows = demands.shared(self.phase, self._phase_time())
-        return self._asked_for(flows)
-
-    def _asked_for(self, flows: list[Demand]) -> list[Demand]:
-        """Flows that ask for no more than the clients do."""
+            flow = demands.shared(self.phase, self._phase_time())
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
@@ -170,8 +166,8 @@ class FlowPlane:
             # Each worker is a client with a batch of commands under way, then thinks.
             asked = self.workers.count * self.system.batch / clients.think_time.value
         else:
-            return flows
-        return [replace(flow, cap=asked / len(flows)) for flow in flows]
+            return flow
+        return replace(flow, cap=np.full(flow.flows, asked / flow.flows))
 
     def _transfers(self) -> TransferDemand | None:
         """The copies under way."""
@@ -190,13 +186,11 @@ class FlowPlane:
     def _model(self, scales: Scales) -> tuple[ErisDemands, RateSolver]:
         costs = CostModel(self.machine, scales)
         demands = ErisDemands(costs, self.workers, self.system, self.workload.objects)
-        return demands, RateSolver(costs, self.workers.core_node, self.threads)
+        return demands, RateSolver(costs, self.workers.core_node, self.threads, self._wires)
 
     def steady(self) -> Rates:
         """Rates on present partitions, transfers left out."""
-        self._flows = self._demand(self.demands)
-        self._last_loads = None if self._transfers() else self._last_loads
-        rates = self.solver.solve(self._flows, None, self._last_loads)
+        rates = self.solver.solve(self._demand(self.demands), None, self._last_loads)
         self._last_loads = rates.loads
         return rates
 
@@ -244,12 +238,9 @@ class FlowPlane:
 
     def _execution(self, rates: Rates) -> Floats:
         """(C,) time per unit of work that workers spend on what they own."""
-        own = np.zeros(self.workers.cores)
         total = max(float(rates.flows.sum()), 1e-300)
-        for flow, steps, demand in zip(rates.flows, rates.steps, self._flows, strict=True):
-            for name in (*(step.name for step in demand.steps), RECEIVE):
-                own += flow / total * steps.get(name, 0.0)
-        return own
+        own = [takes for name, takes in rates.steps.items() if name != ISSUE]
+        return np.asarray(rates.flows @ np.sum(own, axis=0) / total)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """See Plane."""
@@ -348,11 +339,9 @@ class FlowPlane:
     # -- results ----------------------------------------------------------------------------------
 
     def _per_operation(self, rates: Rates) -> dict[str, float]:
-        done = dict.fromkeys(self.workload.operations, 0.0)
-        for rate, flow in zip(rates.flows, self._flows, strict=True):
-            for name, share in flow.rates.items():
-                done[name] += float(rate) * share
-        return done
+        units = float(rates.flows.sum())
+        shares = {name: o.share for name, o in self.phase.operations.items()}
+        return {name: units * share for name, share in shares.items()}
 
     def _imbalance(self) -> dict[str, float]:
         """Standard deviation over mean of what the monitor looks at, by object."""

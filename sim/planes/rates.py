@@ -1,13 +1,12 @@
 """Rates of flows at one moment: max-min fair shares in balance with the waits that they cause.
 
-Every flow asks for core time, for slots of outstanding misses, for memory controllers, links and
-pairs of nodes. How long a miss holds its slot depends on the load of controllers and links, and
-these on the rates: a fixed point, found by damped iteration.
+Every flow asks for the time of workers, for slots of outstanding misses, for memory controllers,
+links and pairs of nodes. How long a miss holds its slot depends on the load of controllers and
+links, and these on the rates: a fixed point, found by damped iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,20 +15,42 @@ import numpy.typing as npt
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
 from ..demands import Demand, Routing, TransferDemand
+from .transfer_flows import TransferFlows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-6
-ITERATIONS_MAX = 60
+ITERATIONS_MAX = 80
+
+# Control messages have a channel of their own on every link and go first; what is left is for data,
+# at least this part.
+DATA_PART_MIN = 0.05
+
+ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 
 
 @dataclass(frozen=True)
 class Loads:
-    """Load, 0 to 1, of memory controllers (n,) and directed links (2L,); where to start from."""
+    """What waits depend on, and where to start from: load, 0 to 1, of memory controllers (n,) and
+    directed links (2L,); the part of each link that control messages take (2L,).
+    """
 
     memory: Floats
     links: Floats
+    control: Floats
+
+    def towards(self, other: Loads, part: float) -> Loads:
+        """These loads, moved by ``part`` of the way to ``other``."""
+        return Loads(*(a + part * (b - a) for a, b in zip(self._all(), other._all(), strict=True)))
+
+    def away(self, other: Loads) -> float:
+        """The largest difference, with its sign."""
+        gaps = np.concatenate([b - a for a, b in zip(self._all(), other._all(), strict=True)])
+        return float(gaps[np.abs(gaps).argmax()])
+
+    def _all(self) -> tuple[Floats, Floats, Floats]:
+        return self.memory, self.links, self.control
 
 
 @dataclass(frozen=True)
@@ -37,8 +58,8 @@ class Rates:
     """What goes on while nothing changes.
 
     ``flows`` (F,), ``transfers`` (T,): units per second. ``use`` (R,): of each resource, 0 to 1.
-    ``binding`` (F,): the resource that holds each flow, -1 for its cap. ``steps``: for each flow,
-    by step of the workers' loop, the time in s that a unit takes in the workers of each core (C,).
+    ``binding`` (F,): the resource that holds each flow, -1 for its cap. ``steps``: by step of the
+    workers' loop, the time in s that a unit takes in the workers of each core (F, C).
     ``pair_Bps`` (n, n): bytes per second that each node draws from each home, transfers left out.
     """
 
@@ -47,12 +68,9 @@ class Rates:
     use: Floats
     binding: Ints
     loads: Loads
-    steps: tuple[dict[str, Floats], ...]
+    steps: dict[str, Floats]
     pair_Bps: Floats
     iterations: int
-
-
-ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 
 
 class Resources:
@@ -75,7 +93,7 @@ class Resources:
         self.capacity = np.concatenate([threads, np.ones(2 * c), memory_Bps, costs.link_Bps])
 
     def describe(self, position: int) -> tuple[str, int]:
-        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``link``, ``pair``), and position
+        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``pairs``), and position
         within it.
         """
         for kind in ("workers", "cores", "misses", "memory", "links"):
@@ -86,139 +104,141 @@ class Resources:
 
 
 class RateSolver:
-    """Finds the Rates of flows on one machine. Keeps what does not change between calls."""
+    """Finds the Rates of flows on one machine. ``wires`` keeps what other solvers worked out of
+    links: it does not depend on rates, nor on how fast the machine's parts are.
+    """
 
-    def __init__(self, costs: CostModel, core_node: Ints, threads: Floats) -> None:
+    def __init__(
+        self,
+        costs: CostModel,
+        core_node: Ints,
+        threads: Floats,
+        wires: dict[object, Floats] | None = None,
+    ) -> None:
         self.costs, self.core_node, self.threads = costs, core_node, threads
         self.resources = Resources(costs, core_node, threads)
-        self._wires: dict[tuple[int, int], tuple[Ints, Floats]] = {}
-        self._rows: dict[bytes, Floats] = {}
-        n = len(costs.machine.nodes)
-        self._idle_s = _known(costs.latency_s)
+        self._wires = {} if wires is None else wires
+        latency_s = costs.latency_s
+        self.idle_s = np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)
         # A line from another core of the same node comes from the shared cache.
-        self._handed_s = self._idle_s.copy()
-        cached = costs.last_cache.latency_s
-        diagonal = np.arange(n)
-        self._handed_s[diagonal, diagonal] = np.where(
-            cached > 0, cached, self._idle_s[diagonal, diagonal]
-        )
-        self.pair_Bps = costs.pair_Bps
+        self.handed_s = self.idle_s.copy()
+        cached, diagonal = costs.last_cache.latency_s, np.diag_indices_from(latency_s)
+        self.handed_s[diagonal] = np.where(cached > 0, cached, self.idle_s[diagonal])
 
-    def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
-        """Links, and wire bytes on each, of a line that ``initiator`` reads from ``home``."""
-        if (initiator, home) not in self._wires:
+    def wire_of_line(self, initiator: int, home: int) -> Floats:
+        """(2, 2L) wire bytes, data and control, of a line that one node reads from another."""
+        key = (initiator, home)
+        if key not in self._wires:
             lines = np.zeros((len(self.costs.machine.nodes),) * 2)
             lines[initiator, home] = 1.0
-            wire = self.costs.wire_Bps(lines)
-            used = np.flatnonzero(wire)
-            self._wires[initiator, home] = used, wire[used]
-        return self._wires[initiator, home]
+            self._wires[key] = self.costs.wire_Bps(lines)
+        return self._wires[key]
 
     def wire_rows(self, lines: Floats) -> Floats:
-        """(n, 2L) wire bytes of each row of ``lines``; kept, as waits do not change them."""
+        """(2, n, 2L) wire bytes of each row of ``lines``."""
         key = lines.tobytes()
-        if key not in self._rows:
-            self._rows[key] = self.costs.wire_rows(lines)
-        return self._rows[key]
+        if key not in self._wires:
+            self._wires[key] = self.costs.wire_rows(lines)
+        return self._wires[key]
 
     def solve(
         self,
-        demands: Sequence[Demand],
+        demand: Demand,
         transfers: TransferDemand | None = None,
         start: Loads | None = None,
         tolerance: float = TOLERANCE,
     ) -> Rates:
-        """The Rates of ``demands`` and ``transfers``, looked for from ``start``."""
-        return _Iteration(self, demands, transfers).run(start, tolerance)
+        """The Rates of ``demand`` and ``transfers``, looked for from ``start``."""
+        return _Search(self, demand, transfers).run(start, tolerance)
 
 
-class _Iteration:
+class _Search:
     """One search for the fixed point: coefficients of all flows, updated as waits change."""
 
     def __init__(
-        self, solver: RateSolver, demands: Sequence[Demand], transfers: TransferDemand | None
+        self, solver: RateSolver, demand: Demand, transfers: TransferDemand | None
     ) -> None:
-        self.solver, self.costs = solver, solver.costs
-        self.demands = demands
-        self.node = solver.core_node
-        self.n = len(self.costs.machine.nodes)
-        self.columns = solver.resources
-        flows, resources = len(demands), solver.resources.count
-        self.coefficient = np.zeros((flows, resources))
-        self.cap = np.array([demand.cap for demand in demands])
-        self.issued = [np.zeros(0)] * flows
-        self.steps: list[dict[str, Floats]] = [{} for _ in demands]
-        self.routed = [np.zeros(0)] * flows  # (n,) issue shares of the link traffic in use
-        self.base_lines: list[Floats] = []  # (n, n) that cores on i read from home j
-        self.all_lines: list[Floats] = []  # and with what routing hands over
-        for f, demand in enumerate(demands):
-            self.base_lines.append(self._read_lines(demand))
-            self.all_lines.append(self.base_lines[f])
-            self._place(f, demand)
-        self.transfers = _Transfers(solver, transfers) if transfers is not None else None
+        self.solver, self.costs, self.demand = solver, solver.costs, demand
+        self.node, self.columns = solver.core_node, solver.resources
+        self.n, flows = len(self.costs.machine.nodes), demand.flows
+        self.coefficient = np.zeros((flows, self.columns.count))
+        self.control = np.zeros((flows, len(self.costs.link_Bps)))
+        self.cap = demand.cap
+        self.steps: dict[str, Floats] = {}
+        self.issued = np.full(len(self.node), 1.0 / len(self.node))
+        self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
+        # Lines (F, n, n) that i draws from j: from memory; and with what routing hands over.
+        self.read_lines = self._read_lines()
+        self.all_lines = self.read_lines
+        memory = self.read_lines.sum(axis=1) * LINE_BYTES + demand.written_bytes
+        self.coefficient[:, self.columns.memory] = memory
+        self._set_wires(self._read_wires())
+        self._cap_by_pairs()
+        self._entries: tuple[Ints, Ints] | None = None
+        self.transfers = TransferFlows(solver, transfers) if transfers is not None else None
 
-    def _read_lines(self, demand: Demand) -> Floats:
-        """(n, n) lines per unit that cores on i read from home j."""
-        lines = np.zeros((self.n, self.n))
-        for reads in (reads for step in demand.steps for reads in step.reads):
-            on_node = np.bincount(self.node, weights=reads.weight, minlength=self.n)
-            lines += on_node[:, None] * reads.lines
+    # -- what does not depend on waits ------------------------------------------------------------
+
+    def _on_nodes(self, per_core: Floats) -> Floats:
+        """(F, n) sums over the cores of each node of ``per_core`` (F, C)."""
+        flows, n = len(per_core), self.n
+        cell = (np.arange(flows)[:, None] * n + self.node).ravel()
+        return np.bincount(cell, weights=per_core.ravel(), minlength=flows * n).reshape(flows, n)
+
+    def _read_lines(self) -> Floats:
+        lines = np.zeros((self.demand.flows, self.n, self.n))
+        for reads in (reads for step in self.demand.steps for reads in step.reads):
+            lines += self._on_nodes(reads.weight)[:, :, None] * reads.lines
         return lines
 
-    def _place(self, f: int, demand: Demand) -> None:
-        """What does not depend on waits: memory, and links but for routing."""
-        lines = self.base_lines[f]
-        memory = lines.sum(axis=0) * LINE_BYTES + demand.written_bytes
-        self.coefficient[f, self.columns.memory] = memory
-        if demand.routing is None:
-            self.coefficient[f, self.columns.links] = self._wire(demand, lines)
-        self._cap_by_pairs(f, lines)
-
-    def _wire(self, demand: Demand, lines: Floats) -> Floats:
-        """(2L,) wire bytes per unit."""
-        if len(self.demands) == 1:
-            return self.costs.wire_Bps(lines)
+    def _read_wires(self) -> Floats:
+        """(2, F, 2L) wire bytes of what is read from memory."""
+        if self.demand.flows == 1:
+            return self.costs.wire_Bps(self.read_lines[0])[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
-        wire = np.zeros(len(self.costs.link_Bps))
-        for reads in (reads for step in demand.steps for reads in step.reads):
-            on_node = np.bincount(self.node, weights=reads.weight, minlength=self.n)
-            wire += on_node @ self.solver.wire_rows(reads.lines)
-        return wire
+        wires = np.zeros((2, self.demand.flows, len(self.costs.link_Bps)))
+        for reads in (reads for step in self.demand.steps for reads in step.reads):
+            wires += self._on_nodes(reads.weight) @ self.solver.wire_rows(reads.lines)
+        return wires
 
-    def _cap_by_pairs(self, f: int, lines: Floats) -> None:
-        # One flow alone uses a pair, but for transfers, whose part is small.
-        with np.errstate(divide="ignore"):
-            allowed = self.solver.pair_Bps / (lines * LINE_BYTES)
-        self.cap[f] = min(self.demands[f].cap, float(allowed.min()))
+    def _set_wires(self, wires: Floats) -> None:
+        self.coefficient[:, self.columns.links], self.control = wires
+
+    def _cap_by_pairs(self) -> None:
+        # Only one flow uses a pair, but for transfers, whose part is small.
+        pairs = self.costs.pair_Bps
+        if np.isfinite(pairs).any():
+            with np.errstate(divide="ignore"):
+                allowed = (pairs / (self.all_lines * LINE_BYTES)).min(axis=(1, 2))
+            self.cap = np.minimum(self.demand.cap, allowed)
 
     # -- what depends on waits --------------------------------------------------------------------
 
     def _update(self, loads: Loads) -> None:
         latency_s, handed_s = self._latencies(loads)
-        costs = self.costs
-        for f, demand in enumerate(self.demands):
-            core_s, miss_s, worker_s = np.zeros((3, len(self.node)))
-            for step in demand.steps:
-                held_s = step.hit_s.copy()
-                for reads in step.reads:
-                    mlp = costs.streaming_misses if reads.stream else costs.random_misses
-                    stall = (reads.lines * latency_s).sum(axis=1) / mlp
-                    held_s += reads.weight * stall[self.node]
-                takes_s = self._overlap(step.core_s, held_s)
-                self.steps[f][step.name] = takes_s
-                core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
-            if demand.routing is not None:
-                routed = self._route(f, demand.routing, worker_s, handed_s)
-                core_s, miss_s = core_s + routed[0], miss_s + routed[1]
-                worker_s = worker_s + routed[2]
-            row = self.coefficient[f]
-            row[self.columns.workers], row[self.columns.cores] = worker_s, core_s
-            row[self.columns.misses] = miss_s
+        costs, columns = self.costs, self.columns
+        core_s, miss_s, worker_s = np.zeros((3, self.demand.flows, len(self.node)))
+        for step in self.demand.steps:
+            held_s = step.hit_s
+            for reads in step.reads:
+                mlp = costs.streaming_misses if reads.stream else costs.random_misses
+                stall = (reads.lines * latency_s).sum(axis=1) / mlp
+                held_s = held_s + reads.weight * stall[self.node]
+            takes_s = self._overlap(step.core_s, held_s)
+            self.steps[step.name] = takes_s
+            core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
+        if self.demand.routing is not None:
+            routed = self._route(self.demand.routing, worker_s[0], handed_s)
+            core_s, miss_s = core_s + routed[0], miss_s + routed[1]
+            worker_s = worker_s + routed[2]
+        self.coefficient[:, columns.workers] = worker_s
+        self.coefficient[:, columns.cores] = core_s
+        self.coefficient[:, columns.misses] = miss_s
         if self.transfers is not None:
             self.transfers.update(latency_s)
 
     def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
-        """(C,) time that a step takes in one worker: instructions and misses overlap.
+        """Time that a step takes in one worker: instructions and misses overlap.
 
         The threads of a core divide its reorder window and its line-fill buffers among them.
         """
@@ -226,18 +246,16 @@ class _Iteration:
 
     def _latencies(self, loads: Loads) -> tuple[Floats, Floats]:
         """(n, n) latency of a line from memory, and of one handed over by a core, under load."""
-        costs, machine = self.costs, self.costs.machine
-        at_memory = costs.memory_wait_s(loads.memory)
-        if len(loads.links) and loads.links.any():
-            waits = machine.routes.route_sums(costs.link_wait_s(loads.links))
-            on_links = waits + waits.T
-        else:
-            on_links = np.zeros((self.n, self.n))
-        idle, handed = self.solver._idle_s, self.solver._handed_s
-        return idle + at_memory[None, :] + on_links, handed + on_links
+        at_memory = self.costs.memory_wait_s(loads.memory)[None, :]
+        idle, handed = self.solver.idle_s, self.solver.handed_s
+        if not loads.links.any():
+            return idle + at_memory, handed
+        waits = self.costs.machine.routes.route_sums(self.costs.link_wait_s(loads.links))
+        on_links = waits + waits.T
+        return idle + at_memory + on_links, handed + on_links
 
     def _route(
-        self, f: int, routing: Routing, worker_s: Floats, handed_s: Floats
+        self, routing: Routing, worker_s: Floats, handed_s: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Times of cores, miss slots and workers for issuing and receiving; who has time issues."""
         stream, node = self.costs.streaming_misses, self.node
@@ -248,101 +266,85 @@ class _Iteration:
         issue_miss = (lines * to_target / stream)[node]
         issue_worker = self._overlap(issue_core, issue_miss)
         receive_core = routing.executed * routing.receive_s[node]
-        if not len(self.issued[f]):
-            self.issued[f] = np.full(len(node), 1.0 / len(node))
         for _ in range(2):  # who executes reads from who issues: once more settles it
-            source = np.bincount(node, weights=self.issued[f], minlength=self.n)
+            source = np.bincount(node, weights=self.issued, minlength=self.n)
             receive_miss = routing.executed * (lines * (handed_s @ source) / stream)[node]
             receive_worker = self._overlap(receive_core, receive_miss)
-            self.issued[f] = spare_time_shares(worker_s + receive_worker, issue_worker)
-        issued = self.issued[f]
-        self._route_traffic(f, routing.lines, routing.answer_lines, source, target)
-        self.steps[f][ISSUE] = issued * issue_worker
-        self.steps[f][RECEIVE] = receive_worker
+            self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
+        self._route_traffic(routing, source, target)
+        self.steps[ISSUE] = (self.issued * issue_worker)[None]
+        self.steps[RECEIVE] = receive_worker[None]
         return (
-            issued * issue_core + receive_core,
-            issued * issue_miss + receive_miss,
-            issued * issue_worker + receive_worker,
+            self.issued * issue_core + receive_core,
+            self.issued * issue_miss + receive_miss,
+            self.issued * issue_worker + receive_worker,
         )
 
-    def _route_traffic(
-        self, f: int, lines: float, answers: float, source: Floats, target: Floats
-    ) -> None:
+    def _route_traffic(self, routing: Routing, source: Floats, target: Floats) -> None:
         """Link traffic of routing, made anew when the issuers have changed."""
-        before = self.routed[f]
-        if len(before) and np.abs(source - before).max() <= 1e-3 * source.max():
+        if len(self.routed) and np.abs(source - self.routed).max() <= 1e-3 * source.max():
             return
-        self.routed[f] = source
+        self.routed = source
         # The issuer fetches the line for ownership, the executor fetches it back, filled.
-        sent = lines * np.outer(source, target)
-        answered = answers * np.outer(target, source)
-        moved = sent + sent.T + answered + answered.T
-        wire = self.costs.wire_Bps(self.base_lines[f]) + self.costs.wire_Bps(moved, snooped=False)
-        self.coefficient[f, self.columns.links] = wire
-        self.all_lines[f] = self.base_lines[f] + moved * (1.0 - np.eye(self.n))
-        self._cap_by_pairs(f, self.all_lines[f])
+        moved = (routing.lines + routing.answer_lines) * np.outer(source, target)
+        moved = moved + moved.T
+        wire = self.costs.wire_Bps(self.read_lines[0])
+        self._set_wires((wire + self.costs.wire_Bps(moved, snooped=False))[:, None, :])
+        self.all_lines = self.read_lines + moved * (1.0 - np.eye(self.n))
+        self._cap_by_pairs()
 
     # -- the search -------------------------------------------------------------------------------
 
     def run(self, start: Loads | None, tolerance: float) -> Rates:
         """Iterates until loads and rates agree."""
-        links = len(self.costs.link_Bps)
-        loads = start or Loads(np.zeros(self.n), np.zeros(links))
-        damping, last_change = 1.0, 0.0
+        links = np.zeros(len(self.costs.link_Bps))
+        loads = start or Loads(np.zeros(self.n), links, links)
+        damping, last_gap = 1.0, 0.0
         rates = self._solve(loads)
         iteration = 1
         while iteration < ITERATIONS_MAX:
-            found = rates.loads
-            ahead = np.concatenate([found.memory - loads.memory, found.links - loads.links])
-            error = float(np.abs(ahead).max(initial=0.0))
-            if error <= tolerance:
+            gap = loads.away(rates.loads)
+            if abs(gap) <= tolerance:
                 break
-            change = float(ahead[np.abs(ahead).argmax()])
             # Overshooting shows as a change of sign: smaller steps from there on.
-            if change * last_change < 0:
+            if gap * last_gap < 0:
                 damping *= 0.5
-            elif last_change:
+            elif last_gap:
                 damping = min(1.0, damping * 1.2)
-            last_change = change
-            loads = Loads(
-                loads.memory + damping * (found.memory - loads.memory),
-                loads.links + damping * (found.links - loads.links),
-            )
+            last_gap = gap
+            loads = loads.towards(rates.loads, damping)
             rates = self._solve(loads)
             iteration += 1
-        lines = sum((x * of for x, of in zip(rates.flows, self.all_lines, strict=True)), start=0.0)
-        return replace(
-            rates,
-            steps=tuple(self.steps),
-            pair_Bps=np.asarray(lines * LINE_BYTES),
-            iterations=iteration,
-        )
+        drawn = np.tensordot(rates.flows, self.all_lines, axes=1) * LINE_BYTES
+        return replace(rates, steps=self.steps, pair_Bps=drawn, iterations=iteration)
 
     def _solve(self, loads: Loads) -> Rates:
         self._update(loads)
-        capacity = self.columns.capacity
-        flows = len(self.demands)
-        if flows == 1 and self.transfers is None:
+        capacity = self.columns.capacity.copy()
+        capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
+        if self.demand.flows == 1 and self.transfers is None:
             return self._solve_one(capacity)
-        row, resource = np.nonzero(self.coefficient)
-        value = self.coefficient[row, resource]
-        counts = np.bincount(row, minlength=flows)
-        cap = self.cap
+        if self._entries is None:
+            row, resource = np.nonzero(self.coefficient)
+            self._entries = row, resource.astype(np.int64)
+        row, resource = self._entries
+        value, cap = self.coefficient[row, resource], self.cap
+        counts = np.bincount(row, minlength=self.demand.flows)
         heaviest = self.coefficient[:, : self.columns.misses.stop].max(axis=1)
         weight = 1.0 / np.maximum(heaviest, 1e-30)
         if self.transfers is not None:
             t = self.transfers
             capacity = np.concatenate([capacity, t.pair_capacity])
-            resource = np.concatenate([resource, t.resource])
-            value = np.concatenate([value, t.value])
-            counts = np.concatenate([counts, t.counts])
+            resource, value = (
+                np.concatenate([resource, t.resource]),
+                np.concatenate([value, t.value]),
+            )
+            counts, weight = np.concatenate([counts, t.counts]), np.concatenate([weight, t.weight])
             cap = np.concatenate([cap, np.full(t.count, np.inf)])
-            weight = np.concatenate([weight, t.weight])
         row_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        rate, binding, use = solve_max_min(
-            capacity, row_ptr, resource.astype(np.int64), value, cap, weight
-        )
-        return self._rates(rate[:flows], rate[flows:], binding[:flows], use, capacity)
+        rate, binding, use = solve_max_min(capacity, row_ptr, resource, value, cap, weight)
+        flows = self.demand.flows
+        return self._rates(rate[:flows], rate[flows:], binding[:flows], use)
 
     def _solve_one(self, capacity: Floats) -> Rates:
         """A flow alone: the tightest resource decides."""
@@ -352,71 +354,18 @@ class _Iteration:
         rate = float(min(limit[tightest], self.cap[0]))
         binding = tightest if limit[tightest] <= self.cap[0] else -1
         use = self.coefficient[0] * rate
-        return self._rates(np.array([rate]), np.zeros(0), np.array([binding]), use, capacity)
+        return self._rates(np.array([rate]), np.zeros(0), np.array([binding]), use)
 
-    def _rates(
-        self, flows: Floats, transfers: Floats, binding: Ints, use: Floats, capacity: Floats
-    ) -> Rates:
-        share = np.minimum(use / capacity, 1.0)
-        loads = Loads(share[self.columns.memory], share[self.columns.links])
-        return Rates(flows, transfers, share, binding, loads, (), np.zeros(0), 0)
-
-
-class _Transfers:
-    """Copies as flows: sparse rows of coefficients, of which some change with the waits.
-
-    A row: worker, core and miss slots of the source, the same of the target, memory of both, the
-    pair; then the links.
-    """
-
-    FIXED = 9
-
-    def __init__(self, solver: RateSolver, demand: TransferDemand) -> None:
-        self.solver, self.demand = solver, demand
-        columns, node = solver.resources, solver.core_node
-        self.count = len(demand.source)
-        self.a, self.b = node[demand.source], node[demand.target]
-        pairs, which = np.unique(np.stack([self.b, self.a], axis=1), axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        self.pair_capacity = solver.pair_Bps[pairs[:, 0], pairs[:, 1]]
-        wires = [solver.wire_of_line(int(b), int(a)) for b, a in pairs]
-        self.counts = np.array([self.FIXED + len(wires[k][0]) for k in which], dtype=np.int64)
-        self.first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
-        ends = np.stack([demand.source] * 3 + [demand.target] * 3 + [self.a, self.b, which], axis=1)
-        ends += [
-            *(part.start for part in (columns.workers, columns.cores, columns.misses) * 2),
-            columns.memory.start,
-            columns.memory.start,
-            columns.count,
-        ]
-        fixed = np.zeros((self.count, self.FIXED))
-        fixed[:, 1], fixed[:, 4] = demand.source_s, demand.target_s
-        fixed[:, 6] = demand.source_lines * LINE_BYTES
-        fixed[:, 7] = 2 * demand.written_lines * LINE_BYTES
-        fixed[:, 8] = demand.lines * LINE_BYTES
-        resource, value = [], []
-        for t, k in enumerate(which):
-            links, wire = wires[k]
-            resource += [ends[t], links + columns.links.start]
-            value += [fixed[t], wire * demand.lines[t]]
-        self.resource = np.concatenate(resource).astype(np.int64)
-        self.value = np.concatenate(value)
-        busy = np.bincount(np.concatenate([demand.source, demand.target]), minlength=len(node))
-        self.sharers = np.maximum(busy[demand.source], busy[demand.target])
-        self.weight = np.ones(self.count)
-
-    def update(self, latency_s: Floats) -> None:
-        """Miss slots, and weights: a core's time is shared evenly among what it does."""
-        stream, d, threads = self.solver.costs.streaming_misses, self.demand, self.solver.threads
-        local = np.diag(latency_s)
-        source_s = d.source_lines * local[self.a] / stream[self.a]
-        across_s = d.lines * latency_s[self.b, self.a] + d.written_lines * local[self.b]
-        target_s = across_s / stream[self.b]
-        at_source = np.maximum(d.source_s, source_s * threads[d.source])
-        at_target = np.maximum(d.target_s, target_s * threads[d.target])
-        self.value[self.first], self.value[self.first + 3] = at_source, at_target
-        self.value[self.first + 2], self.value[self.first + 5] = source_s, target_s
-        self.weight = 1.0 / (np.maximum(np.maximum(at_source, at_target), 1e-30) * self.sharers)
+    def _rates(self, flows: Floats, transfers: Floats, binding: Ints, use: Floats) -> Rates:
+        capacity, columns = self.columns.capacity, self.columns
+        control = (flows @ self.control) / capacity[columns.links]
+        if self.transfers is not None:
+            control = control + (transfers @ self.transfers.control) / capacity[columns.links]
+        share = use[: columns.count] / capacity
+        share[columns.links] += control
+        share = np.minimum(share, 1.0)
+        loads = Loads(share[columns.memory], share[columns.links], control)
+        return Rates(flows, transfers, share, binding, loads, {}, np.zeros(0), 0)
 
 
 def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
@@ -433,8 +382,3 @@ def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
     taking = int(np.flatnonzero(level >= own)[-1])
     share = np.maximum(level[taking] - own_s, 0.0) / np.maximum(issue_s, 1e-30)
     return np.asarray(share / share.sum())
-
-
-def _known(latency_s: Floats) -> Floats:
-    """Latencies with the unknown ones taken as the largest that is known."""
-    return np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)

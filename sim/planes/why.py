@@ -87,8 +87,7 @@ def _binding(plane: FlowPlane, rates: Rates) -> str:
 def _times_ns(rates: Rates) -> dict[str, float]:
     """Time of one operation in a worker, by step of the worker's loop."""
     total = max(float(rates.flows.sum()), 1e-300)
-    times: dict[str, float] = {}
-    for rate, steps in zip(rates.flows, rates.steps, strict=True):
-        for name, takes_s in steps.items():
-            times[name] = times.get(name, 0.0) + float(rate) / total * float(takes_s.sum()) * 1e9
-    return times
+    return {
+        name: float(rates.flows @ takes_s.sum(axis=1)) / total * 1e9
+        for name, takes_s in rates.steps.items()
+    }
