@@ -100,7 +100,7 @@ def test_a_full_cache_is_full(case: tuple[Floats, Floats, Floats]) -> None:
     assert (hit <= 1).all()
     used = np.where(rate > 0, lines, 0.0)
     there = (used * hit).sum(axis=1)
-    assert there == pytest.approx(np.minimum(capacity, used.sum(axis=1)), rel=1e-6, abs=0)
+    assert there == pytest.approx(np.minimum(capacity, used.sum(axis=1)), rel=1e-6, abs=1e-9)
     assert (hit[(lines > 0) & (rate == 0)] == 0).all()
     assert (hit[lines == 0] == 1).all()
 
