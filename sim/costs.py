@@ -162,8 +162,7 @@ class CostModel:
             table = np.where(np.eye(n, dtype=bool), table, np.nan)
         raw_Bps = self.memory_Bps / self.scales.memory
         load = np.nan_to_num(table / raw_Bps[None, :], nan=0.0)
-        waits = np.array([self.memory_wait_s(row) for row in np.minimum(load, 1.0)]).reshape(n, n)
-        latency_s = self.machine.latency_ns * 1e-9 + waits
+        latency_s = self.machine.latency_ns * 1e-9 + self.memory_wait_s(np.minimum(load, 1.0))
         return np.nan_to_num(table * latency_s / LINE_BYTES, nan=0.0)
 
     @cached_property
@@ -240,12 +239,15 @@ class CostModel:
         itself, need no message of their own. ``snooped`` False: the lines are known to be in the
         other's cache.
         """
-        routes, n = self.machine.routes, len(self.machine.nodes)
+        routes = self.machine.routes
         if not self.machine.links:
             return np.zeros((2, 0))
-        remote = lines * (1.0 - np.eye(n))
-        data = routes.link_sums(remote.T) * (LINE_BYTES + self.link_header_bytes)
-        messages = routes.link_sums(remote)
+        remote = lines.copy()
+        np.fill_diagonal(remote, 0.0)
+        there = routes.link_sums(remote) if remote.any() else np.zeros(2 * routes.link_count)
+        symmetric = np.array_equal(remote, remote.T)
+        back = there if symmetric else routes.link_sums(remote.T)
+        data, messages = back * (LINE_BYTES + self.link_header_bytes), there
         if snooped and self.snoop_domain is not None:
             misses = lines.sum(axis=1)
             asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
@@ -255,7 +257,8 @@ class CostModel:
             )
             answers = asked.T @ share
             np.fill_diagonal(answers, 0.0)
-            messages += routes.link_sums(np.maximum(asked, 0.0)) + routes.link_sums(answers)
+            messages = messages + routes.link_sums(np.maximum(asked, 0.0))
+            messages += routes.link_sums(answers)
         return np.stack([data, messages * self.link_request_bytes])
 
     def wire_rows(self, lines: Floats) -> Floats:
@@ -306,7 +309,7 @@ class CostModel:
         return load, ratio
 
     def memory_wait_s(self, load: Floats) -> Floats:
-        """(n,) what ``load`` (n,) of each controller, 0 to 1, adds to its latency."""
+        """(…, n) what ``load`` (…, n) of each controller, 0 to 1, adds to its latency."""
         idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
         return np.asarray((np.interp(load, *self._curve) - 1.0) * idle)
 

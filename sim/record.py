@@ -13,13 +13,17 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from ..inputs import InputError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SCHEMA = 1
 HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
@@ -183,7 +187,7 @@ def load_record(path: str | Path) -> Record:
             str(path),
             expected="a folder that 'numatwin run' wrote",
         ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as failure:
+    except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
         line = getattr(failure, "lineno", None)
         raise InputError("not a record: not JSON", str(head_path), line) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
@@ -195,25 +199,28 @@ def load_record(path: str | Path) -> Record:
 
 
 def _from_json(head: dict[str, Any], path: Path) -> Record:
-    names = [f.name for f in dataclasses.fields(Record) if f.name != "series"]
-    values: dict[str, Any] = {name: head.get(name) for name in names}
-    missing = sorted(name for name in values if name not in head)
-    if missing:
-        raise InputError(f"not a record: missing field '{missing[0]}'", str(path))
+    from pydantic import ValidationError
+
     try:
-        values["resources"] = tuple(
-            ResourceUse(**{**row, "ends": tuple(row["ends"]) if row["ends"] else None})
-            for row in head["resources"]
-        )
-        values["why"] = {
-            name: Why(row["resource"], tuple(Gain(**gain) for gain in row["gains"]), row["demands"])
-            for name, row in head["why"].items()
-        }
-        values["control_events"] = tuple(ControlEvent(**row) for row in head["control_events"])
-        values["warnings"] = tuple(head["warnings"])
-        return Record(**values, series=_load_series(path.parent / SERIES_FILE))
-    except (TypeError, KeyError, AttributeError) as failure:
-        raise InputError(f"not a record: {failure}", str(path)) from None
+        checked = _head_model().model_validate(head)
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        message = f"not a record: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise InputError(message, str(path)) from None
+    values = {name: getattr(checked, name) for name in type(checked).model_fields}
+    return Record(**values, series=_load_series(path.parent / SERIES_FILE))
+
+
+@cache
+def _head_model() -> type[BaseModel]:
+    """The fields of a Record but for its series, with their types, to check a head against."""
+    from pydantic import create_model
+
+    hints = get_type_hints(Record)
+    names = [f.name for f in dataclasses.fields(Record) if f.name != "series"]
+    fields: dict[str, Any] = {name: (hints[name], ...) for name in names}
+    return create_model("Head", **fields)
 
 
 def _load_series(path: Path) -> Series:

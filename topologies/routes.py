@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,21 @@ class LinkEdge:
     request_bytes: float
     energy_J_per_bit: float | None
     dimension: int = 0
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Edges of all shortest-path trees that end at one depth, those of one parent together.
+
+    ``below``, ``above``: flat positions, in an array (n, v), of an edge's ends; ``link``: its
+    directed link; ``first``: where the edges of each parent begin; ``parents``: its position.
+    """
+
+    below: Ints
+    above: Ints
+    link: Ints
+    first: Ints
+    parents: Ints
 
 
 class Routes:
@@ -81,13 +96,23 @@ class Routes:
         return route[::-1]
 
     @cached_property
-    def _levels(self) -> list[tuple[Ints, Ints, Ints, Ints]]:
-        """Per depth, deepest first: (root, vertex, predecessor, directed link) of tree edges."""
+    def _levels(self) -> list[_Level]:
+        """The trees' edges by depth, deepest first."""
         levels = []
         for depth in range(int(self.depth.max(initial=0)), 0, -1):
             root, vertex = np.nonzero(self.depth == depth)
+            above = root * self.vertices + self.predecessor[root, vertex]
+            order = np.argsort(above, kind="stable")
+            root, vertex, above = root[order], vertex[order], above[order]
+            first = np.flatnonzero(np.diff(above, prepend=-1))
             levels.append(
-                (root, vertex, self.predecessor[root, vertex], self.entering[root, vertex])
+                _Level(
+                    root * self.vertices + vertex,
+                    above,
+                    self.entering[root, vertex],
+                    first,
+                    above[first],
+                )
             )
         return levels
 
@@ -97,34 +122,33 @@ class Routes:
             return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
         flow = np.zeros((self.nodes, self.vertices))
         flow[:, : self.nodes] = traffic
+        flow = flow.ravel()
         total = np.zeros(2 * self.link_count)
-        for root, vertex, before, edge in self._levels:
-            amount = flow[root, vertex]
-            total += np.bincount(edge, weights=amount, minlength=2 * self.link_count)
-            np.add.at(flow, (root, before), amount)
+        for level in self._levels:
+            amount = flow[level.below]
+            total += np.bincount(level.link, weights=amount, minlength=2 * self.link_count)
+            flow[level.parents] += np.add.reduceat(amount, level.first)
         return total
 
     def link_rows(self, traffic: Floats) -> Floats:
         """(n, 2L) like ``link_sums``, for each row of ``traffic`` (n, n) alone."""
-        matrix, n = self._matrix, self.nodes
-        if matrix is None:
-            return np.array([self.link_sums(np.diag(np.eye(n)[k]) @ traffic) for k in range(n)])
-        link = np.repeat(np.arange(2 * self.link_count), np.diff(matrix.indptr))
-        cell = link + 2 * self.link_count * (matrix.indices // n)
-        amount = traffic.ravel()[matrix.indices]
-        sums = np.bincount(cell, weights=amount, minlength=n * 2 * self.link_count)
-        return sums.reshape(n, 2 * self.link_count)
+        return self._grouped_sums(traffic, lambda row, column: row)
 
     def link_columns(self, traffic: Floats) -> Floats:
         """(n, 2L) like ``link_sums``, for each column of ``traffic`` (n, n) alone."""
-        matrix, n = self._matrix, self.nodes
-        if matrix is None:
-            return np.array([self.link_sums(traffic @ np.diag(np.eye(n)[k])) for k in range(n)])
-        link = np.repeat(np.arange(2 * self.link_count), np.diff(matrix.indptr))
-        cell = link + 2 * self.link_count * (matrix.indices % n)
-        amount = traffic.ravel()[matrix.indices]
-        sums = np.bincount(cell, weights=amount, minlength=n * 2 * self.link_count)
-        return sums.reshape(n, 2 * self.link_count)
+        return self._grouped_sums(traffic, lambda row, column: column)
+
+    def _grouped_sums(self, traffic: Floats, group: Callable[[Ints, Ints], Ints]) -> Floats:
+        n, links = self.nodes, 2 * self.link_count
+        if self._matrix is None:
+            row, column = np.divmod(np.arange(n * n), n)
+            of = group(row, column).reshape(n, n)
+            return np.array([self.link_sums(np.where(of == k, traffic, 0.0)) for k in range(n)])
+        pair: Ints = self._matrix.indices
+        link = np.repeat(np.arange(links), np.diff(self._matrix.indptr))
+        cell = link + links * group(pair // n, pair % n)
+        sums = np.bincount(cell, weights=traffic.ravel()[pair], minlength=n * links)
+        return np.asarray(sums.reshape(n, links), dtype=np.float64)
 
     def link_maxima(self, per_pair: Floats) -> Floats:
         """(2L,) largest of ``per_pair`` (n, n) over the pairs whose route uses each directed link.
@@ -133,11 +157,13 @@ class Routes:
         """
         best = np.zeros((self.nodes, self.vertices))
         best[:, : self.nodes] = per_pair
+        best = best.ravel()
         maxima = np.zeros(2 * self.link_count)
-        for root, vertex, before, edge in self._levels:
-            value = best[root, vertex]
-            np.maximum.at(maxima, edge, value)
-            np.maximum.at(best, (root, before), value)
+        for level in self._levels:
+            value = best[level.below]
+            np.maximum.at(maxima, level.link, value)
+            above = np.maximum.reduceat(value, level.first)
+            best[level.parents] = np.maximum(best[level.parents], above)
         return maxima
 
     def route_sums(self, per_link: Floats) -> Floats:
@@ -145,10 +171,10 @@ class Routes:
         if self._matrix is not None:
             sums = self._matrix.T @ per_link
             return np.asarray(sums, dtype=np.float64).reshape(self.nodes, self.nodes)
-        total = np.zeros((self.nodes, self.vertices))
-        for root, vertex, before, edge in reversed(self._levels):
-            total[root, vertex] = total[root, before] + per_link[edge]
-        return total[:, : self.nodes]
+        total = np.zeros(self.nodes * self.vertices)
+        for level in reversed(self._levels):
+            total[level.below] = total[level.above] + per_link[level.link]
+        return total.reshape(self.nodes, self.vertices)[:, : self.nodes]
 
     @cached_property
     def _matrix(self) -> Any:

@@ -43,6 +43,8 @@ Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
 # A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
 TABLE_FANOUT = 8
 
+SHARED_FLOWS_MAX = 128
+
 WALK, SCAN, GENERATE = "walking the index", "scanning", "making keys"
 
 
@@ -116,9 +118,9 @@ class ErisDemands:
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
         written = np.zeros(n)
         np.add.at(written, self.home[workers.node], dirty * LINE_BYTES)
-        walk_reads = (Reads(self._per_core(misses)[None], local),)
+        walk_reads = _some(Reads(self._per_core(misses)[None], local))
         walk_step = self._step(WALK, instructions, hits, private, walk_reads)
-        streams = (Reads(self._per_core(streamed)[None], local, stream=True),)
+        streams = _some(Reads(self._per_core(streamed)[None], local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
         return Demand(
             rates={name: operation.share for name, operation in phase.operations.items()},
@@ -221,7 +223,10 @@ class ErisDemands:
     # -- shared: the baselines --------------------------------------------------------------------
 
     def shared(self, phase: PhaseState, time_s: float) -> Demand:
-        """A flow for each node in use: its workers do whole operations on data that all share."""
+        """A flow for each node in use: its workers do whole operations on data that all share.
+
+        On more than ``SHARED_FLOWS_MAX`` nodes one flow of all: nodes are taken to be equally fast.
+        """
         costs, workers = self.costs, self.workers
         n, generate = len(costs.machine.nodes), costs.instructions.generate
         in_use = np.unique(workers.node)
@@ -242,6 +247,11 @@ class ErisDemands:
                 stored += scan.share * results
         # (F, C) the part of a node's work that each of its cores does.
         share = (workers.core_node == in_use[:, None]) / self._cores_on_nodes[in_use, None]
+        nodes = np.ones((1, len(in_use))) / len(in_use)  # of one flow, should there be too many
+        if len(in_use) > SHARED_FLOWS_MAX:
+            share = nodes @ share
+        else:
+            nodes = np.eye(len(in_use))
         node = workers.core_node
         none = np.zeros_like(share)
         own = np.eye(n)[self.home]
@@ -251,13 +261,13 @@ class ErisDemands:
                 WALK,
                 share * instructions[node] / self.core_rate,
                 share * self._hit_s(hits[node], private[node]),
-                (Reads(share * misses[node], lines),),
+                _some(Reads(share * misses[node], lines)),
             ),
             Step(
                 SCAN,
                 share * scanned[node] / self.core_rate,
                 none,
-                (
+                _some(
                     Reads(share * streamed[node], lines, stream=True),
                     Reads(share * stored[node], own, stream=True),
                 ),
@@ -267,8 +277,8 @@ class ErisDemands:
         return Demand(
             rates={name: o.share for name, o in phase.operations.items()},
             steps=tuple(step for step in steps if step.core_s.any()),
-            written_bytes=LINE_BYTES * written,
-            cap=np.full(len(in_use), np.inf),
+            written_bytes=LINE_BYTES * nodes @ written,
+            cap=np.full(len(share), np.inf),
         )
 
     @cached_property
@@ -477,6 +487,10 @@ class ErisDemands:
         held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
+
+
+def _some(*reads: Reads) -> tuple[Reads, ...]:
+    return tuple(part for part in reads if part.weight.any())
 
 
 def walk_rows(walk: Walk, rows: Ints) -> Walk:

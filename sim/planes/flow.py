@@ -38,6 +38,9 @@ CYCLE_PART, PERIOD_PART = 1 / 12, 1 / 10
 # Rates between control events start from those before: this is near enough for a transient.
 TRANSIENT_TOLERANCE = 1e-3
 
+# Gains are told to a tenth of a per cent.
+WHAT_IF_TOLERANCE = 5e-5
+
 
 class FlowPlane:
     """Plays a scenario of ERIS as flows; see ``plane.Plane`` for what its methods promise."""
@@ -197,7 +200,7 @@ class FlowPlane:
     def throughput(self, scales: Scales) -> float:
         """Units of work per second on present partitions, transfers left out, under ``scales``."""
         demands, solver = self._model(scales)
-        rates = solver.solve(self._demand(demands), None, self._last_loads)
+        rates = solver.solve(self._demand(demands), None, self._last_loads, WHAT_IF_TOLERANCE)
         return float(rates.flows.sum())
 
     # -- control ----------------------------------------------------------------------------------

@@ -52,7 +52,8 @@ class FlowLog:
         self._throughput.append(throughput)
         self._imbalance.append(imbalance)
         self._use.append(self._by_node(rates.use))
-        self._pairs += rates.pair_Bps * length_s
+        if len(rates.pair_Bps):
+            self._pairs += rates.pair_Bps * length_s
 
     def _by_node(self, use: Floats) -> Floats:
         """Use of each node's cores and miss slots (means), of memory and links, in one row."""
@@ -146,6 +147,8 @@ class FlowLog:
         return (*found, *self._pair_uses(total_s))
 
     def _pair_uses(self, total_s: float) -> list[ResourceUse]:
+        if not self._pairs.any():
+            return []
         drawn, limit = self._pairs / total_s, self.costs.pair_Bps
         with np.errstate(divide="ignore", invalid="ignore"):
             use = np.nan_to_num(drawn / limit, nan=0.0, posinf=0.0)

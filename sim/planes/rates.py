@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
-from ..demands import Demand, Routing, TransferDemand
+from ..demands import Demand, Reads, Routing, TransferDemand
 from .transfer_flows import TransferFlows
 
 Floats = npt.NDArray[np.float64]
@@ -26,6 +26,9 @@ ITERATIONS_MAX = 80
 # Control messages have a channel of their own on every link and go first; what is left is for data,
 # at least this part.
 DATA_PART_MIN = 0.05
+
+# Routing's link traffic is worked out again when a node's part in it has changed by this much.
+SOURCE_TOLERANCE = 1e-5
 
 ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 
@@ -60,7 +63,8 @@ class Rates:
     ``flows`` (F,), ``transfers`` (T,): units per second. ``use`` (R,): of each resource, 0 to 1.
     ``binding`` (F,): the resource that holds each flow, -1 for its cap. ``steps``: by step of the
     workers' loop, the time in s that a unit takes in the workers of each core (F, C).
-    ``pair_Bps`` (n, n): bytes per second that each node draws from each home, transfers left out.
+    ``pair_Bps`` (n, n): bytes per second that each node draws from each home, transfers left out;
+    empty where no pair is limited.
     """
 
     flows: Floats
@@ -118,6 +122,7 @@ class RateSolver:
         self.costs, self.core_node, self.threads = costs, core_node, threads
         self.resources = Resources(costs, core_node, threads)
         self._wires = {} if wires is None else wires
+        self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
         latency_s = costs.latency_s
         self.idle_s = np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)
         # A line from another core of the same node comes from the shared cache.
@@ -140,6 +145,24 @@ class RateSolver:
         if key not in self._wires:
             self._wires[key] = self.costs.wire_rows(lines)
         return self._wires[key]
+
+    def handed_over(self, source: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
+        """Of lines that issuers ``source`` (n,) fetch from executors ``target`` (n,), who fetch
+        them back: ``source`` as used, lines (n, n) between nodes, (2, 2L) wire bytes.
+
+        Those of the last call, if that was about the same.
+        """
+        if self._handed is not None:
+            before, to, *_ = self._handed
+            near = np.abs(source - before).max() <= SOURCE_TOLERANCE
+            if near and np.abs(target - to).max() <= SOURCE_TOLERANCE:
+                return before, *self._handed[2:]
+        moved = np.outer(source, target)
+        moved = moved + moved.T
+        np.fill_diagonal(moved, 0.0)
+        wire = self.costs.wire_Bps(moved, snooped=False)
+        self._handed = source, target, moved, wire
+        return source, moved, wire
 
     def solve(
         self,
@@ -172,7 +195,8 @@ class _Search:
         self.all_lines = self.read_lines
         memory = self.read_lines.sum(axis=1) * LINE_BYTES + demand.written_bytes
         self.coefficient[:, self.columns.memory] = memory
-        self._set_wires(self._read_wires())
+        self.read_wires = self._read_wires()
+        self._set_wires(self.read_wires)
         self._cap_by_pairs()
         self._entries: tuple[Ints, Ints] | None = None
         self.transfers = TransferFlows(solver, transfers) if transfers is not None else None
@@ -187,9 +211,14 @@ class _Search:
 
     def _read_lines(self) -> Floats:
         lines = np.zeros((self.demand.flows, self.n, self.n))
-        for reads in (reads for step in self.demand.steps for reads in step.reads):
-            lines += self._on_nodes(reads.weight)[:, :, None] * reads.lines
+        for reads in self._all_reads():
+            weight = self._on_nodes(reads.weight)
+            flow, node = np.nonzero(weight)
+            lines[flow, node] += weight[flow, node][:, None] * reads.lines[node]
         return lines
+
+    def _all_reads(self) -> list[Reads]:
+        return [reads for step in self.demand.steps for reads in step.reads]
 
     def _read_wires(self) -> Floats:
         """(2, F, 2L) wire bytes of what is read from memory."""
@@ -197,8 +226,10 @@ class _Search:
             return self.costs.wire_Bps(self.read_lines[0])[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
         wires = np.zeros((2, self.demand.flows, len(self.costs.link_Bps)))
-        for reads in (reads for step in self.demand.steps for reads in step.reads):
-            wires += self._on_nodes(reads.weight) @ self.solver.wire_rows(reads.lines)
+        for reads in self._all_reads():
+            weight, rows = self._on_nodes(reads.weight), self.solver.wire_rows(reads.lines)
+            flow, node = np.nonzero(weight)  # mostly one node a flow
+            np.add.at(wires, (slice(None), flow), weight[flow, node][:, None] * rows[:, node])
         return wires
 
     def _set_wires(self, wires: Floats) -> None:
@@ -209,7 +240,7 @@ class _Search:
         pairs = self.costs.pair_Bps
         if np.isfinite(pairs).any():
             with np.errstate(divide="ignore"):
-                allowed = (pairs / (self.all_lines * LINE_BYTES)).min(axis=(1, 2))
+                allowed = (pairs / LINE_BYTES / self.all_lines).min(axis=(1, 2))
             self.cap = np.minimum(self.demand.cap, allowed)
 
     # -- what depends on waits --------------------------------------------------------------------
@@ -282,15 +313,13 @@ class _Search:
 
     def _route_traffic(self, routing: Routing, source: Floats, target: Floats) -> None:
         """Link traffic of routing, made anew when the issuers have changed."""
-        if len(self.routed) and np.abs(source - self.routed).max() <= 1e-3 * source.max():
+        if len(self.routed) and np.abs(source - self.routed).max() <= SOURCE_TOLERANCE:
             return
-        self.routed = source
         # The issuer fetches the line for ownership, the executor fetches it back, filled.
-        moved = (routing.lines + routing.answer_lines) * np.outer(source, target)
-        moved = moved + moved.T
-        wire = self.costs.wire_Bps(self.read_lines[0])
-        self._set_wires((wire + self.costs.wire_Bps(moved, snooped=False))[:, None, :])
-        self.all_lines = self.read_lines + moved * (1.0 - np.eye(self.n))
+        lines = routing.lines + routing.answer_lines
+        self.routed, moved, wire = self.solver.handed_over(source, target)
+        self._set_wires(self.read_wires + lines * wire[:, None, :])
+        self.all_lines = self.read_lines + lines * moved
         self._cap_by_pairs()
 
     # -- the search -------------------------------------------------------------------------------
@@ -315,7 +344,9 @@ class _Search:
             loads = loads.towards(rates.loads, damping)
             rates = self._solve(loads)
             iteration += 1
-        drawn = np.tensordot(rates.flows, self.all_lines, axes=1) * LINE_BYTES
+        drawn = np.zeros(0)
+        if np.isfinite(self.costs.pair_Bps).any():
+            drawn = np.tensordot(rates.flows * LINE_BYTES, self.all_lines, axes=1)
         return replace(rates, steps=self.steps, pair_Bps=drawn, iterations=iteration)
 
     def _solve(self, loads: Loads) -> Rates:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .rates import Rates
 
 MORE = 1.1
-GAIN_MIN = 1e-4  # below, the iteration's own tolerance shows
+GAIN_MIN = 3e-4  # below, the search's own tolerance shows
 
 
 def explain(plane: FlowPlane) -> dict[str, Why]:
@@ -44,44 +44,50 @@ def _what_ifs(plane: FlowPlane) -> dict[str, Scales]:
         "last-level cache": Scales(cache=MORE),
         "speed of memory access (1 / latency)": Scales(latency=MORE),
     }
-    for kind in dict.fromkeys(link.kind for link in machine.links):
+    kinds = list(dict.fromkeys(link.kind for link in machine.links))
+    for kind in kinds:
         found[f"bandwidth of {kind} links"] = Scales(links=MORE, link_kind=kind)
+    if len(kinds) > 1:
+        found["bandwidth of all links"] = Scales(links=MORE)
     if not machine.links and costs.measured_pairs:
         found["bandwidth between pairs of nodes"] = Scales(pairs=MORE)
     return found
 
 
 def _binding(plane: FlowPlane, rates: Rates) -> str:
-    """The resource that holds the fastest flow, in words."""
-    flow = int(rates.flows.argmax())
-    at = int(rates.binding[flow])
-    if at < 0:
-        asked = plane.workload.description.clients
-        capped = asked.kind == "open" or asked.think_time.value > 0
-        return "what the clients ask for" if capped else "bandwidth between two nodes"
-    kind, k = plane.solver.resources.describe(at)
+    """The resource that holds most of the work, in words."""
+    resources, machine = plane.solver.resources, plane.machine
+    weight: dict[tuple[str, str | None], float] = {}
+    example: dict[tuple[str, str | None], int] = {}
+    for at, rate in zip(rates.binding.tolist(), rates.flows.tolist(), strict=True):
+        kind, k = resources.describe(at) if at >= 0 else ("cap", 0)
+        of = (kind, machine.links[k // 2].kind if kind == "links" else None)
+        weight[of] = weight.get(of, 0.0) + rate
+        example.setdefault(of, k)
+    kind, link_kind = max(weight, key=lambda of: weight[of])
+    k = example[kind, link_kind]
+    if kind == "cap":
+        clients = plane.workload.description.clients
+        asked = clients.kind == "open" or clients.think_time.value > 0
+        return "what the clients ask for" if asked else "bandwidth between two nodes"
     if kind == "links":
-        return f"link {plane.machine.link_name(k)}"
-    if kind == "memory":
-        part = plane.solver.resources.memory
-        full = rates.use[part] > 0.995
-        which = np.flatnonzero(full)
-        if len(which) > 1:
-            return f"memory bandwidth of {len(which)} nodes"
-        return f"memory bandwidth of node {plane.machine.nodes[k].id}"
+        return f"{link_kind} links, such as {machine.link_name(k)}"
+    if kind == "pairs":
+        return "bandwidth between two nodes"
+    part = getattr(resources, kind)
+    node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.workers.core_node
+    full = np.unique(node_of[rates.use[part] > 0.995])
+    used = np.unique(node_of[rates.use[part] > 0])
     words = {
         "workers": "time of the workers",
         "cores": "instruction rate of the cores",
         "misses": "outstanding misses of the cores",
-    }
-    if kind not in words:
-        return "bandwidth between two nodes"
-    part = getattr(plane.solver.resources, kind)
-    busy = rates.use[part] > 0.995
-    if busy.mean() > 0.5:
-        return f"{words[kind]} on all nodes" if busy.all() else f"{words[kind]} on most nodes"
-    node = plane.machine.nodes[int(plane.workers.core_node[k])].id
-    return f"{words[kind]} on node {node}"
+        "memory": "memory bandwidth",
+    }[kind]
+    if len(full) <= 1 < len(machine.nodes):
+        return f"{words} of node {machine.nodes[int(node_of[k])].id}"
+    which = "all" if len(full) == len(used) else f"{len(full)} of {len(used)}"
+    return f"{words} of {which} nodes"
 
 
 def _times_ns(rates: Rates) -> dict[str, float]:
