@@ -231,7 +231,12 @@ def _load_series(path: Path) -> Series:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as failure:
         raise InputError(f"not a time series: {failure}", str(path)) from None
-    return {name: table[name].to_numpy() for name in table.column_names}
+    series = {name: table[name].to_numpy() for name in table.column_names}
+    for name, column in series.items():
+        if column.dtype.kind not in "biuf":
+            message = f"not a time series: column {name}"
+            raise InputError(message, str(path), expected="numbers")
+    return series
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,355 @@
+"""Records: saved and loaded again as they were, whole or not at all; damage is told in one line."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from numatwin.inputs import InputError
+from numatwin.sim.record import (
+    HEAD_FILE,
+    SERIES_FILE,
+    ControlEvent,
+    Gain,
+    Record,
+    ResourceUse,
+    Why,
+    load_record,
+)
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import load_scenario
+
+# ``run --json``, as scripts depend on it: what was promised, and what else there is.
+PROMISED = {
+    "scenario",
+    "plane",
+    "seed",
+    "horizon_s",
+    "wall_s",
+    "events",
+    "throughput",
+    "bandwidth_Bps",
+    "resources",
+    "latency_ns",
+    "bottleneck",
+    "energy_J",
+    "control_events",
+    "confidence",
+}
+BESIDE = {
+    "schema",
+    "title",
+    "scenario_hash",
+    "policy",
+    "machine",
+    "settings",
+    "operations",
+    "why",
+    "model",
+    "warnings",
+    "provenance",
+}
+
+
+def made_up(**fields: Any) -> Record:
+    """A Record with something in every field."""
+    values: dict[str, Any] = {
+        "scenario": "made-up",
+        "title": "Größe × 10",
+        "scenario_hash": "00ff",
+        "plane": "flow",
+        "policy": "ma-8",
+        "seed": 2**64 - 1,
+        "horizon_s": 2.5,
+        "machine": {"name": "two", "nodes": [{"id": 0}, {"id": 3}]},
+        "settings": {"horizon": "2.5 s", "list": [1, "a", None]},
+        "throughput": {"lookup": 1e9, "scan": 0.1},
+        "operations": {"lookup": 2.5e9, "scan": 0.25},
+        "bandwidth_Bps": {"memory": 1e11, "links": 0.0},
+        "resources": (
+            ResourceUse("cores of node 0", "cores", 1.0, node=0),
+            ResourceUse("0→harp", "link", 1 / 3, 1e9, 3e9, ends=(0, "harp")),
+        ),
+        "latency_ns": {"lookup": {"mean": 400.0, "p99": None}, "scan": None},
+        "why": {"lookup": Why("memory", (Gain("memory", 0.05), Gain("links", 0.0)), {"walk": 3.0})},
+        "energy_J": 12.5,
+        "control_events": (ControlEvent(0.5, "phase", "phase hot", {"phase": "hot"}),),
+        "confidence": {"level": 0.95},
+        "model": {"index": {"levels": 4, "rates": [0.5, 0.25]}},
+        "warnings": ("doubtful value used: ipc",),
+        "provenance": {"wall_s": 0.01, "events": 3, "version": "0", "host": {"cpus": 2}},
+        "series": {
+            "time_s": np.array([0.0, 1.0]),
+            "duration_s": np.array([1.0, 1.5]),
+            "throughput/lookup": np.array([1.1e9, 0.9e9]),
+            "imbalance/index": np.array([np.nan, 1 / 3]),
+        },
+    }
+    return Record(**{**values, **fields})
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_record(path)
+    told = str(caught.value)
+    assert "\n" not in told
+    assert len(told) < 600 + len(str(path))
+    return told
+
+
+def same(one: Record, other: Record) -> None:
+    """Equal, series included, NaN for NaN."""
+    assert one == other
+    assert one.as_json() == other.as_json()
+    assert list(one.series) == list(other.series)
+    for name, column in one.series.items():
+        assert column.dtype == other.series[name].dtype
+        assert np.array_equal(column, other.series[name], equal_nan=column.dtype.kind == "f")
+
+
+def test_saved_and_loaded_again(tmp_path: Path) -> None:
+    record = made_up()
+    folder = record.save(tmp_path / "deep" / "run")
+    assert sorted(path.name for path in folder.iterdir()) == [HEAD_FILE, SERIES_FILE]
+    assert list(folder.parent.iterdir()) == [folder]
+    same(load_record(folder), record)
+    same(load_record(folder / HEAD_FILE), record)
+
+
+def test_a_record_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made_up().seed = 1  # type: ignore[misc]
+
+
+def test_what_is_no_number_becomes_null(tmp_path: Path) -> None:
+    """JSON has no NaN; the types of NumPy become those of JSON."""
+    record = made_up(
+        energy_J=float("nan"),
+        latency_ns={"lookup": {"mean": float("inf"), "p99": np.float64(2.5)}},
+        model={"n": np.int64(3), "of": np.array([1.0, np.nan]), "by": {1: (True, None)}},
+    )
+    folder = record.save(tmp_path / "run")
+    assert "NaN" not in (folder / HEAD_FILE).read_text(encoding="utf-8")
+    again = load_record(folder)
+    assert again.energy_J is None
+    assert again.latency_ns == {"lookup": {"mean": None, "p99": 2.5}}
+    assert again.model == {"n": 3, "of": [1.0, None], "by": {"1": [True, None]}}
+    assert again.as_json() == record.as_json()
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    rates=st.dictionaries(st.text(max_size=8), numbers, max_size=3),
+    column=st.lists(st.floats(), max_size=5),
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_any_values_come_back(
+    tmp_path: Path, rates: dict[str, float], column: list[float], text: str, seed: int
+) -> None:
+    record = made_up(
+        seed=seed, throughput=rates, title=text, series={text: np.array(column, np.float64)}
+    )
+    same(load_record(record.save(tmp_path / "run")), record)
+
+
+# -- the stable JSON form -------------------------------------------------------------------------
+
+
+def test_json_has_the_fields_that_were_promised() -> None:
+    assert set(made_up().as_json()) == PROMISED | BESIDE
+
+
+def test_json_of_a_run() -> None:
+    found = run_scenario(load_scenario("eris-mixed-amd")).as_json()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert set(found) == PROMISED | BESIDE
+    assert (found["scenario"], found["plane"], found["seed"]) == ("eris-mixed-amd", "flow", 0)
+    assert set(found["throughput"]) == {"lookup", "upsert"}
+    assert set(found["latency_ns"]) == {"lookup", "upsert"}
+    assert set(found["bandwidth_Bps"]) == {"memory", "links"}
+    for use in found["resources"]:
+        assert {"name", "utilisation", "Bps"} <= set(use)
+    assert set(found["bottleneck"]) == {"resource", "gain_per_unit"}
+    assert found["wall_s"] > 0
+    assert found["events"] == 1
+    assert found["energy_J"] > 0
+    assert found["control_events"] == []
+    assert found["confidence"] == {}
+
+
+def test_bottleneck_is_that_of_the_first_operation() -> None:
+    """Its best gain: 5% more for 10% more of the resource is half a unit per unit."""
+    assert made_up().as_json()["bottleneck"] == {"resource": "memory", "gain_per_unit": 0.5}
+    assert made_up(why={}).as_json()["bottleneck"] == {"resource": None, "gain_per_unit": None}
+
+
+# -- whole or not at all --------------------------------------------------------------------------
+
+
+def no_room(*_: Any, **__: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def broken(*_: Any, **__: Any) -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("where", "what"), [(pq, "write_table"), (Path, "write_text"), (Path, "replace")]
+)
+@pytest.mark.parametrize("failure", [no_room, broken])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_failing_write_leaves_what_was_there(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    what: str,
+    failure: Any,
+    is_there: bool,
+) -> None:
+    folder, old = tmp_path / "run", made_up()
+    if is_there:
+        old.save(folder)
+        (folder / "notes.txt").write_text("mine")
+    with monkeypatch.context() as patched:
+        patched.setattr(where, what, failure)
+        with pytest.raises(InputError if failure is no_room else MemoryError) as caught:
+            made_up(seed=1, series={"time_s": np.zeros(1)}).save(folder)
+    if failure is no_room:
+        assert str(caught.value) == f"{folder}: cannot be written: No space left on device"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    if is_there:
+        same(load_record(folder), old)
+        assert (folder / "notes.txt").read_text() == "mine"
+    else:
+        assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_an_earlier_record_is_replaced_beside_other_files(tmp_path: Path) -> None:
+    folder = made_up().save(tmp_path / "run")
+    (folder / "report.html").write_text("mine")
+    newer = made_up(seed=1, series={"time_s": np.zeros(3)})
+    newer.save(folder)
+    same(load_record(folder), newer)
+    assert (folder / "report.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["file", "file/run"])
+def test_where_nothing_can_be_written(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="cannot be written: "):
+        made_up().save(tmp_path / place)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return made_up().save(tmp_path / "run")
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    told = f"{path}: cannot be read: No such file or directory: expected a folder that "
+    assert refused(path) == told + "'numatwin run' wrote"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "1: not a record: not JSON"),
+        (b'{\n"schema": 1,,\n}', "2: not a record: not JSON"),
+        (b"\xff\xfe\x00", " not a record: not JSON"),
+        (b"[" * 100_000, " not a record: not JSON"),
+        (b"9" * 10_000, " not a record: not JSON"),
+        (b"[1]", " not a record of this version: found 'list', expected schema 1"),
+        (b"{}", " not a record of this version: found 'None', expected schema 1"),
+        (b'{"schema": 2}', " not a record of this version: found '2', expected schema 1"),
+        (b'{"schema": 1}', " not a record: scenario: field required"),
+    ],
+)
+def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
+    (folder / HEAD_FILE).write_bytes(content)
+    assert refused(folder) == f"{folder / HEAD_FILE}:{told}"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "place"),
+    [
+        ("horizon_s", None, "horizon_s"),
+        ("horizon_s", "long", "horizon_s"),
+        ("throughput", 5, "throughput"),
+        ("throughput", {"lookup": [1]}, "throughput.lookup"),
+        ("resources", {}, "resources"),
+        ("resources", [{"name": "cores"}], "resources.0.kind"),
+        (
+            "resources",
+            [{"name": "a", "kind": "link", "utilisation": 1, "ends": [0]}],
+            "resources.0",
+        ),
+        ("why", {"lookup": {"resource": "memory", "gains": [7]}}, "why.lookup.gains.0"),
+        (
+            "control_events",
+            [{"time_s": "soon", "kind": "a", "text": "b"}],
+            "control_events.0.time_s",
+        ),
+        ("latency_ns", {"lookup": 4}, "latency_ns.lookup"),
+        ("warnings", "none", "warnings"),
+    ],
+)
+def test_a_field_of_another_kind(folder: Path, field: str, value: Any, place: str) -> None:
+    head = json.loads((folder / HEAD_FILE).read_text())
+    (folder / HEAD_FILE).write_text(json.dumps(head | {field: value}))
+    assert refused(folder).startswith(f"{folder / HEAD_FILE}: not a record: {place}")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@given(data=st.data())
+def test_a_head_with_one_value_changed(folder: Path, data: st.DataObject) -> None:
+    """It is refused, or it loads as a Record that can be written again."""
+    head = made_up().as_json()
+    field = data.draw(st.sampled_from(sorted(head)))
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | numbers | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=5,
+    )
+    (folder / HEAD_FILE).write_text(json.dumps(head | {field: data.draw(values)}))
+    try:
+        record = load_record(folder)
+    except InputError:
+        refused(folder)
+        return
+    json.dumps(record.as_json(), allow_nan=False)
+
+
+def test_series_that_are_missing(folder: Path) -> None:
+    (folder / SERIES_FILE).unlink()
+    assert refused(folder).startswith(f"{folder / SERIES_FILE}: not a time series: ")
+
+
+@pytest.mark.parametrize("kept", [0, 3, 100, -1])
+def test_series_that_are_cut_off(folder: Path, kept: int) -> None:
+    content = (folder / SERIES_FILE).read_bytes()
+    (folder / SERIES_FILE).write_bytes(content[:kept])
+    assert refused(folder).startswith(f"{folder / SERIES_FILE}: not a time series: ")
+
+
+def test_series_of_text(folder: Path) -> None:
+    pq.write_table(pa.table({"time_s": ["now"]}), folder / SERIES_FILE)
+    told = f"{folder / SERIES_FILE}: not a time series: column time_s: expected numbers"
+    assert refused(folder) == told
