@@ -1,0 +1,57 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from numatwin.inputs import InputError, write_bytes_atomically, write_text_atomically
+
+
+def test_written_whole_with_the_mode_of_the_earlier_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+    path.chmod(0o640)
+    write_text_atomically(path, "new µ")
+    assert path.read_bytes() == "new µ".encode()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_bytes_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", [".", "none/x", "a\0b"])
+def test_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        write_text_atomically(f"{tmp_path}/{name}", "x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failure_midway_leaves_the_earlier_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+        write_text_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_what_has_no_bytes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        write_text_atomically(tmp_path / "x", "\ud800")
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,127 @@
+"""YAML of users: what it may hold, what is refused, and where the error is said to be."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numatwin.inputs import InputError, Limits, load_yaml, parse_yaml
+
+SMALL = Limits(bytes_max=1_000, depth_max=5, values_max=50, aliases_max=3)
+
+
+def refused(text: str | bytes, limits: Limits | None = None) -> InputError:
+    with pytest.raises(InputError) as failure:
+        parse_yaml(text, "x.yaml", limits)
+    told = str(failure.value)
+    assert told.startswith("x.yaml")
+    assert told.isprintable()
+    return failure.value
+
+
+def test_plain_values() -> None:
+    text = "a: 1\nb: 1.5\nc: [yes, null, text]\nd: {e: 2026-01-01, f: 1:30}\n"
+    value = parse_yaml(text, "x.yaml").value
+    assert value == {
+        "a": 1,
+        "b": 1.5,
+        "c": [True, None, "text"],
+        "d": {"e": "2026-01-01", "f": "1:30"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "column"),
+    [
+        ("", "empty file", 1, 1),
+        ("a: [1\n", "not YAML", 2, 1),
+        ("a: 1\n\tb: 2", "not YAML", 2, 1),
+        ("a: 1\na: 2\n", "'a' stands twice in one mapping", 2, 1),
+        ("a: &x [*x]\n", "an alias inside its own anchor", 1, 4),
+        ("a: !!python/name:os.system x\n", "os.system is not allowed", 1, 4),
+        ("a: !!binary aGk=\n", "binary is not allowed", 1, 4),
+        ("a: !mine [1]\n", "tag !mine is not allowed", 1, 4),
+        ("a: {<<: {b: 1}}\n", "expected a plain key", 1, 5),
+        ("? [1, 2]\n: 3\n", "expected a plain key", 1, 3),
+        ("%TAG ! tag:x:\n---\na: 1\n", "tag directives are not allowed", 1, 1),
+        ("a: 1\n--- \nb: 2\n", "not YAML", 2, 1),
+    ],
+)
+def test_refused_with_its_place(text: str, message: str, line: int, column: int) -> None:
+    failure = refused(text)
+    assert message in str(failure)
+    assert (failure.line, failure.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: " + "x" * 1_000, "too large: expected at most 1,000 bytes"),
+        ("[" * 6 + "]" * 6, "nested too deeply"),
+        ("a: [" + "1, " * 50 + "]", "too many values"),
+        ("a: &a 1\nb: [*a, *a, *a, *a]\n", "too many aliases"),
+        ("a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a]\nc: [*b]\n", "aliases swell"),
+        (b"a: \xff\n", "not text: found 'byte 0xff'"),
+        (b"a: \0\n", "holds a NUL byte"),
+    ],
+)
+def test_limits(text: str | bytes, message: str) -> None:
+    assert message in str(refused(text, SMALL))
+
+
+def test_an_alias_bomb_is_refused_at_once() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 12)]
+    started = time.process_time()
+    assert "aliases swell the file" in str(refused("\n".join(lines)))
+    assert time.process_time() - started < 1
+
+
+def test_a_huge_file_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    with open(path, "wb") as stream:
+        for _ in range(100):
+            stream.write(b"- a\n" * (1 << 18))
+    started = time.process_time()
+    with pytest.raises(InputError, match="too large: expected at most"):
+        load_yaml(path)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "\0", "."])
+def test_unreadable_files_are_told(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        load_yaml(f"{tmp_path}/{name}")
+
+
+trees = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text("ab: -#'\"0{\n", max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc0", max_size=3), inner),
+    max_leaves=12,
+)
+
+
+@given(value=trees)
+def test_what_is_dumped_loads(value: object) -> None:
+    import yaml
+
+    if value is None:
+        return  # an empty file
+    assert parse_yaml(yaml.safe_dump(value), "x.yaml").value == value
+
+
+@settings(max_examples=500)
+@given(st.text("ab:&*![]{}-?|>'\"%#@0\n\t ,", max_size=60) | st.binary(max_size=60))
+def test_any_text_is_read_or_refused(text: str | bytes) -> None:
+    try:
+        document = parse_yaml(text, "x.yaml", SMALL)
+    except InputError as failure:
+        told = str(failure)
+        assert told.startswith("x.yaml")
+        assert told.isprintable()
+    else:
+        assert document.marks[()][0] >= 1

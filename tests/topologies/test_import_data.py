@@ -1,0 +1,105 @@
+"""Real machines' files: every one imports, and says what is known of its machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numatwin.inputs import parse_yaml
+from numatwin.topologies import Machine, MachineDescription, build_machine
+from numatwin.topologies.export import machine_yaml
+from numatwin.topologies.importers import import_machine
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+DOCUMENTS = {"COPYING", "SOURCES.md"}
+FILES = sorted(path for path in DATA.glob("*/*") if path.is_file() and path.name not in DOCUMENTS)
+
+pytestmark = pytest.mark.skipif(not FILES, reason="no folder ../shared/data with real inputs")
+
+
+def machine(name: str) -> Machine:
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"no {name} in ../shared/data")
+    return build_machine(import_machine(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_file_imports_and_exports(path: Path) -> None:
+    description = import_machine(path)
+    text = machine_yaml(description)
+    assert parse_yaml(text, path.name).read_as(MachineDescription) == description
+    again = build_machine(description).as_json()
+    assert len(again["nodes"]) == len(description.nodes)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "cores", "threads", "distances"),
+    [
+        ("hwloc/64amd64-4s2n4ca2co.tar.bz2", 8, 64, 64, {10, 16, 22}),
+        ("hwloc/40intel64-2g2n4c+pcilocality.tar.bz2", 4, 40, 40, {10, 20}),
+        ("hwloc/192em64t-24n8c2t.xml", 24, 192, 384, {10, 50, 65, 79}),
+        ("hwloc/16ia64-8n2s.tar.bz2", 8, 16, 16, {10, 25, 29}),
+        ("hwloc/memorysidecaches.tar.bz2", 4, 40, 80, {10, 11, 21}),
+        ("hwloc/64intel64-heteromem.xml", 8, 16, 64, None),
+    ],
+)
+def test_shapes(
+    name: str, nodes: int, cores: int, threads: int, distances: set[int] | None
+) -> None:
+    made = machine(name)
+    assert len(made.nodes) == nodes
+    assert sum(node.cores for node in made.nodes) == cores
+    assert made.threads == threads
+    if distances is None:
+        assert made.slit is None
+    else:
+        assert made.slit is not None
+        assert set(made.slit.ravel().tolist()) == distances
+
+
+def test_modules_share_a_cache() -> None:
+    """An Opteron's module: two cores, one L2 of 2 MiB; a node's L3 has 6 MiB."""
+    first = machine("hwloc/64amd64-4s2n4ca2co.tar.bz2").nodes[0]
+    assert [(c.level, c.size_bytes, c.shared_by_cores) for c in first.caches] == [
+        (1, 16 << 10, 1),
+        (2, 2 << 20, 2),
+        (3, 6 << 20, 8),
+    ]
+
+
+def test_memory_side_caches() -> None:
+    made = machine("hwloc/memorysidecaches.tar.bz2")
+    assert {node.side_cache_bytes for node in made.nodes} == {(96 << 30,)}
+    assert [node.group for node in made.nodes] == ["package0", "package1"] * 2
+
+
+def test_fast_and_slow_memory() -> None:
+    """Four nodes with CPUs, each with a fast one beside it; hwloc's figures are in MiB/s."""
+    made = machine("hwloc/64intel64-heteromem.xml")
+    assert [node.cores for node in made.nodes] == [4] * 4 + [0] * 4
+    assert [node.memory_kind for node in made.nodes] == ["DRAM"] * 4 + ["HBM"] * 4
+    assert [bool(node.side_cache_bytes) for node in made.nodes] == [True] * 4 + [False] * 4
+    assert np.diag(made.bandwidth_Bps)[:4].tolist() == [22_500 * 2**20] * 4
+    fast = made.bandwidth_Bps[:4, 4:]
+    assert np.nansum(fast, axis=1).tolist() == [90_000 * 2**20] * 4
+    assert (~np.isnan(fast)).sum() == 4
+
+
+def test_measured_by_mlc() -> None:
+    made = machine("mlc/skylake-2s.txt")
+    assert made.latency_ns.ravel().tolist() == pytest.approx([90.2, 144.3, 143.2, 89.1])
+    assert made.bandwidth_Bps.ravel().tolist() == [104362.2e6, 34290.6e6, 34283.3e6, 106028.4e6]
+    assert len(made.loaded_latency) == 19
+    assert made.loaded_latency[0] == pytest.approx((2027.6e6, 91.66))
+    assert made.loaded_latency[-1] == pytest.approx((210643.1e6, 166.18))
+    mixes = {mix.name: mix.bandwidth.value for mix in made.description.read_write_mixes}
+    assert mixes == {
+        "ALL Reads": 211194.2e6,
+        "3:1 Reads-Writes": 193422.0e6,
+        "2:1 Reads-Writes": 192554.0e6,
+        "1:1 Reads-Writes": 185556.1e6,
+        "Stream-triad like": 172770.4e6,
+    }

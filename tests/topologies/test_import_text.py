@@ -1,0 +1,248 @@
+"""What numactl -H and Intel MLC print, in the variants that are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numatwin.inputs import InputError
+from numatwin.topologies import Machine, build_machine
+from numatwin.topologies.importers import import_machine
+
+NUMACTL = """\
+available: 3 nodes (0,2,5)
+node 0 cpus: 0 1 8 9
+node 0 size: 31986 MB
+node 0 free: 30001 MB
+node 2 cpus: 2 3
+node 2 size: 0 MB
+node 2 free: 0 MB
+node 5 cpus:
+node 5 size: 129017 MB
+node 5 free: 128000 MB
+node distances:
+node   0   2   5 
+  0:  10  21  17 
+  2:  22  10  28 
+  5:  17  28  10 
+"""  # noqa: W291 - so it prints
+
+MLC = """\
+Intel(R) Memory Latency Checker - v3.10
+Measuring idle latencies for random access (in ns)...
+\t\tNuma node
+Numa node\t     0\t     1\t     2\t
+       0\t  89.2\t 142.7\t 250.1\t
+       1\t 142.9\t  89.0\t -\t
+
+Measuring Peak Injection Memory Bandwidths for the system
+Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)
+Using traffic with the following read-write ratios
+ALL Reads        :\t351762.1\t
+Stream-triad like:\t320198.4\t
+
+Measuring Memory Bandwidths between nodes within system 
+Using all the threads from each core if Hyper-threading is enabled
+Using Read-only traffic type
+\t\tNuma node
+Numa node\t     0\t     1\t     2\t
+       0\t175690.9\t55676.8\t17600.0\t
+       1\t55692.3\t175912.6\t17000.0\t
+
+Measuring Loaded Latencies for the system
+Using Read-only traffic type
+Inject\tLatency\tBandwidth
+Delay\t(ns)\tMB/sec
+==========================
+ 00000\t264.04\t 351871.6
+ 20000\t 91.23\t   2867.0
+
+Measuring cache-to-cache transfer latency (in ns)...
+Local Socket L2->L2 HIT  latency\t60.1
+Remote Socket L2->L2 HITM latency (data address homed in writer socket)
+\t\t\tReader Numa Node
+Writer Numa Node     0\t     1\t
+            0\t     -\t 127.1\t
+            1\t 127.2\t     -\t
+"""  # noqa: W291
+
+
+def imported(folder: Path, text: str | bytes, name: str = "machine.txt") -> Machine:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return build_machine(import_machine(path))
+
+
+def refused(folder: Path, text: str | bytes) -> str:
+    with pytest.raises(InputError) as failure:
+        imported(folder, text)
+    told = str(failure.value)
+    assert "\n" not in told
+    return told.removeprefix(str(folder / "machine.txt"))
+
+
+def test_numactl(tmp_path: Path) -> None:
+    machine = imported(tmp_path, NUMACTL)
+    assert [node.id for node in machine.nodes] == [0, 2, 5]
+    assert [node.cpus for node in machine.nodes] == [(0, 1, 8, 9), (2, 3), ()]
+    assert [node.memory_bytes for node in machine.nodes] == [31986 << 20, 0, 129017 << 20]
+    assert machine.slit is not None
+    assert machine.slit.tolist() == [[10, 21, 17], [22, 10, 28], [17, 28, 10]]
+    assert machine.description.notes == ("numactl tells no cores: each CPU is taken for one.",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "$ numactl --hardware\n" + text + "$ \n",
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("0 1 8 9", "0-1,8-9"),
+        lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
+        lambda text: text.split("\n", 1)[1],
+    ],
+    ids=["prompt", "crlf", "ranges", "indented", "without its first line"],
+)
+def test_numactl_as_it_is_found(tmp_path: Path, change: object) -> None:
+    assert callable(change)
+    assert imported(tmp_path, change(NUMACTL)).as_json() == imported(tmp_path, NUMACTL).as_json()
+
+
+def test_numactl_without_distances_and_sizes(tmp_path: Path) -> None:
+    text = NUMACTL.split("node distances")[0] + "No distance information available.\n"
+    machine = imported(tmp_path, text.replace("31986 MB", "<not available>"))
+    assert machine.slit is None
+    assert np.isnan(machine.nodes[0].memory_bytes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0 1 8 9", "0 1 8 x", ":2: expected numbers such as '0-3,8'"),
+        ("0 1 8 9", "0 1 8 2", "CPU 2 stands twice"),
+        ("31986 MB", "plenty", ":3: no size of a node's memory: found 'plenty'"),
+        ("  2:  22  10  28 \n", "  2:  22  10\n", ":14: 2 distances: expected 3"),
+        ("  2:  22  10  28 \n", "  2:  22  10  999\n", ":14: no distance: found '999'"),
+        ("  2:", "  0:", ":14: the distances of node 0 stand twice"),
+        ("  5:  17  28  10 \n", "", ":12: cut off: 2 of 3 rows of distances"),
+        ("node 5 c", "node 2 c", ":8: the CPUs of node 2 stand twice"),
+        ("node distances", NUMACTL, "a second machine in the same text"),
+    ],
+)
+def test_bad_numactl_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in NUMACTL
+    assert message in refused(tmp_path, NUMACTL.replace(old, new, 1))
+
+
+def test_numactl_cut_off_is_told(tmp_path: Path) -> None:
+    assert "cut off: 1 of 3 nodes" in refused(tmp_path, NUMACTL.split("node 2")[0])
+    assert "no nodes" in refused(tmp_path, "available: 0 nodes\n")
+
+
+def test_mlc(tmp_path: Path) -> None:
+    """Node 2 is only ever a home: it has no CPUs."""
+    machine = imported(tmp_path, MLC)
+    nan = pytest.approx(np.nan, nan_ok=True)
+    assert machine.latency_ns[:2].ravel().tolist() == [
+        pytest.approx(89.2),
+        pytest.approx(142.7),
+        pytest.approx(250.1),
+        pytest.approx(142.9),
+        pytest.approx(89.0),
+        nan,
+    ]
+    assert machine.bandwidth_Bps[0].tolist() == [175690.9e6, 55676.8e6, 17600.0e6]
+    assert np.ravel(machine.loaded_latency) == pytest.approx([2867e6, 91.23, 351871.6e6, 264.04])
+    types = machine.description.node_types
+    assert [types[node.type].cores for node in machine.description.nodes] == [None, None, 0]
+    mixes = machine.description.read_write_mixes
+    assert [(mix.name, mix.bandwidth.value) for mix in mixes] == [
+        ("ALL Reads", 351762.1e6),
+        ("Stream-triad like", 320198.4e6),
+    ]
+
+
+def test_mlc_with_numactl(tmp_path: Path) -> None:
+    """CPUs, memory and SLIT from the one, figures from the other."""
+    text = NUMACTL.replace("node 2", "node 1").replace("node 5", "node 2").replace("0,2,5", "0-2")
+    text = text.replace("node   0   2   5", "node   0   1   2").replace("  2:", "  1:")
+    machine = imported(tmp_path, text.replace("  5:", "  2:") + "\n" + MLC)
+    assert [len(node.cpus) for node in machine.nodes] == [4, 2, 0]
+    assert machine.slit is not None
+    assert machine.latency_ns[0, 2] == pytest.approx(250.1)
+    assert "node 1 is measured" in refused(tmp_path, NUMACTL + MLC)
+
+
+@pytest.mark.parametrize(
+    ("head", "nodes"),
+    [("\tMemory node\n Socket\t     0\t     1", 2), ("Numa node            0       1 ", 2)],
+)
+def test_matrices_of_other_versions(tmp_path: Path, head: str, nodes: int) -> None:
+    text = f"Measuring idle latencies (in ns)...\n{head}\n     0\t  67.5\t 125.2\n"
+    machine = imported(tmp_path, text)
+    assert len(machine.nodes) == nodes
+    assert machine.latency_ns[0].tolist() == pytest.approx([67.5, 125.2])
+
+
+def test_single_options(tmp_path: Path) -> None:
+    version = "Intel(R) Memory Latency Checker - v3.5\nCommand line parameters: --x\n"
+    machine = imported(tmp_path, f"{version}Each iteration took 201.2 core clocks ( 80.5    ns)\n")
+    assert machine.latency_ns.tolist() == [[pytest.approx(80.5)]]
+    loaded = version + MLC[MLC.index("Measuring Loaded") : MLC.index("Measuring cache")]
+    assert len(imported(tmp_path, loaded).loaded_latency) == 2
+    wide = imported(tmp_path, MLC.encode("utf-16"))
+    assert wide.as_json() == imported(tmp_path, MLC).as_json()
+
+
+def test_an_excerpt_without_headings(tmp_path: Path) -> None:
+    lines = [line for line in MLC.splitlines() if not line.startswith("Measuring Mem")]
+    machine = imported(tmp_path, "\n".join(lines))
+    assert machine.bandwidth_Bps[1, 0] == 55692.3e6
+
+
+def test_other_traffic_than_reads_is_left_out(tmp_path: Path) -> None:
+    machine = imported(tmp_path, MLC.replace("Read-only traffic", "2:1 Read-Write traffic"))
+    assert np.isnan(machine.bandwidth_Bps).all()
+    assert machine.loaded_latency == ()
+    assert len(machine.description.notes) == 2
+    assert machine.latency_ns[0, 0] == pytest.approx(89.2)
+
+
+def test_the_last_of_several_runs_counts(tmp_path: Path) -> None:
+    machine = imported(tmp_path, MLC + MLC.replace("89.2", "99.9").replace("264.04", "300.0"))
+    assert machine.latency_ns[0, 0] == pytest.approx(99.9)
+    assert np.ravel(machine.loaded_latency) == pytest.approx([2867e6, 91.23, 351871.6e6, 300.0])
+    assert len(machine.description.notes) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\t 142.7\t 250.1\t", "\t 142.7\t", ":5: 2 values in a row: expected 3"),
+        ("142.7", "14x.7", ":5: no number: found '14x.7'"),
+        ("142.7", "14.2.7", ":5: no number: found '14.2.7'"),
+        ("       1\t 142.9", "       0\t 142.9", ":6: node 0 stands twice in a table"),
+        (" 20000\t 91.23\t   2867.0", " 20000\t 91.23", "cut off: a row of the loaded"),
+        (" for random access (in ns)", " (in core clocks)", ":2: idle latencies in another unit"),
+    ],
+)
+def test_bad_mlc_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in MLC
+    assert message in refused(tmp_path, MLC.replace(old, new, 1))
+
+
+def test_mlc_without_measurements_is_told(tmp_path: Path) -> None:
+    assert "no measurement" in refused(tmp_path, MLC.splitlines()[0])
+
+
+def test_formats_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "machine.txt"
+    path.write_text(NUMACTL)
+    assert import_machine(path, name="mine", kind="numactl").name == "mine"
+    with pytest.raises(InputError, match="unknown format: found 'dmidecode', expected one of hw"):
+        import_machine(path, kind="dmidecode")
+    with pytest.raises(InputError, match=r"no name for a machine: found '\.\./x'"):
+        import_machine(path, name="../x")
+    assert "unknown format: expected a sysfs tree" in refused(tmp_path, "name: x\nnodes: []\n")
+    assert ":1: not text: found 'byte 0xff'" in refused(tmp_path, b"available: 1 nodes (0)\xff")
