@@ -206,8 +206,10 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
     except ValidationError as failure:
         first = failure.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        message = f"not a record: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise InputError(message, str(path)) from None
+        told = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        if first["type"] == "missing":
+            told = f"missing field '{place}'"
+        raise InputError(f"not a record: {told}", str(path)) from None
     values = {name: getattr(checked, name) for name in type(checked).model_fields}
     return Record(**values, series=_load_series(path.parent / SERIES_FILE))
 

@@ -279,7 +279,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         (b"[1]", " not a record of this version: found 'list', expected schema 1"),
         (b"{}", " not a record of this version: found 'None', expected schema 1"),
         (b'{"schema": 2}', " not a record of this version: found '2', expected schema 1"),
-        (b'{"schema": 1}', " not a record: scenario: field required"),
+        (b'{"schema": 1}', " not a record: missing field 'scenario'"),
     ],
 )
 def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
@@ -295,7 +295,7 @@ def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
         ("throughput", 5, "throughput"),
         ("throughput", {"lookup": [1]}, "throughput.lookup"),
         ("resources", {}, "resources"),
-        ("resources", [{"name": "cores"}], "resources.0.kind"),
+        ("resources", [{"name": "cores"}], "missing field 'resources.0.kind'"),
         (
             "resources",
             [{"name": "a", "kind": "link", "utilisation": 1, "ends": [0]}],
