@@ -70,7 +70,8 @@ def _print_operations(record: Record, to: Console) -> None:
 
 
 def _print_resources(record: Record, to: Console) -> None:
-    busiest = sorted(record.resources, key=lambda use: (-use.utilisation, use.name))
+    # What differs by rounding stays in the record's order, that of nodes and links.
+    busiest = sorted(record.resources, key=lambda use: -round(use.utilisation, 3))
     to.print()
     to.print(
         table(
