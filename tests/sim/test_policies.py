@@ -226,7 +226,7 @@ def test_an_interrupt_is_no_fault() -> None:
 
 
 def test_what_a_policy_prints_is_no_result(capsys: pytest.CaptureFixture[str]) -> None:
-    decide(_Returns(lambda: print("seen") or []), SEEN)  # type: ignore[func-returns-value]
+    decide(_Returns(lambda: print("seen") or []), SEEN)
     assert capsys.readouterr() == ("", "seen\n")
 
 
