@@ -172,7 +172,8 @@ def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk
 
     def count(part: Floats) -> Floats:
         part = (rate * part).sum(axis=2, keepdims=True) if scattered else rate * part
-        return np.divide(part, each, out=np.zeros_like(part), where=each > 0)
+        counted: Floats = np.divide(part, each, out=np.zeros_like(part), where=each > 0)
+        return counted
 
     misses = count(missed)
     return Walk(
