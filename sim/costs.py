@@ -152,7 +152,9 @@ class CostModel:
         """
         seen = self._lines_under_way.max(axis=1, initial=0.0)
         lines = np.maximum(self.misses, seen * self.scales.misses)
-        return np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
+        return np.asarray(
+            np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
+        )
 
     @cached_property
     def _lines_under_way(self) -> Floats:
@@ -289,10 +291,10 @@ class CostModel:
         caches = np.array([float(node.cores > 0) for node in nodes])
         everyone = np.ones((n, n)) * caches[None, :] - np.diag(caches)
         if coherence.protocol == "snoop" and coherence.snoop_domain == "machine":
-            return everyone
+            return np.asarray(everyone)
         if coherence.snoop_domain == "group":
             same = [[a.group is not None and a.group == b.group for b in nodes] for a in nodes]
-            return everyone * np.array(same, dtype=float)
+            return np.asarray(everyone * np.array(same, dtype=float))
         return None
 
     @cached_property

@@ -120,9 +120,7 @@ class Routes:
         """(2L,) sum of ``traffic`` (n, n) over the pairs whose route uses each directed link."""
         if self._matrix is not None:
             return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
-        flow = np.zeros((self.nodes, self.vertices))
-        flow[:, : self.nodes] = traffic
-        flow = flow.ravel()
+        flow = self._at_vertices(traffic)
         total = np.zeros(2 * self.link_count)
         for level in self._levels:
             amount = flow[level.below]
@@ -155,9 +153,7 @@ class Routes:
 
         0 for a link that no route uses.
         """
-        best = np.zeros((self.nodes, self.vertices))
-        best[:, : self.nodes] = per_pair
-        best = best.ravel()
+        best = self._at_vertices(per_pair)
         maxima = np.zeros(2 * self.link_count)
         for level in self._levels:
             value = best[level.below]
@@ -165,6 +161,12 @@ class Routes:
             above = np.maximum.reduceat(value, level.first)
             best[level.parents] = np.maximum(best[level.parents], above)
         return maxima
+
+    def _at_vertices(self, per_pair: Floats) -> Floats:
+        """``per_pair`` (n, n) as a flat array (n · v,), 0 at hubs."""
+        wide = np.zeros((self.nodes, self.vertices))
+        wide[:, : self.nodes] = per_pair
+        return wide.ravel()
 
     def route_sums(self, per_link: Floats) -> Floats:
         """(n, n) sum over the route i→j of ``per_link`` (2L,), a value per directed link."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator
 
 import simpy
 
@@ -37,7 +36,7 @@ class ControlPlane:
         if progress is not None:
             progress(1.0)
 
-    def _phases(self, horizon_s: float) -> Iterator[Any]:
+    def _phases(self, horizon_s: float) -> Generator[simpy.Event, None, None]:
         """Starts each phase of the workload, and moves its keys, when their time has come."""
         workload = self.scenario.workload
         started = workload.at(0.0)
@@ -50,7 +49,7 @@ class ControlPlane:
             self.events.append(ControlEvent(at_s, "phase", text, {"phase": phase.name}))
             self.plane.apply([StartPhase(phase)])
 
-    def _balancer(self, horizon_s: float) -> Iterator[Any]:
+    def _balancer(self, horizon_s: float) -> Generator[simpy.Event, None, None]:
         """Asks the policy once a period."""
         period_s, count = self.scenario.period_s, 0
         while True:

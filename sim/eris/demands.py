@@ -18,6 +18,7 @@ from ...workloads.workload import PhaseState, ResolvedOperation
 from ..caches import hit_rates, shared_state
 from ..costs import LINE_BYTES, CostModel
 from ..demands import Demand, Reads, Routing, Step, TransferDemand
+from ..sums import group_sums
 from ..system import ErisSystem
 from .index import (
     Hits,
@@ -350,16 +351,16 @@ class ErisDemands:
         counts, stored = self.costs.instructions, self.objects[name]
         if stored.kind == "column":
             moved = stored.entry_size.value / LINE_BYTES
-            made = (0.0, moved * counts.flush_line, 0.0, moved, moved)
+            per_unit = (0.0, moved * counts.flush_line, 0.0, moved, moved)
         else:
             tree = self.trees[name]
             whole, flat = tree.bytes_per_key / LINE_BYTES, tree.entry_bytes / LINE_BYTES
-            made = (counts.flatten_key, counts.rebuild_key, whole, flat, whole)
-        at_source, at_target, read, moved, written = (np.full(len(source), part) for part in made)
+            per_unit = (counts.flatten_key, counts.rebuild_key, whole, flat, whole)
+        at_source, at_target, *lines = (np.full(len(source), part) for part in per_unit)
         core, rate = self.workers.core, self.core_rate
         source, target = core[source], core[target]
         return TransferDemand(
-            source, target, at_source / rate[source], at_target / rate[target], read, moved, written
+            source, target, at_source / rate[source], at_target / rate[target], *lines
         )
 
     def transfer_bytes(self, name: str) -> float:
@@ -459,11 +460,11 @@ class ErisDemands:
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
         n = len(self.costs.machine.nodes)
-        return np.bincount(self.workers.node, weights=per_worker, minlength=n)
+        return group_sums(self.workers.node, per_worker, n)
 
     def _per_core(self, per_worker: Floats) -> Floats:
         workers = self.workers
-        return np.bincount(workers.core, weights=per_worker, minlength=workers.cores)
+        return group_sums(workers.core, per_worker, workers.cores)
 
     def _step(
         self,

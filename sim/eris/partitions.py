@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...workloads.keys import Density
+from ..sums import group_sums
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -105,7 +106,7 @@ class IndexPartitions:
     def sizes(self) -> Floats:
         """(A,) keys of each worker, as of now."""
         edges, owner = self.pieces()
-        return np.bincount(owner, weights=np.diff(edges), minlength=self.workers)
+        return group_sums(owner, np.diff(edges), self.workers)
 
     def shares(self, popularity: PopularityClasses) -> Floats:
         """(A,) share of the accesses that falls to each worker, as of now."""
@@ -122,8 +123,8 @@ class IndexPartitions:
         cell = of * popularity.count + popularity.class_of[piece]
         size = self.workers * popularity.count
         shape = (self.workers, popularity.count)
-        keys = np.bincount(cell, weights=width, minlength=size).reshape(shape)
-        mass = np.bincount(cell, weights=width * popularity.per_key[piece], minlength=size)
+        keys = group_sums(cell, width, size).reshape(shape)
+        mass = group_sums(cell, width * popularity.per_key[piece], size)
         return keys, mass.reshape(shape)
 
 
@@ -150,13 +151,13 @@ class PopularityClasses:
     @cached_property
     def keys(self) -> Floats:
         """(Q,) keys of each class."""
-        return np.bincount(self.class_of, weights=np.diff(self.breaks), minlength=self.count)
+        return group_sums(self.class_of, np.diff(self.breaks), self.count)
 
     @cached_property
     def mass(self) -> Floats:
         """(Q,) share of the accesses that goes to each class."""
         mass = self.per_key * np.diff(self.breaks)
-        return np.bincount(self.class_of, weights=mass, minlength=self.count)
+        return group_sums(self.class_of, mass, self.count)
 
 
 class ColumnPartitions:
@@ -197,8 +198,8 @@ class ColumnPartitions:
         """(A,) entries of each worker, as of now."""
         t = self.transfers
         left = t.volume - t.moved
-        more = np.bincount(t.source, weights=left, minlength=self.workers)
-        less = np.bincount(t.target, weights=left, minlength=self.workers)
+        more = group_sums(t.source, left, self.workers)
+        less = group_sums(t.target, left, self.workers)
         return np.asarray(self._sizes + more - less)
 
 

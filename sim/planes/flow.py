@@ -23,6 +23,7 @@ from ..eris.partitions import ColumnPartitions, IndexPartitions, Transfers
 from ..eris.workers import pin_workers
 from ..record import ControlEvent
 from ..scenario import Scenario
+from ..sums import group_sums
 from .flow_log import FlowLog
 from .plane import Command, Outcome, StartPhase
 from .rates import ISSUE, TOLERANCE, Loads, Rates, RateSolver
@@ -220,7 +221,7 @@ class FlowPlane:
         seen = self._seen[name]
         # Workers of a core cannot be told apart by their time: it is shared by commands.
         all_seen = sum(self._seen.values(), start=np.zeros(self.workers.count))
-        per_core = np.bincount(self.workers.core, weights=all_seen, minlength=self.workers.cores)
+        per_core = group_sums(self.workers.core, all_seen, self.workers.cores)
         each = np.divide(self._own_s, per_core, out=np.zeros_like(per_core), where=per_core > 0)[
             self.workers.core
         ]
@@ -322,8 +323,10 @@ class FlowPlane:
         need = np.zeros(len(self.machine.nodes))
         for other, part in self.partitions.items():
             sizes = part.sizes()
-            if other == name:
-                sizes = command.sizes if command.bounds is None else np.diff(command.bounds)
+            if other == name and command.bounds is not None:
+                sizes = np.diff(command.bounds).astype(np.float64)
+            elif other == name and command.sizes is not None:
+                sizes = command.sizes
             per = self.demands.stored_bytes(other)
             np.add.at(need, self.demands.home[self.workers.node], sizes * per)
         return self._full_node(need)

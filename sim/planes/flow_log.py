@@ -12,6 +12,7 @@ from ...topologies.machine import Machine
 from ..costs import CostModel
 from ..eris.workers import Workers
 from ..record import ControlEvent, ResourceUse, Series, Why
+from ..sums import group_sums
 from .plane import Outcome
 from .rates import Rates, Resources
 
@@ -60,8 +61,7 @@ class FlowLog:
         r, node = self.resources, self.workers.core_node
         n = len(self.machine.nodes)
         cores, misses = (
-            np.bincount(node, weights=use[part], minlength=n)[self._in_use]
-            / self._cores_of[self._in_use]
+            group_sums(node, use[part], n)[self._in_use] / self._cores_of[self._in_use]
             for part in (r.workers, r.misses)
         )
         return np.concatenate([cores, misses, use[r.memory], use[r.links]])
@@ -85,7 +85,7 @@ class FlowLog:
         use = np.array(self._use)
         mean_use = length @ use / total_s
         done = {
-            name: float(sum(row[name] * dt for row, dt in zip(self._throughput, length)))  # noqa: B905
+            name: float(length @ [row[name] for row in self._throughput])
             for name in self._throughput[0]
         }
         memory_Bps, link_Bps = self._traffic(mean_use)

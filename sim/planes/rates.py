@@ -15,6 +15,7 @@ import numpy.typing as npt
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
 from ..demands import Demand, Reads, Routing, TransferDemand
+from ..sums import group_sums
 from .transfer_flows import TransferFlows
 
 Floats = npt.NDArray[np.float64]
@@ -207,7 +208,7 @@ class _Search:
         """(F, n) sums over the cores of each node of ``per_core`` (F, C)."""
         flows, n = len(per_core), self.n
         cell = (np.arange(flows)[:, None] * n + self.node).ravel()
-        return np.bincount(cell, weights=per_core.ravel(), minlength=flows * n).reshape(flows, n)
+        return group_sums(cell, per_core.ravel(), flows * n).reshape(flows, n)
 
     def _read_lines(self) -> Floats:
         lines = np.zeros((self.demand.flows, self.n, self.n))
@@ -229,7 +230,8 @@ class _Search:
         for reads in self._all_reads():
             weight, rows = self._on_nodes(reads.weight), self.solver.wire_rows(reads.lines)
             flow, node = np.nonzero(weight)  # mostly one node a flow
-            np.add.at(wires, (slice(None), flow), weight[flow, node][:, None] * rows[:, node])
+            for k in range(2):
+                np.add.at(wires[k], flow, weight[flow, node][:, None] * rows[k, node])
         return wires
 
     def _set_wires(self, wires: Floats) -> None:
@@ -290,7 +292,7 @@ class _Search:
     ) -> tuple[Floats, Floats, Floats]:
         """Times of cores, miss slots and workers for issuing and receiving; who has time issues."""
         stream, node = self.costs.streaming_misses, self.node
-        target = np.bincount(node, weights=routing.executed, minlength=self.n)
+        target = group_sums(node, routing.executed, self.n)
         to_target = handed_s @ target
         lines = routing.lines + routing.answer_lines
         issue_core = (routing.issue_s + routing.atomics * to_target)[node]
@@ -298,7 +300,7 @@ class _Search:
         issue_worker = self._overlap(issue_core, issue_miss)
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
-            source = np.bincount(node, weights=self.issued, minlength=self.n)
+            source = group_sums(node, self.issued, self.n)
             receive_miss = routing.executed * (lines * (handed_s @ source) / stream)[node]
             receive_worker = self._overlap(receive_core, receive_miss)
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)

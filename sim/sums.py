@@ -1,0 +1,14 @@
+"""Sums by group, typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def group_sums(group: Ints, amounts: Floats, groups: int) -> Floats:
+    """(groups,) sums of ``amounts`` by ``group``, both of one length."""
+    return np.asarray(np.bincount(group, weights=amounts, minlength=groups), dtype=np.float64)
