@@ -109,16 +109,13 @@ def import_(
     json: Json = False,
 ) -> None:
     """Describe a machine from what its tools say, as a machine file."""
-    from ..inputs import DescriptionError, InputError, write_text_atomically
+    from ..inputs import write_text_atomically
     from ..topologies import build_machine
     from ..topologies.export import machine_yaml
     from ..topologies.importers import import_machine
 
     description = import_machine(file, name=name)
-    try:
-        machine = build_machine(description)
-    except DescriptionError as failure:
-        raise InputError(f"makes no machine: {failure}", str(file or "this host")) from None
+    machine = build_machine(description)
     if out is not None:
         write_text_atomically(out, machine_yaml(description))
     if json:
@@ -126,9 +123,13 @@ def import_(
     elif out is None:
         print(machine_yaml(description), end="")
     else:
-        cores = sum(node.cores for node in machine.nodes)
+        count, cores = len(machine.nodes), sum(node.cores for node in machine.nodes)
         memory = binary_size(sum(node.memory_bytes for node in machine.nodes))
-        print(f"{out}: {len(machine.nodes)} nodes, {cores} cores, {memory}")
+        print(
+            f"{out}: {count} node{'s' if count > 1 else ''}, "
+            f"{f'{cores} cores' if cores else 'cores unknown'}, "
+            f"{'memory unknown' if memory == '–' else memory}"
+        )
         print(f"'numatwin machine show {out}' shows it")
 
 

@@ -1,0 +1,82 @@
+"""``numatwin machine import``: a machine file from what other tools say."""
+
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Refused
+
+NUMACTL = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1
+node 0 size: 1024 MB
+node 1 cpus: 2 3
+node 1 size: 2048 MB
+node distances:
+node   0   1
+  0:  10  21
+  1:  21  10
+"""
+
+
+@pytest.fixture
+def hardware(numatwin: CommandLine) -> str:
+    """The name of a file in the folder that the commands run in."""
+    Path("hardware.txt").write_text(NUMACTL)
+    return "hardware.txt"
+
+
+def test_printed(numatwin: CommandLine, hardware: str) -> None:
+    done = numatwin("machine", "import", hardware)
+    assert (done.status, done.err) == (0, "")
+    Path("mine.yaml").write_text(done.out)
+    shown = numatwin("machine", "show", "mine.yaml", "--json").json()
+    assert shown == numatwin("machine", "import", hardware, "--json").json()
+    assert shown["name"] == "hardware"
+    assert shown["nodes"] == [
+        {"id": 0, "cpus": [0, 1], "memory_bytes": 2**30},
+        {"id": 1, "cpus": [2, 3], "memory_bytes": 2**31},
+    ]
+    assert shown["slit"] == [[10, 21], [21, 10]]
+    assert shown["latency_ns"] == [[None, None], [None, None]]
+
+
+def test_written(numatwin: CommandLine, hardware: str) -> None:
+    done = numatwin("machine", "import", hardware, "--out", "mine.yaml")
+    assert done.status == 0
+    assert done.out.startswith("mine.yaml: 2 nodes, 4 cores, 3 GiB\n")
+    assert Path("mine.yaml").read_text() == numatwin("machine", "import", hardware).out
+
+
+def test_unknown_cores_are_not_counted(numatwin: CommandLine) -> None:
+    Path("mlc.txt").write_text("Measuring idle latencies (in ns)...\nNuma node 0\n0 80.5\n")
+    done = numatwin("machine", "import", "mlc.txt", "--out", "mine.yaml")
+    assert done.out.startswith("mine.yaml: 1 node, cores unknown, memory unknown\n")
+
+
+def test_this_host(numatwin: CommandLine) -> None:
+    if not Path("/sys/devices/system/cpu").is_dir():
+        pytest.skip("this host has no sysfs")
+    described = numatwin("machine", "import", "--json").json()
+    assert described["name"] == "this-host"
+    assert any(node["cpus"] for node in described["nodes"])
+
+
+@pytest.mark.parametrize("out", [[], ["--out", "mine.yaml"], ["--json"]])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "bad.txt: empty file"),
+        ("nonsense", "bad.txt: unknown format: expected a sysfs tree"),
+        (NUMACTL[:-13], "bad.txt:7: cut off: 1 of 2 rows of distances"),
+        (NUMACTL.replace("2 3", "1 3"), "bad.txt: makes no machine: CPU 1 stands twice"),
+        ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>', "are not allowed"),
+    ],
+)
+def test_refused(refused: Refused, out: list[str], text: str, message: str) -> None:
+    Path("bad.txt").write_text(text)
+    assert message in refused("machine", "import", "bad.txt", *out)
+
+
+def test_nothing_is_written_where_it_cannot_be(refused: Refused, hardware: str) -> None:
+    assert "No such file" in refused("machine", "import", "none.xml", "--out", "mine.yaml")
+    assert "cannot be written" in refused("machine", "import", hardware, "--out", "none/mine.yaml")
