@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,12 @@ PAIR_USE_MIN, PAIRS_MAX = 0.5, 64
 
 
 class FlowLog:
-    """Pieces of time, one row each, and the events of the plane."""
+    """Pieces of time, one row each."""
 
     def __init__(
         self, machine: Machine, resources: Resources, workers: Workers, costs: CostModel
     ) -> None:
         self.machine, self.resources, self.workers, self.costs = machine, resources, workers, costs
-        self.events: list[ControlEvent] = []
         self._start: list[float] = []
         self._length: list[float] = []
         self._throughput: list[dict[str, float]] = []
@@ -77,9 +76,13 @@ class FlowLog:
         ]
 
     def outcome(
-        self, why: Mapping[str, Why], model: Mapping[str, Any], warnings: tuple[str, ...]
+        self,
+        why: Mapping[str, Why],
+        events: Sequence[ControlEvent],
+        model: Mapping[str, Any],
+        warnings: tuple[str, ...],
     ) -> Outcome:
-        """All pieces together."""
+        """All pieces together, with what else is known."""
         length = np.array(self._length)
         total_s = float(length.sum())
         use = np.array(self._use)
@@ -97,7 +100,7 @@ class FlowLog:
             latency_ns=dict.fromkeys(done),
             why=why,
             energy_J=self._energy_J(mean_use, memory_Bps, link_Bps, total_s),
-            events=tuple(sorted(self.events, key=lambda event: event.time_s)),
+            events=tuple(events),
             model=model,
             warnings=warnings,
             series=self._series(use),

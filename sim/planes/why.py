@@ -75,7 +75,7 @@ def _binding(plane: FlowPlane, rates: Rates) -> str:
     if kind == "pairs":
         return "bandwidth between two nodes"
     part = getattr(resources, kind)
-    node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.workers.core_node
+    node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.system.workers.core_node
     full = np.unique(node_of[rates.use[part] > 0.995])
     used = np.unique(node_of[rates.use[part] > 0])
     words = {

@@ -1,0 +1,251 @@
+"""ERIS as it runs: who owns what, what the monitor has seen, which transfers are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ...inputs import InputError
+from ...workloads.workload import PhaseState
+from ..control.policy import ObjectObservation, Observation, Rebalance
+from ..costs import CostModel
+from ..demands import Demand, TransferDemand
+from ..record import ControlEvent
+from ..scenario import Scenario
+from ..sums import group_sums
+from .partitioned import PartitionedDemands
+from .partitions import ColumnPartitions, IndexPartitions, Transfers
+from .parts import ErisDemands
+from .shared import SharedDemands
+from .workers import pin_workers
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Eris:
+    """The state of a scenario's ERIS; a plane says what was done, and how long it took.
+
+    ``events``: transfers begun, done and refused.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.machine, self.workload, self.system = (
+            scenario.machine,
+            scenario.workload,
+            scenario.system,
+        )
+        self.workers = pin_workers(self.machine, self.system.aeu_nodes(self.machine))
+        self.phase: PhaseState = self.workload.at(0.0)
+        self.partitions = {name: self._initial(name) for name in self.workload.objects}
+        self.events: list[ControlEvent] = []
+        self._cycles: dict[str, tuple[float, float]] = {}
+        self._refused: dict[str, str] = {}
+        self._reset_monitor()
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether workers own partitions, which can be balanced."""
+        return self.system.placement == "partitioned"
+
+    def _initial(self, name: str) -> IndexPartitions | ColumnPartitions:
+        stored, workers = self.workload.objects[name], self.workers.count
+        amount = stored.keys if stored.kind == "index" else stored.entries
+        assert amount is not None
+        edges = (np.arange(workers + 1, dtype=object) * amount // workers).astype(np.int64)
+        if stored.kind == "index":
+            return IndexPartitions(edges)
+        return ColumnPartitions(np.diff(edges).astype(np.float64))
+
+    # -- what the flow plane plays ----------------------------------------------------------------
+
+    def demands(self, costs: CostModel) -> ErisDemands:
+        """What makes demands of this ERIS on a machine of these costs.
+
+        Raises InputError where the data do not fit into the memory that they are placed in.
+        """
+        kind = PartitionedDemands if self.partitioned else SharedDemands
+        found = kind(costs, self.workers, self.system, self.workload.objects)
+        full = self._full_node(
+            found, {name: part.sizes() for name, part in self.partitions.items()}
+        )
+        if full is not None:
+            raise InputError(
+                f"the data do not fit: {full}",
+                token=self.machine.name,
+                expected="a smaller workload, more nodes or another placement",
+            )
+        return found
+
+    def demand(self, demands: ErisDemands, time_s: float) -> Demand:
+        """The flows of the workload in its present phase, on present partitions."""
+        return demands.demand(self.phase, time_s - self.phase.start_s, self.partitions)
+
+    def copies(self, demands: ErisDemands) -> TransferDemand | None:
+        """The copies under way."""
+        if not isinstance(demands, PartitionedDemands):
+            return None
+        parts = [
+            demands.transfer(name, t.source[on], t.target[on]) for name, t, on in self._under_way()
+        ]
+        return TransferDemand.joined(parts) if parts else None
+
+    def left(self) -> Floats:
+        """(T,) keys or entries that the copies under way have still to move."""
+        left = [t.volume[on] - t.moved[on] for _, t, on in self._under_way()]
+        return np.concatenate(left) if left else np.zeros(0)
+
+    def copied(self, amounts: Floats, time_s: float) -> None:
+        """``amounts`` (T,) more were moved by the copies under way, by ``time_s``."""
+        at, running = 0, list(self._under_way())
+        for name, transfers, on in running:
+            more = np.zeros(len(transfers.volume))
+            more[on] = amounts[at : at + len(on)]
+            at += len(on)
+            transfers.advance(more)
+            if not self.partitions[name].balancing:
+                self._end_cycle(name, time_s)
+
+    def _under_way(self) -> Iterator[tuple[str, Transfers, Ints]]:
+        """Objects with running transfers: name, all its transfers, positions of the running."""
+        for name, part in self.partitions.items():
+            if part.balancing:
+                yield name, part.transfers, np.flatnonzero(part.transfers.under_way)
+
+    # -- the monitor ------------------------------------------------------------------------------
+
+    def accesses(self, demands: ErisDemands, time_s: float) -> dict[str, Floats]:
+        """(A,) commands per unit of work that each worker executes, by object."""
+        if not isinstance(demands, PartitionedDemands):
+            return {}
+        return demands.accesses(self.phase, time_s - self.phase.start_s, self.partitions)
+
+    def watch(self, commands: dict[str, Floats], own_s: Floats, length_s: float) -> None:
+        """In ``length_s`` workers executed ``commands`` (A,), by object; the workers of each core
+        were busy with what they own for ``own_s`` (C,).
+        """
+        for name, executed in commands.items():
+            self._seen[name] += executed
+        self._own_s += own_s
+        self._watched_s += length_s
+
+    def observe(self, time_s: float) -> Observation:
+        """What the monitor saw since the last observation, or since partitions last changed."""
+        objects = {}
+        if self.partitioned:
+            objects = {name: self._observed(name, part) for name, part in self.partitions.items()}
+        period_s = self._watched_s
+        self._reset_monitor()
+        return Observation(time_s, period_s, objects)
+
+    def _observed(self, name: str, part: IndexPartitions | ColumnPartitions) -> ObjectObservation:
+        seen = self._seen[name]
+        # The time of a core's workers is shared by all their commands.
+        all_seen = sum(self._seen.values(), start=np.zeros(self.workers.count))
+        per_core = group_sums(self.workers.core, all_seen, self.workers.cores)
+        each = np.divide(self._own_s, per_core, out=np.zeros_like(per_core), where=per_core > 0)
+        return ObjectObservation(
+            kind="index" if isinstance(part, IndexPartitions) else "column",
+            bounds=part.bounds if isinstance(part, IndexPartitions) else None,
+            sizes=part.sizes(),
+            accesses_per_s=seen / self._watched_s if self._watched_s else np.zeros_like(seen),
+            execution_s=np.where(seen > 0, each[self.workers.core], 0.0),
+            nodes=self.workers.node,
+            balancing=part.balancing,
+        )
+
+    def _reset_monitor(self) -> None:
+        self._seen = {name: np.zeros(self.workers.count) for name in self.partitions}
+        self._own_s = np.zeros(self.workers.cores)
+        self._watched_s = 0.0
+
+    def imbalance(self, commands: dict[str, Floats]) -> dict[str, float]:
+        """Standard deviation over mean of what the monitor looks at, by object: ``commands`` (A,)
+        of an index, the size of a column's partitions.
+        """
+        found = {}
+        for name, part in self.partitions.items() if self.partitioned else ():
+            load = commands.get(name) if isinstance(part, IndexPartitions) else part.sizes()
+            if load is not None and load.mean() > 0:
+                found[name] = float(load.std() / load.mean())
+        return found
+
+    # -- balancing --------------------------------------------------------------------------------
+
+    def rebalance(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
+        """Starts a balancing cycle. Links are done at once, copies as the plane moves them.
+
+        A command that would overfill a node's memory is refused, with an event.
+        """
+        name = command.object
+        part = self.partitions[name]
+        full = self._too_full(command, demands)
+        if full is not None:
+            if self._refused.get(name) != full:  # a policy may ask again each period
+                self._event(time_s, "refused", f"{name}: {full}", object=name)
+            self._refused[name] = full
+            return
+        self._refused.pop(name, None)
+        if isinstance(part, IndexPartitions):
+            assert command.bounds is not None
+            transfers = part.rebalance(command.bounds)
+        else:
+            assert command.sizes is not None
+            transfers = part.rebalance(command.sizes, self.workers.node)
+        node = self.workers.node
+        linked = node[transfers.source] == node[transfers.target]
+        # Linking moves no data: microseconds, against milliseconds to seconds of copying.
+        transfers.advance(np.where(linked, transfers.volume, 0.0))
+        assert isinstance(demands, PartitionedDemands)
+        moved_bytes = float(transfers.volume[~linked].sum()) * demands.transfer_bytes(name)
+        self._cycles[name] = (time_s, moved_bytes)
+        self._event(
+            time_s,
+            "transfer",
+            f"{name}: {int(linked.sum())} links, {int((~linked).sum())} copies",
+            object=name,
+            links=int(linked.sum()),
+            copies=int((~linked).sum()),
+            copied_bytes=moved_bytes,
+        )
+        if not part.balancing:
+            self._end_cycle(name, time_s)
+
+    def _end_cycle(self, name: str, time_s: float) -> None:
+        began_s, moved_bytes = self._cycles.pop(name)
+        lasted_s = time_s - began_s
+        self._event(
+            time_s,
+            "done",
+            f"balancing of {name} done after {lasted_s:.3g} s",
+            object=name,
+            duration_s=lasted_s,
+            copied_bytes=moved_bytes,
+        )
+        self._reset_monitor()  # partitions are others now
+
+    def _too_full(self, command: Rebalance, demands: ErisDemands) -> str | None:
+        sizes = {name: part.sizes() for name, part in self.partitions.items()}
+        if command.bounds is not None:
+            sizes[command.object] = np.diff(command.bounds).astype(np.float64)
+        elif command.sizes is not None:
+            sizes[command.object] = command.sizes
+        return self._full_node(demands, sizes)
+
+    def _full_node(self, demands: ErisDemands, sizes: dict[str, Floats]) -> str | None:
+        nodes = self.machine.nodes
+        need = sum(
+            (demands.bytes_on_nodes(name, part) for name, part in sizes.items()),
+            start=np.zeros(len(nodes)),
+        )
+        has = np.array([node.memory_bytes for node in nodes])
+        over = np.flatnonzero(need > has)  # false where the size is unknown
+        if not len(over):
+            return None
+        k = int(over[0])
+        return f"node {nodes[k].id} would hold {need[k] / 1e9:.3g} GB of {has[k] / 1e9:.3g} GB"
+
+    def _event(self, time_s: float, kind: str, text: str, **details: object) -> None:
+        self.events.append(ControlEvent(time_s, kind, text, details))

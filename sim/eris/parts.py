@@ -1,0 +1,161 @@
+"""What operations on ERIS's data find and cost, whoever owns these: trees, caches, scans.
+
+A unit of work is one operation of the workload's mix. Hyper-threads are taken to share their core's
+issue slots without gain or loss.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...workloads.schema import DataObject
+from ...workloads.workload import PhaseState, ResolvedOperation
+from ..caches import hit_rates, shared_state
+from ..costs import LINE_BYTES, CostModel
+from ..demands import Demand, Reads
+from ..system import ErisSystem
+from .index import Hits, Regions, tree_of
+from .partitions import ColumnPartitions, IndexPartitions
+from .workers import Workers
+
+Floats = npt.NDArray[np.float64]
+Operations = list[ResolvedOperation]
+Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
+
+WALK, SCAN, GENERATE = "walking the index", "scanning", "making keys"
+
+
+class ErisDemands(ABC):
+    """Demands of a scenario's workers; all figures come from the cost model.
+
+    ``facts``: what the last demand was made from, by object, for the record.
+    """
+
+    def __init__(
+        self,
+        costs: CostModel,
+        workers: Workers,
+        system: ErisSystem,
+        objects: Mapping[str, DataObject],
+    ) -> None:
+        self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
+        self.trees = {
+            name: tree_of(stored) for name, stored in objects.items() if stored.kind == "index"
+        }
+        self.core_rate = costs.instructions_per_s[workers.core_node]
+        self.facts: dict[str, Any] = {}
+        n = len(costs.machine.nodes)
+        self.reach = costs.tlb_pages(system.page_size.value)
+        self.cores_on_nodes = np.maximum(np.bincount(workers.core_node, minlength=n), 1.0)
+        nodes = costs.machine.nodes
+        has_memory = np.array([not node.memory_bytes <= 0 for node in nodes])
+        distance = np.where(has_memory[None, :], costs.latency_s, np.inf)
+        # Where a node without memory keeps its data: the nearest one with.
+        self.home = np.where(has_memory, np.arange(len(nodes)), np.argmin(distance, axis=1))
+        self.has_memory = has_memory
+
+    @abstractmethod
+    def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:
+        """The flows of ``phase``, ``time_s`` after its start, with data where they are now."""
+
+    @abstractmethod
+    def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
+        """(n,) bytes of an object's keys or entries, ``sizes`` (A,) of which each worker has."""
+
+    def stored_bytes(self, name: str) -> float:
+        """Bytes of memory per key or entry."""
+        stored = self.objects[name]
+        return (
+            stored.entry_size.value if stored.kind == "column" else self.trees[name].bytes_per_key
+        )
+
+    def _by_object(self, phase: PhaseState) -> dict[str, Operations]:
+        found: dict[str, Operations] = {}
+        for operation in phase.operations.values():
+            found.setdefault(operation.object, []).append(operation)
+        return found
+
+    def _walk_instructions(
+        self, name: str, operation: ResolvedOperation, *, shared: bool = False
+    ) -> float:
+        counts, tree = self.costs.instructions, self.trees[name]
+        if operation.kind == "lookup":
+            entry = counts.tree_entry
+        else:
+            entry = counts.upsert_shared if shared else counts.upsert_entry
+        return tree.levels * counts.tree_level + entry
+
+    def _hits(self, regions: Sequence[Regions], *, shared: bool) -> list[Hits]:
+        """Hit probability of every region in the caches of its node.
+
+        ``shared``: every cache sees whole regions; else they are divided among a node's caches. The
+        last-level cache sees what the private ones miss.
+        """
+        if not regions:
+            return []
+        costs, n = self.costs, len(self.costs.machine.nodes)
+        lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
+        rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
+        among = 1.0 if shared else costs.private_cache.instances[:, None]
+        private = hit_rates(lines / among, rate, costs.private_cache.lines)
+        last_lines = costs.last_cache.lines * costs.last_cache.instances
+        last = hit_rates(lines, rate * (1.0 - private), last_lines)
+        widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
+        return [
+            Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
+            for r, a, b in zip(
+                regions,
+                np.split(private, widths, axis=1),
+                np.split(last, widths, axis=1),
+                strict=True,
+            )
+        ]
+
+    def _note(self, name: str, regions: Regions, hits: Hits, *, sharers: int) -> None:
+        """Keeps what the caches hold of an index, as averages over all nodes in use."""
+        nodes, rows = np.unique(self.workers.node), self.trees[name].levels + 1
+        rate, private, last = regions.rate[nodes], hits.private[nodes], hits.last[nodes]
+        asked = rate * (1.0 - private)
+        found = asked * last
+        in_tree = found[:, :rows]
+        shared = in_tree * shared_state(last[:, :rows], sharers)
+        operations = rate[:, :rows].sum(axis=(0, 2)).max()
+        per_row = (asked - found).sum(axis=(0, 2)) / max(operations, 1e-300)
+        self.facts[name] = {
+            "tree_levels": self.trees[name].levels,
+            "bytes_per_key": self.trees[name].bytes_per_key,
+            "missed_by_level": per_row[:rows].tolist(),
+            "lines_missed_per_operation": float(per_row.sum()),
+            "page_table_lines_missed_per_operation": float(per_row[rows:].sum()),
+            "page_walks_per_operation": float(rate[:, rows:].sum() / max(operations, 1e-300)),
+            "hits_on_shared_or_forward_lines": float(shared.sum() / max(in_tree.sum(), 1e-300)),
+        }
+
+    def _scanned_lines(
+        self, name: str, scan: ResolvedOperation, entries: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Lines read, instructions, and lines of results, of a scan over ``entries``."""
+        entry_bytes = self.objects[name].entry_size.value
+        lines = entries * entry_bytes / LINE_BYTES
+        per_line = self.costs.instructions.scan_line(scan.result, entry_bytes, scan.selectivity)
+        result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
+        results = entries * result_bytes[scan.result] / LINE_BYTES
+        return lines, lines * per_line, results
+
+    def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
+        """(C,) time that hits in last-level and private caches hold a core's miss slots."""
+        costs, node = self.costs, self.workers.core_node
+        mlp = costs.streaming_misses if stream else costs.random_misses
+        held = last * costs.last_cache.latency_s[node]
+        held = held + private * costs.private_cache.latency_s[node]
+        return np.asarray(held / mlp[node])
+
+
+def some(*reads: Reads) -> tuple[Reads, ...]:
+    """Those of ``reads`` that read anything."""
+    return tuple(part for part in reads if part.weight.any())
