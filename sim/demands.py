@@ -6,7 +6,7 @@ the unit that falls to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Reads:
-    """Cache lines that miss every cache: a core on node v reads ``weight`` (F, C) times row v of
+    """Cache lines that miss every cache: a core on node v reads ``weight`` (C,) times row v of
     ``lines`` (n, n), a number for each home node, per unit of work.
 
     ``stream``: one after the other, so that prefetchers help; else at random, in a batch.
@@ -33,8 +33,8 @@ class Reads:
 class Step:
     """A step of a worker's loop. Within a step, instructions and misses overlap; steps do not.
 
-    ``core_s`` (F, C): time that the core executes instructions; ``hit_s`` (F, C): time that its
-    miss slots are taken by what its caches deliver; ``reads``: what memory delivers.
+    ``core_s`` (C,): time that the core executes instructions; ``hit_s`` (C,): time that its miss
+    slots are taken by what its caches deliver; ``reads``: what memory delivers.
     """
 
     name: str
@@ -68,11 +68,12 @@ class Routing:
 class Demand:
     """F flows that do the same work in different places: one of all workers, or one per node.
 
-    ``rates``: how many operations of each name a unit of work holds. With ``routing`` (of a single
-    flow) workers have two more steps in their loop: issuing and receiving commands.
+    ``flow_of`` (n,): the flow that the cores of each node work for; what a step says of a core is
+    per unit of that flow. With ``routing`` (of a single flow) workers have two more steps in their
+    loop: issuing and receiving commands.
     """
 
-    rates: Mapping[str, float]
+    flow_of: Ints
     steps: tuple[Step, ...]
     written_bytes: Floats
     """(F, n) bytes written back to each node's memory."""

@@ -69,12 +69,12 @@ class PartitionedDemands(ErisDemands):
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
         written = np.zeros(n)
         np.add.at(written, self.home[workers.node], dirty * LINE_BYTES)
-        walk_reads = some(Reads(self._per_core(misses)[None], local))
+        walk_reads = some(Reads(self._per_core(misses), local))
         walk_step = self._step(WALK, instructions, hits, private, walk_reads)
-        streams = some(Reads(self._per_core(streamed)[None], local, stream=True))
+        streams = some(Reads(self._per_core(streamed), local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
         return Demand(
-            rates={name: operation.share for name, operation in phase.operations.items()},
+            flow_of=np.zeros(n, dtype=np.int64),
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             written_bytes=written[None],
             cap=np.array([np.inf]),
@@ -226,7 +226,7 @@ class PartitionedDemands(ErisDemands):
         """A step from instructions and cache hits (A,) per worker."""
         core_s = self._per_core(instructions) / self.core_rate
         hit_s = self._hit_s(self._per_core(hits), self._per_core(private), stream=stream)
-        return Step(name, core_s[None], hit_s[None], reads)
+        return Step(name, core_s, hit_s, reads)
 
     def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
         """See ErisDemands."""

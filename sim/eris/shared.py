@@ -52,14 +52,14 @@ class SharedDemands(ErisDemands):
                 scanned += scan.share * done
                 streamed += scan.share * read
                 stored += scan.share * results
-        # (F, C) the part of a node's work that each of its cores does.
-        share = (workers.core_node == in_use[:, None]) / self.cores_on_nodes[in_use, None]
-        nodes = np.ones((1, len(in_use))) / len(in_use)  # of one flow, should there be too many
-        if len(in_use) > SHARED_FLOWS_MAX:
-            share = nodes @ share
-        else:
-            nodes = np.eye(len(in_use))
+        flow_of = np.zeros(n, dtype=np.int64)
+        if len(in_use) <= SHARED_FLOWS_MAX:
+            flow_of[in_use] = np.arange(len(in_use))
+        flows = int(flow_of.max()) + 1
         node = workers.core_node
+        # (C,) the part of a flow's work that each core does; (n,) each node.
+        of_node = 1.0 / np.bincount(flow_of[in_use], minlength=flows)[flow_of]
+        share = (of_node / self.cores_on_nodes)[node]
         none = np.zeros_like(share)
         own = np.eye(n)[self.home]
         steps = (
@@ -80,12 +80,14 @@ class SharedDemands(ErisDemands):
                 ),
             ),
         )
-        written = dirty[in_use, None] * lines[in_use] + stored[in_use, None] * own[in_use]
+        written = np.zeros((flows, n))
+        on_each = of_node[:, None] * (dirty[:, None] * lines + stored[:, None] * own)
+        np.add.at(written, flow_of[in_use], LINE_BYTES * on_each[in_use])
         return Demand(
-            rates={name: o.share for name, o in phase.operations.items()},
+            flow_of=flow_of,
             steps=tuple(step for step in steps if step.core_s.any()),
-            written_bytes=LINE_BYTES * nodes @ written,
-            cap=np.full(len(share), np.inf),
+            written_bytes=written,
+            cap=np.full(flows, np.inf),
         )
 
     @cached_property

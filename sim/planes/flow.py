@@ -92,7 +92,7 @@ class FlowPlane:
         self.log.add(self._time_s, step, done, rates, imbalance)
         commands = {name: each * units * step for name, each in self._accesses.items()}
         own = [takes_s for name, takes_s in rates.steps.items() if name != ISSUE]
-        self.system.watch(commands, rates.flows @ np.sum(own, axis=0) * step, step)
+        self.system.watch(commands, rates.of_core * np.sum(own, axis=0) * step, step)
 
     # -- rates ------------------------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ class FlowLog:
         self._throughput: list[dict[str, float]] = []
         self._imbalance: list[dict[str, float]] = []
         self._use: list[Floats] = []
+        self._memory_bytes = np.zeros(len(machine.nodes))
+        self._link_bytes = np.zeros(len(costs.link_Bps))
         self._pairs = np.zeros((len(machine.nodes),) * 2)
         self._in_use = np.unique(workers.node)
         self._cores_of = np.bincount(workers.core_node, minlength=len(machine.nodes))
@@ -52,6 +54,8 @@ class FlowLog:
         self._throughput.append(throughput)
         self._imbalance.append(imbalance)
         self._use.append(self._by_node(rates.use))
+        self._memory_bytes += rates.memory_Bps * length_s
+        self._link_bytes += rates.link_Bps * length_s
         if len(rates.pair_Bps):
             self._pairs += rates.pair_Bps * length_s
 
@@ -91,7 +95,7 @@ class FlowLog:
             name: float(length @ [row[name] for row in self._throughput])
             for name in self._throughput[0]
         }
-        memory_Bps, link_Bps = self._traffic(mean_use)
+        memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
         return Outcome(
             throughput={name: amount / total_s for name, amount in done.items()},
             operations=done,
@@ -106,13 +110,6 @@ class FlowLog:
             series=self._series(use),
             steps=len(length),
         )
-
-    def _traffic(self, use: Floats) -> tuple[Floats, Floats]:
-        """Bytes per second of each memory controller and directed link."""
-        c, r = 2 * len(self._in_use), self.resources
-        n = len(self.machine.nodes)
-        memory = np.where(np.isfinite(r.capacity[r.memory]), r.capacity[r.memory], 0.0)
-        return use[c : c + n] * memory, use[c + n :] * r.capacity[r.links]
 
     def _resource_uses(
         self, use: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
@@ -134,7 +131,7 @@ class FlowLog:
                             name,
                             "memory",
                             share,
-                            float(memory_Bps[at]) if limit is not None else None,
+                            float(memory_Bps[at]),
                             limit,
                             machine.nodes[at].id,
                         )

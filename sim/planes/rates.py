@@ -7,14 +7,14 @@ links, and these on the rates: a fixed point, found by damped iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
-from ..demands import Demand, Reads, Routing, TransferDemand
+from ..demands import Demand, Routing, TransferDemand
 from ..sums import group_sums
 from .transfer_flows import TransferFlows
 
@@ -63,9 +63,10 @@ class Rates:
 
     ``flows`` (F,), ``transfers`` (T,): units per second. ``use`` (R,): of each resource, 0 to 1.
     ``binding`` (F,): the resource that holds each flow, -1 for its cap. ``steps``: by step of the
-    workers' loop, the time in s that a unit takes in the workers of each core (F, C).
-    ``pair_Bps`` (n, n): bytes per second that each node draws from each home, transfers left out;
-    empty where no pair is limited.
+    workers' loop, the time in s that a unit takes in the workers of each core (C,); ``of_core``
+    (C,): units per second that each core works for. ``memory_Bps`` (n,), ``link_Bps`` (2L,):
+    traffic. ``pair_Bps`` (n, n): what each node draws from each home, transfers left out; empty
+    where no pair is limited.
     """
 
     flows: Floats
@@ -73,9 +74,12 @@ class Rates:
     use: Floats
     binding: Ints
     loads: Loads
-    steps: dict[str, Floats]
-    pair_Bps: Floats
-    iterations: int
+    memory_Bps: Floats
+    link_Bps: Floats
+    steps: dict[str, Floats] = field(default_factory=dict)
+    of_core: Floats = field(default_factory=lambda: np.zeros(0))
+    pair_Bps: Floats = field(default_factory=lambda: np.zeros(0))
+    iterations: int = 0
 
 
 class Resources:
@@ -184,73 +188,90 @@ class _Search:
     ) -> None:
         self.solver, self.costs, self.demand = solver, solver.costs, demand
         self.node, self.columns = solver.core_node, solver.resources
-        self.n, flows = len(self.costs.machine.nodes), demand.flows
-        self.coefficient = np.zeros((flows, self.columns.count))
-        self.control = np.zeros((flows, len(self.costs.link_Bps)))
-        self.cap = demand.cap
+        self.n, self.flows = len(self.costs.machine.nodes), demand.flows
         self.steps: dict[str, Floats] = {}
         self.issued = np.full(len(self.node), 1.0 / len(self.node))
         self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
-        # Lines (F, n, n) that i draws from j: from memory; and with what routing hands over.
+        # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
         self.read_lines = self._read_lines()
         self.all_lines = self.read_lines
-        memory = self.read_lines.sum(axis=1) * LINE_BYTES + demand.written_bytes
-        self.coefficient[:, self.columns.memory] = memory
+        self.memory = self._by_flow(self.read_lines) * LINE_BYTES + demand.written_bytes  # (F, n)
         self.read_wires = self._read_wires()
-        self._set_wires(self.read_wires)
-        self._cap_by_pairs()
-        self._entries: tuple[Ints, Ints] | None = None
+        self.data, self.control = self.read_wires  # (F, 2L) each
+        self.cap = self._capped_by_pairs()
+        self._place()
         self.transfers = TransferFlows(solver, transfers) if transfers is not None else None
 
     # -- what does not depend on waits ------------------------------------------------------------
 
-    def _on_nodes(self, per_core: Floats) -> Floats:
-        """(F, n) sums over the cores of each node of ``per_core`` (F, C)."""
-        flows, n = len(per_core), self.n
-        cell = (np.arange(flows)[:, None] * n + self.node).ravel()
-        return group_sums(cell, per_core.ravel(), flows * n).reshape(flows, n)
+    def _by_flow(self, rows: Floats) -> Floats:
+        """(F, …) sums of ``rows`` (n, …) over the nodes of each flow."""
+        sums = np.zeros((self.flows, *rows.shape[1:]))
+        np.add.at(sums, self.demand.flow_of, rows)
+        return sums
+
+    def _reads(self) -> list[tuple[Floats, Floats]]:
+        """Of all reads of all steps: (n,) weight on each node, and their lines."""
+        return [
+            (group_sums(self.node, reads.weight, self.n), reads.lines)
+            for step in self.demand.steps
+            for reads in step.reads
+        ]
 
     def _read_lines(self) -> Floats:
-        lines = np.zeros((self.demand.flows, self.n, self.n))
-        for reads in self._all_reads():
-            weight = self._on_nodes(reads.weight)
-            flow, node = np.nonzero(weight)
-            lines[flow, node] += weight[flow, node][:, None] * reads.lines[node]
-        return lines
-
-    def _all_reads(self) -> list[Reads]:
-        return [reads for step in self.demand.steps for reads in step.reads]
+        total = np.zeros((self.n, self.n))
+        for weight, lines in self._reads():
+            total += weight[:, None] * lines
+        return total
 
     def _read_wires(self) -> Floats:
         """(2, F, 2L) wire bytes of what is read from memory."""
-        if self.demand.flows == 1:
-            return self.costs.wire_Bps(self.read_lines[0])[:, None, :]
+        if self.flows == 1:
+            return self.costs.wire_Bps(self.read_lines)[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
-        wires = np.zeros((2, self.demand.flows, len(self.costs.link_Bps)))
-        for reads in self._all_reads():
-            weight, rows = self._on_nodes(reads.weight), self.solver.wire_rows(reads.lines)
-            flow, node = np.nonzero(weight)  # mostly one node a flow
-            for k in range(2):
-                np.add.at(wires[k], flow, weight[flow, node][:, None] * rows[k, node])
+        wires = np.zeros((2, self.flows, len(self.costs.link_Bps)))
+        for weight, lines in self._reads():
+            for total, rows in zip(wires, self.solver.wire_rows(lines), strict=True):
+                total += self._by_flow(weight[:, None] * rows)
         return wires
 
-    def _set_wires(self, wires: Floats) -> None:
-        self.coefficient[:, self.columns.links], self.control = wires
-
-    def _cap_by_pairs(self) -> None:
-        # Only one flow uses a pair, but for transfers, whose part is small.
+    def _capped_by_pairs(self) -> Floats:
+        """(F,) caps. Only one flow uses a pair, but for transfers, whose part is small."""
         pairs = self.costs.pair_Bps
-        if np.isfinite(pairs).any():
-            with np.errstate(divide="ignore"):
-                allowed = (pairs / LINE_BYTES / self.all_lines).min(axis=(1, 2))
-            self.cap = np.minimum(self.demand.cap, allowed)
+        if not np.isfinite(pairs).any():
+            return self.demand.cap
+        with np.errstate(divide="ignore"):
+            allowed = (pairs / LINE_BYTES / self.all_lines).min(axis=1)
+        cap = self.demand.cap.copy()
+        np.minimum.at(cap, self.demand.flow_of, allowed)
+        return cap
+
+    def _place(self) -> None:
+        """Where coefficients stand: flows in rows, first those that waits do not change."""
+        columns, flow_of_core = self.columns, self.demand.flow_of[self.node]
+        cores = np.arange(len(self.node))
+        memory_row, memory = np.nonzero(self.memory)
+        link_row, link = np.nonzero(self.data)
+        row = np.concatenate([memory_row, link_row, flow_of_core, flow_of_core, flow_of_core])
+        resource = np.concatenate(
+            [
+                columns.memory.start + memory,
+                columns.links.start + link,
+                *(part.start + cores for part in (columns.workers, columns.cores, columns.misses)),
+            ]
+        )
+        self._fixed = np.concatenate([self.memory[memory_row, memory], self.data[link_row, link]])
+        self._order = np.argsort(row, kind="stable")
+        self._resource = resource[self._order].astype(np.int64)
+        self._counts = np.bincount(row, minlength=self.flows)
 
     # -- what depends on waits --------------------------------------------------------------------
 
-    def _update(self, loads: Loads) -> None:
+    def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
+        """(C,) times per unit of workers, of executing and of miss slots."""
         latency_s, handed_s = self._latencies(loads)
-        costs, columns = self.costs, self.columns
-        core_s, miss_s, worker_s = np.zeros((3, self.demand.flows, len(self.node)))
+        costs = self.costs
+        worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         for step in self.demand.steps:
             held_s = step.hit_s
             for reads in step.reads:
@@ -261,14 +282,13 @@ class _Search:
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
         if self.demand.routing is not None:
-            routed = self._route(self.demand.routing, worker_s[0], handed_s)
-            core_s, miss_s = core_s + routed[0], miss_s + routed[1]
-            worker_s = worker_s + routed[2]
-        self.coefficient[:, columns.workers] = worker_s
-        self.coefficient[:, columns.cores] = core_s
-        self.coefficient[:, columns.misses] = miss_s
+            routed = self._route(self.demand.routing, worker_s, handed_s)
+            worker_s, core_s, miss_s = (
+                a + b for a, b in zip((worker_s, core_s, miss_s), routed, strict=True)
+            )
         if self.transfers is not None:
             self.transfers.update(latency_s)
+        return worker_s, core_s, miss_s
 
     def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
         """Time that a step takes in one worker: instructions and misses overlap.
@@ -290,7 +310,9 @@ class _Search:
     def _route(
         self, routing: Routing, worker_s: Floats, handed_s: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Times of cores, miss slots and workers for issuing and receiving; who has time issues."""
+        """(C,) times of workers, of executing and of miss slots for issuing and receiving; who has
+        time issues.
+        """
         stream, node = self.costs.streaming_misses, self.node
         target = group_sums(node, routing.executed, self.n)
         to_target = handed_s @ target
@@ -305,12 +327,12 @@ class _Search:
             receive_worker = self._overlap(receive_core, receive_miss)
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)
-        self.steps[ISSUE] = (self.issued * issue_worker)[None]
-        self.steps[RECEIVE] = receive_worker[None]
+        self.steps[ISSUE] = self.issued * issue_worker
+        self.steps[RECEIVE] = receive_worker
         return (
+            self.issued * issue_worker + receive_worker,
             self.issued * issue_core + receive_core,
             self.issued * issue_miss + receive_miss,
-            self.issued * issue_worker + receive_worker,
         )
 
     def _route_traffic(self, routing: Routing, source: Floats, target: Floats) -> None:
@@ -320,9 +342,10 @@ class _Search:
         # The issuer fetches the line for ownership, the executor fetches it back, filled.
         lines = routing.lines + routing.answer_lines
         self.routed, moved, wire = self.solver.handed_over(source, target)
-        self._set_wires(self.read_wires + lines * wire[:, None, :])
+        self.data, self.control = self.read_wires + lines * wire[:, None, :]
         self.all_lines = self.read_lines + lines * moved
-        self._cap_by_pairs()
+        self.cap = self._capped_by_pairs()
+        self._place()
 
     # -- the search -------------------------------------------------------------------------------
 
@@ -346,25 +369,28 @@ class _Search:
             loads = loads.towards(rates.loads, damping)
             rates = self._solve(loads)
             iteration += 1
+        of_node = rates.flows[self.demand.flow_of]
         drawn = np.zeros(0)
         if np.isfinite(self.costs.pair_Bps).any():
-            drawn = np.tensordot(rates.flows * LINE_BYTES, self.all_lines, axes=1)
-        return replace(rates, steps=self.steps, pair_Bps=drawn, iterations=iteration)
+            drawn = of_node[:, None] * self.all_lines * LINE_BYTES
+        return replace(
+            rates,
+            steps=self.steps,
+            of_core=of_node[self.node],
+            pair_Bps=drawn,
+            iterations=iteration,
+        )
 
     def _solve(self, loads: Loads) -> Rates:
-        self._update(loads)
+        times = self._core_times(loads)
+        resource, counts, cap = self._resource, self._counts, self.cap
+        value = np.concatenate([self._fixed, *times])[self._order]
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
-        if self.demand.flows == 1 and self.transfers is None:
-            return self._solve_one(capacity)
-        if self._entries is None:
-            row, resource = np.nonzero(self.coefficient)
-            self._entries = row, resource.astype(np.int64)
-        row, resource = self._entries
-        value, cap = self.coefficient[row, resource], self.cap
-        counts = np.bincount(row, minlength=self.demand.flows)
-        heaviest = self.coefficient[:, : self.columns.misses.stop].max(axis=1)
-        weight = 1.0 / np.maximum(heaviest, 1e-30)
+        # The worker that has most to do of a flow sets its weight.
+        heaviest = np.full(self.flows, 1e-30)
+        np.maximum.at(heaviest, self.demand.flow_of[self.node], times[0])
+        weight = 1.0 / heaviest
         if self.transfers is not None:
             t = self.transfers
             capacity = np.concatenate([capacity, t.pair_capacity])
@@ -376,29 +402,21 @@ class _Search:
             cap = np.concatenate([cap, np.full(t.count, np.inf)])
         row_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         rate, binding, use = solve_max_min(capacity, row_ptr, resource, value, cap, weight)
-        flows = self.demand.flows
-        return self._rates(rate[:flows], rate[flows:], binding[:flows], use)
-
-    def _solve_one(self, capacity: Floats) -> Rates:
-        """A flow alone: the tightest resource decides."""
-        with np.errstate(divide="ignore"):
-            limit = capacity / self.coefficient[0]
-        tightest = int(limit.argmin())
-        rate = float(min(limit[tightest], self.cap[0]))
-        binding = tightest if limit[tightest] <= self.cap[0] else -1
-        use = self.coefficient[0] * rate
-        return self._rates(np.array([rate]), np.zeros(0), np.array([binding]), use)
+        return self._rates(rate[: self.flows], rate[self.flows :], binding[: self.flows], use)
 
     def _rates(self, flows: Floats, transfers: Floats, binding: Ints, use: Floats) -> Rates:
-        capacity, columns = self.columns.capacity, self.columns
-        control = (flows @ self.control) / capacity[columns.links]
+        columns, capacity = self.columns, self.columns.capacity
+        control = flows @ self.control
         if self.transfers is not None:
-            control = control + (transfers @ self.transfers.control) / capacity[columns.links]
-        share = use[: columns.count] / capacity
-        share[columns.links] += control
-        share = np.minimum(share, 1.0)
-        loads = Loads(share[columns.memory], share[columns.links], control)
-        return Rates(flows, transfers, share, binding, loads, {}, np.zeros(0), 0)
+            control = control + transfers @ self.transfers.control
+        use = use[: columns.count].copy()
+        use[columns.links] += control
+        share = np.minimum(use / capacity, 1.0)
+        loads = Loads(
+            share[columns.memory], share[columns.links], control / capacity[columns.links]
+        )
+        memory_Bps, link_Bps = use[columns.memory], use[columns.links]
+        return Rates(flows, transfers, share, binding, loads, memory_Bps, link_Bps)
 
 
 def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:

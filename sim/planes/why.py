@@ -94,6 +94,5 @@ def _times_ns(rates: Rates) -> dict[str, float]:
     """Time of one operation in a worker, by step of the worker's loop."""
     total = max(float(rates.flows.sum()), 1e-300)
     return {
-        name: float(rates.flows @ takes_s.sum(axis=1)) / total * 1e9
-        for name, takes_s in rates.steps.items()
+        name: float(rates.of_core @ takes_s) / total * 1e9 for name, takes_s in rates.steps.items()
     }
