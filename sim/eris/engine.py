@@ -247,5 +247,13 @@ class Eris:
         k = int(over[0])
         return f"node {nodes[k].id} would hold {need[k] / 1e9:.3g} GB of {has[k] / 1e9:.3g} GB"
 
+    def check_conservation(self) -> None:
+        """Every key and entry has one owner; raises AssertionError where that is not so."""
+        for name, part in self.partitions.items():
+            stored, sizes = self.workload.objects[name], part.sizes()
+            amount = float(stored.keys or stored.entries or 0)
+            assert (sizes >= -1e-6 * amount).all(), f"{name}: a partition of negative size"
+            assert abs(sizes.sum() - amount) <= 1e-6 * amount, f"{name}: {sizes.sum()} of {amount}"
+
     def _event(self, time_s: float, kind: str, text: str, **details: object) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details))

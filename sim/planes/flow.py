@@ -34,7 +34,7 @@ CYCLE_PART, PERIOD_PART = 1 / 12, 1 / 10
 TRANSIENT_TOLERANCE = 1e-3
 
 # Gains are told to a tenth of a per cent.
-WHAT_IF_TOLERANCE = 5e-5
+WHAT_IF_TOLERANCE = 1e-5
 
 
 class FlowPlane:
@@ -54,6 +54,7 @@ class FlowPlane:
         self._rates: Rates | None = None
         self._loads: Loads | None = None
         self._accesses: dict[str, Floats] = {}
+        self._unsettled = 0.0
 
     @property
     def time_s(self) -> float:
@@ -104,6 +105,8 @@ class FlowPlane:
             flow = self._demand(self.demands)
             self._rates = self.solver.solve(flow, copies, self._loads, tolerance)
             self._loads = self._rates.loads
+            if self._rates.residual > tolerance:
+                self._unsettled = max(self._unsettled, self._rates.residual)
             self._accesses = self.system.accesses(self.demands, self._time_s)
         return self._rates
 
@@ -158,9 +161,14 @@ class FlowPlane:
 
     def outcome(self) -> Outcome:
         """See Plane. ``why`` holds at the end of the run."""
+        self.system.check_conservation()
+        warnings = dict.fromkeys(self.costs.warnings)
+        if self._unsettled:
+            words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
+            warnings[words] = None
         return self.log.outcome(
             why=explain(self),
             events=self.system.events,
             model=self.demands.facts,
-            warnings=tuple(dict.fromkeys(self.costs.warnings)),
+            warnings=tuple(warnings),
         )

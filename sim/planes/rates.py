@@ -79,6 +79,8 @@ class Rates:
     steps: dict[str, Floats] = field(default_factory=dict)
     of_core: Floats = field(default_factory=lambda: np.zeros(0))
     pair_Bps: Floats = field(default_factory=lambda: np.zeros(0))
+    residual: float = 0.0
+    """By how much loads that waits were computed from differ from those that came of it."""
     iterations: int = 0
 
 
@@ -356,10 +358,7 @@ class _Search:
         damping, last_gap = 1.0, 0.0
         rates = self._solve(loads)
         iteration = 1
-        while iteration < ITERATIONS_MAX:
-            gap = loads.away(rates.loads)
-            if abs(gap) <= tolerance:
-                break
+        while abs(gap := loads.away(rates.loads)) > tolerance and iteration < ITERATIONS_MAX:
             # Overshooting shows as a change of sign: smaller steps from there on.
             if gap * last_gap < 0:
                 damping *= 0.5
@@ -378,6 +377,7 @@ class _Search:
             steps=self.steps,
             of_core=of_node[self.node],
             pair_Bps=drawn,
+            residual=abs(gap),
             iterations=iteration,
         )
 

@@ -30,7 +30,8 @@ def explain(plane: FlowPlane) -> dict[str, Why]:
     for name, scales in _what_ifs(plane).items():
         gain = plane.throughput(scales) / before - 1.0
         gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
-    gains.sort(key=lambda gain: (-gain.gain_per_10pct, gain.resource))
+    # What rounding and the search leave in doubt does not decide the order.
+    gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
     why = Why(_binding(plane, rates), tuple(gains), _times_ns(rates))
     return dict.fromkeys(plane.workload.operations, why)
 
