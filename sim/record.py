@@ -77,7 +77,8 @@ class ControlEvent:
     """Something that the control plane did or saw: a phase, a decision, a transfer.
 
     ``kind``: ``phase``, ``balance`` (a decision), ``transfer`` (transfers begin), ``refused`` (they
-    would overfill a memory), ``done`` (the end of a balancing cycle), ``fault``. ``details`` are plain JSON values.
+    would overfill a memory), ``done`` (the end of a balancing cycle), ``fault``. ``details`` are
+    plain JSON values.
     """
 
     time_s: float
