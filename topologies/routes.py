@@ -199,35 +199,48 @@ class Routes:
 
 
 class _Edges:
-    """The directed links, of parallel ones only the best, sorted by the vertex they lead to."""
+    """The directed links, of parallel ones those of least cost, by the vertex they lead to."""
 
     def __init__(self, links: Sequence[LinkEdge], vertices: int) -> None:
         self.vertices = vertices
         widest = max((link.bandwidth_Bps for link in links), default=1.0)
-        best: dict[tuple[int, int], tuple[float, int]] = {}
+        bundles: dict[tuple[int, int], list[tuple[float, int]]] = {}
         for k, link in enumerate(links):
             a, b = link.ends
             # A hop, a little for narrowness, less for a shared port; the extras of any way without
             # a loop add up to less than a hop.
             extra = 1.0 - link.bandwidth_Bps / widest + 0.1 * link.kind.endswith("-dual")
             cost = 1.0 + 0.5 * extra / vertices
-            for key, directed in (((b, a), 2 * k), ((a, b), 2 * k + 1)):
-                if key not in best or cost < best[key][0]:
-                    best[key] = (cost, directed)
-        keys = sorted(best)
-        self.target: Ints = np.array([target for target, _ in keys], dtype=np.int64)
-        self.source: Ints = np.array([source for _, source in keys], dtype=np.int64)
-        self.cost: Floats = np.array([best[key][0] for key in keys])
-        self.directed: Ints = np.array([best[key][1] for key in keys], dtype=np.int64)
-        self.dimension: Ints = np.array(
-            [links[best[key][1] // 2].dimension for key in keys], dtype=np.int64
-        )
+            bundles.setdefault((b, a), []).append((cost, 2 * k))
+            bundles.setdefault((a, b), []).append((cost, 2 * k + 1))
+        target, source, costs, directed, dimension = [], [], [], [], []
+        for (to, of), bundle in sorted(bundles.items()):
+            least = min(cost for cost, _ in bundle)
+            equal = [link for cost, link in bundle if cost == least]
+            # Parallel links are alike, also where only one of them is part of a regular graph.
+            of_bundle = max(links[link // 2].dimension for link in equal)
+            for link in equal:
+                target.append(to)
+                source.append(of)
+                costs.append(least)
+                directed.append(link)
+                dimension.append(of_bundle)
+        self.target: Ints = np.array(target, dtype=np.int64)
+        self.source: Ints = np.array(source, dtype=np.int64)
+        self.cost: Floats = np.array(costs)
+        self.directed: Ints = np.array(directed, dtype=np.int64)
+        self.dimension: Ints = np.array(dimension, dtype=np.int64)
 
     def distances(self, nodes: int) -> Floats:
         """(n, v) least cost from each node to each vertex, infinite where there is no way."""
         from scipy.sparse.csgraph import dijkstra
 
-        matrix = _sparse(self.cost, self.source, self.target, (self.vertices, self.vertices))
+        # Of parallel links one, or their costs would add up.
+        pair = self.source * self.vertices + self.target
+        _, once = np.unique(pair, return_index=True)
+        matrix = _sparse(
+            self.cost[once], self.source[once], self.target[once], (self.vertices, self.vertices)
+        )
         return np.asarray(dijkstra(matrix, indices=np.arange(nodes)), dtype=np.float64)
 
     def choose(self, distance: Floats) -> tuple[Ints, Ints]:

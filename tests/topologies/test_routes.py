@@ -43,6 +43,18 @@ def test_a_chain_has_one_way() -> None:
     assert routes.hops.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
 
 
+def test_parallel_links_share_the_traffic() -> None:
+    # Two nodes at each of two hubs, which are joined twice; one of the links is of a regular graph.
+    ends = [(0, 4), (1, 4), (2, 5), (3, 5)]
+    links = [*(link(a, b) for a, b in ends), link(4, 5, dimension=1), link(4, 5)]
+    routes = Routes(4, 2, links)
+    across = np.zeros((4, 4))
+    across[:2, 2:] = 1.0
+    sums = routes.link_sums(across)
+    assert sums[[8, 10]].tolist() == [2.0, 2.0]
+    assert routes.hops[0, 3] == 3
+
+
 def test_fewest_links_come_before_width() -> None:
     # 0 - 1 narrow; 0 - 2 - 1 a hundred times as wide
     links = [link(0, 1, 1), link(0, 2, 100), link(2, 1, 100)]
