@@ -25,7 +25,7 @@ TOLERANCE = 1e-6
 ITERATIONS_MAX = 80
 
 # Control messages have a channel of their own on every link and go first; what is left is for data,
-# at least this part.
+# at least this part where there are any.
 DATA_PART_MIN = 0.05
 
 # Routing's link traffic is worked out again when a node's part in it has changed by this much.
@@ -88,8 +88,8 @@ class Resources:
     """The R resources of a machine whose cores at ``core_node`` (C,) are in use, by position.
 
     Time of the workers of a core (as many seconds per second as it runs ``threads`` (C,)), time
-    that the core executes, time of its miss slots, then bytes per second of memory controllers and
-    directed links; pairs of nodes that transfers go between follow.
+    that the core executes, time of its miss slots, then bytes per second of memory controllers, of
+    data and of control messages on directed links; pairs of nodes that transfers go between follow.
     """
 
     def __init__(self, costs: CostModel, core_node: Ints, threads: Floats) -> None:
@@ -99,18 +99,21 @@ class Resources:
         self.misses = slice(2 * c, 3 * c)
         self.memory = slice(3 * c, 3 * c + n)
         self.links = slice(3 * c + n, 3 * c + n + links)
-        self.count = self.links.stop
+        self.control = slice(self.links.stop, self.links.stop + links)
+        self.count = self.control.stop
         memory_Bps = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps)
-        self.capacity = np.concatenate([threads, np.ones(2 * c), memory_Bps, costs.link_Bps])
+        self.capacity = np.concatenate(
+            [threads, np.ones(2 * c), memory_Bps, costs.link_Bps, costs.link_Bps]
+        )
 
     def describe(self, position: int) -> tuple[str, int]:
         """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``pairs``), and position
         within it.
         """
-        for kind in ("workers", "cores", "misses", "memory", "links"):
+        for kind in ("workers", "cores", "misses", "memory", "links", "control"):
             part = getattr(self, kind)
             if part.start <= position < part.stop:
-                return kind, position - part.start
+                return "links" if kind == "control" else kind, position - part.start
         return "pairs", position - self.count
 
 
@@ -254,15 +257,26 @@ class _Search:
         cores = np.arange(len(self.node))
         memory_row, memory = np.nonzero(self.memory)
         link_row, link = np.nonzero(self.data)
-        row = np.concatenate([memory_row, link_row, flow_of_core, flow_of_core, flow_of_core])
+        control_row, control = np.nonzero(self.control)
+        row = np.concatenate(
+            [memory_row, link_row, control_row, flow_of_core, flow_of_core, flow_of_core]
+        )
         resource = np.concatenate(
             [
                 columns.memory.start + memory,
                 columns.links.start + link,
+                columns.control.start + control,
                 *(part.start + cores for part in (columns.workers, columns.cores, columns.misses)),
             ]
         )
-        self._fixed = np.concatenate([self.memory[memory_row, memory], self.data[link_row, link]])
+        self._fixed = np.concatenate(
+            [
+                self.memory[memory_row, memory],
+                self.data[link_row, link],
+                self.control[control_row, control],
+            ]
+        )
+        self._with_data = self.data.any(axis=0)
         self._order = np.argsort(row, kind="stable")
         self._resource = resource[self._order].astype(np.int64)
         self._counts = np.bincount(row, minlength=self.flows)
@@ -387,6 +401,7 @@ class _Search:
         value = np.concatenate([self._fixed, *times])[self._order]
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
+        capacity[self.columns.control] *= np.where(self._with_data, 1.0 - DATA_PART_MIN, 1.0)
         # The worker that has most to do of a flow sets its weight.
         heaviest = np.full(self.flows, 1e-30)
         np.maximum.at(heaviest, self.demand.flow_of[self.node], times[0])
@@ -406,17 +421,15 @@ class _Search:
 
     def _rates(self, flows: Floats, transfers: Floats, binding: Ints, use: Floats) -> Rates:
         columns, capacity = self.columns, self.columns.capacity
-        control = flows @ self.control
-        if self.transfers is not None:
-            control = control + transfers @ self.transfers.control
         use = use[: columns.count].copy()
-        use[columns.links] += control
+        if self.transfers is not None:
+            use[columns.control] += transfers @ self.transfers.control
+        link_Bps = use[columns.links] + use[columns.control]
+        control = use[columns.control] / capacity[columns.control]
+        use[columns.links] = link_Bps
         share = np.minimum(use / capacity, 1.0)
-        loads = Loads(
-            share[columns.memory], share[columns.links], control / capacity[columns.links]
-        )
-        memory_Bps, link_Bps = use[columns.memory], use[columns.links]
-        return Rates(flows, transfers, share, binding, loads, memory_Bps, link_Bps)
+        loads = Loads(share[columns.memory], share[columns.links], control)
+        return Rates(flows, transfers, share, binding, loads, use[columns.memory], link_Bps)
 
 
 def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:

@@ -195,7 +195,6 @@ def test_rates_agree_with_the_waits_that_they_cause(tmp_path: Path, data: st.Dat
         assert again.flows == pytest.approx(rates.flows, rel=2 * NEAR)
 
 
-@pytest.mark.xfail(strict=True, reason="snoops of flows without data on a link are not held by it")
 def test_snoops_fit_on_their_links(tmp_path: Path) -> None:
     """Four nodes scan their own memory. For each line that either node at a link misses, a snoop or
     an answer of 8 bytes crosses it: at 1 GB/s, so many lines of 64 bytes and no more.
