@@ -56,14 +56,18 @@ class Scales:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """Caches of one level, arrays (n,): how many a node has, lines of each, latency of a hit.
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
 
     0 lines where there is no such cache, 0 s where the latency is unknown.
     """
 
-    instances: Floats
+    sharers: Floats
     lines: Floats
     latency_s: Floats
+
+    def instances(self, cores: Floats) -> Floats:
+        """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
+        return np.maximum(np.ceil(cores / self.sharers), 1.0)
 
 
 class CostModel:
@@ -147,11 +151,12 @@ class CostModel:
     def streaming_misses(self) -> Floats:
         """(n,) lines that one core has under way when all cores of its node stream.
 
-        At least the line-fill buffers; more where the pair table shows that prefetchers have more:
-        a node that draws bandwidth b at (loaded) latency l has b * l / 64 lines under way (Little).
+        At least the line-fill buffers; more where the node's own memory shows that prefetchers
+        have more: cores that draw bandwidth b at (loaded) latency l have b * l / 64 lines under way
+        (Little). Other nodes do not tell, as links hold what is drawn from these.
         """
-        seen = self._lines_under_way.max(axis=1, initial=0.0)
-        lines = np.maximum(self.misses, seen * self.scales.misses)
+        local = np.diag(self._lines_under_way)
+        lines = np.maximum(self.misses, local * self.scales.misses)
         return np.asarray(
             np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
         )
@@ -178,8 +183,8 @@ class CostModel:
         machine = self.machine
         raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
         if self.measured_pairs and len(raw):
-            lines = self._lines_under_way
-            telling = lines < 0.95 * lines.max(axis=1, keepdims=True)
+            slots = self.streaming_misses * self.cores / self.scales.misses
+            telling = self._lines_under_way < 0.95 * slots[:, None]
             np.fill_diagonal(telling, False)
             drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
             drawn[np.diag_indices_from(drawn)] = 0.0
@@ -251,17 +256,26 @@ class CostModel:
         back = there if symmetric else routes.link_sums(remote.T)
         data, messages = back * (LINE_BYTES + self.link_header_bytes), there
         if snooped and self.snoop_domain is not None:
-            misses = lines.sum(axis=1)
-            asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
-            # Each asked node k answers to the home of the line, in proportion to i's homes.
-            share = np.divide(
-                lines, misses[:, None], out=np.zeros_like(lines), where=misses[:, None] > 0
-            )
-            answers = asked.T @ share
+            domain = self.snoop_domain
+            asked = (lines.sum(axis=1)[:, None] - remote) * domain
+            # Each node of the domain answers to the home of the line; the home need not.
+            answers = domain.T @ lines
             np.fill_diagonal(answers, 0.0)
-            messages = messages + routes.link_sums(np.maximum(asked, 0.0))
+            messages = messages + routes.link_sums(asked)
             messages += routes.link_sums(answers)
         return np.stack([data, messages * self.link_request_bytes])
+
+    def written_wire_rows(self, lines: Floats) -> Floats:
+        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) that i writes back to home j.
+
+        Data flow from i to j, an acknowledgement the other way.
+        """
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        remote = lines * (1.0 - np.eye(n))
+        if not self.machine.links or not remote.any():
+            return np.zeros((2, n, len(self.link_Bps)))
+        data = routes.link_rows(remote) * (LINE_BYTES + self.link_header_bytes)
+        return np.stack([data, routes.link_columns(remote.T) * self.link_request_bytes])
 
     def wire_rows(self, lines: Floats) -> Floats:
         """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
@@ -272,11 +286,10 @@ class CostModel:
         data = routes.link_columns(remote.T) * (LINE_BYTES + self.link_header_bytes)
         messages = routes.link_rows(remote)
         if self.snoop_domain is not None:
-            misses = lines.sum(axis=1)
-            asked = misses[:, None] * self.snoop_domain - remote * self.snoop_domain
-            messages += routes.link_rows(np.maximum(asked, 0.0))
-            for row in np.flatnonzero(misses):
-                answers = np.outer(asked[row], lines[row] / misses[row])
+            domain = self.snoop_domain
+            messages += routes.link_rows((lines.sum(axis=1)[:, None] - remote) * domain)
+            for row in np.flatnonzero(lines.any(axis=1)):
+                answers = np.outer(domain[row], lines[row])
                 np.fill_diagonal(answers, 0.0)
                 messages[row] += routes.link_sums(answers)
         return np.stack([data, messages * self.link_request_bytes])
@@ -332,24 +345,27 @@ class CostModel:
         return self._cache_facts([_cache_below(node, 1) for node in self.machine.nodes])
 
     def _cache_facts(self, caches: list[CacheLevel | None]) -> CacheFacts:
-        nodes = self.machine.nodes
-        instances = [
-            max(1, -(-node.cores // cache.shared_by_cores)) if cache else 1
-            for node, cache in zip(nodes, caches, strict=True)
-        ]
+        sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(
-            np.array(instances, dtype=float), lines * self.scales.cache, np.array(latency_ns) * 1e-9
-        )
+        return CacheFacts(sharers, lines * self.scales.cache, np.array(latency_ns) * 1e-9)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
-        """(n,) pages of that size that a core's translation buffers reach; infinite if unknown."""
+        """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.
+
+        Where no buffer is known for this size, that for the next smaller one stands in.
+        """
         reach = []
         for node in self.machine.nodes:
-            fitting = [t for t in node.tlbs if t.page_bytes == page_bytes]
-            entries = [t.entries / t.shared_by_cores for t in fitting]
+            sizes = [tlb.page_bytes for tlb in node.tlbs if tlb.page_bytes <= page_bytes]
+            entries = [
+                tlb.entries / tlb.shared_by_cores
+                for tlb in node.tlbs
+                if sizes and tlb.page_bytes == max(sizes)
+            ]
             reach.append(max(entries, default=float("inf")))
+            if node.cores and not entries:
+                self.warnings.append("translation buffers are unknown: no page walks are modelled")
         return np.array(reach)
 
     def core_s(self, instructions: float) -> Floats:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+# The steps of a worker's loop that routing adds.
+ISSUE, RECEIVE = "making and routing commands", "receiving commands"
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -75,29 +78,34 @@ class Demand:
 
     flow_of: Ints
     steps: tuple[Step, ...]
-    written_bytes: Floats
-    """(F, n) bytes written back to each node's memory."""
-    cap: Floats
-    """(F,) units per second that are asked for at most."""
+    writes: tuple[Reads, ...]
+    """Lines written back, likewise: of ``lines`` (n, n) to each home; nobody waits for these."""
+    batch: float
+    """Commands of a group, whose misses can overlap."""
     routing: Routing | None = None
+    asked_per_s: float = float("inf")
+    """Units per second that clients ask for, all flows together."""
 
     @property
     def flows(self) -> int:
         """F."""
-        return len(self.cap)
+        return int(self.flow_of.max()) + 1
 
 
 @dataclass(frozen=True)
 class TransferDemand:
     """T copies between nodes; every array is (T,), and per unit (key or entry) that moves.
 
-    ``source``, ``target``: positions of cores; ``source_s``, ``target_s``: what they execute.
+    ``source``, ``target``: positions of cores; ``source_home``, ``target_home``: of the nodes that
+    have their data; ``source_s``, ``target_s``: what they execute.
     The source reads ``source_lines`` of its own memory, the target reads ``lines`` from the source
     and has ``written_lines`` to fetch for ownership and to write back.
     """
 
     source: Ints
     target: Ints
+    source_home: Ints
+    target_home: Ints
     source_s: Floats
     target_s: Floats
     source_lines: Floats

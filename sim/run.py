@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,11 @@ from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
 from .planes.flow import FlowPlane
+from .planes.plane import Plane
 from .record import Record
 from .scenario import Scenario
+
+PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
 
 
 def run_scenario(scenario: Scenario, *, progress: Callable[[float], None] | None = None) -> Record:
@@ -23,7 +26,7 @@ def run_scenario(scenario: Scenario, *, progress: Callable[[float], None] | None
     Raises InputError where the scenario cannot be run, or a user's policy fails.
     """
     began = time.perf_counter()
-    plane = FlowPlane(scenario)
+    plane = PLANES[scenario.plane](scenario)
     control = ControlPlane(scenario, plane)
     control.run(progress)
     outcome = plane.outcome()

@@ -216,14 +216,14 @@ class _Edges:
         target, source, costs, directed, dimension = [], [], [], [], []
         for (to, of), bundle in sorted(bundles.items()):
             least = min(cost for cost, _ in bundle)
-            equal = [link for cost, link in bundle if cost == least]
+            equal = [k for cost, k in bundle if cost == least]
             # Parallel links are alike, also where only one of them is part of a regular graph.
-            of_bundle = max(links[link // 2].dimension for link in equal)
-            for link in equal:
+            of_bundle = max(links[k // 2].dimension for k in equal)
+            for of_link in equal:
                 target.append(to)
                 source.append(of)
                 costs.append(least)
-                directed.append(link)
+                directed.append(of_link)
                 dimension.append(of_bundle)
         self.target: Ints = np.array(target, dtype=np.int64)
         self.source: Ints = np.array(source, dtype=np.int64)

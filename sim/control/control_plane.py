@@ -9,11 +9,15 @@ import simpy
 from ..planes.plane import Plane, StartPhase
 from ..record import ControlEvent
 from ..scenario import Scenario
+from .load_balancing import NoBalancing
 from .policy import Policy, Rebalance, decide
 
 
 class ControlPlane:
-    """Steers ``plane`` through ``scenario``; ``events`` are what the control plane itself did."""
+    """Steers ``plane`` through ``scenario``; ``events`` are what the control plane itself did.
+
+    Its clock counts nanoseconds, in whole numbers: equal times are equal.
+    """
 
     def __init__(self, scenario: Scenario, plane: Plane) -> None:
         self.scenario, self.plane = scenario, plane
@@ -24,14 +28,14 @@ class ControlPlane:
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Until the horizon; ``progress`` is told the part of it that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
-        # At one and the same time the workload changes first, then the monitor looks.
         self.clock.process(self._phases(horizon_s))
-        if self.scenario.policy_name != "none":
+        if not isinstance(self.policy, NoBalancing):
             self.clock.process(self._balancer(horizon_s))
-        while (next_s := self.clock.peek()) < horizon_s:
+        horizon_ns = _ns(horizon_s)
+        while (next_ns := self.clock.peek()) < horizon_ns:
             self.clock.step()
             if progress is not None:
-                progress(next_s / horizon_s)
+                progress(next_ns / horizon_ns)
         self.plane.advance(horizon_s)
         if progress is not None:
             progress(1.0)
@@ -41,7 +45,7 @@ class ControlPlane:
         workload = self.scenario.workload
         started = workload.at(0.0)
         for at_s in workload.change_times(horizon_s):
-            yield self.clock.timeout(at_s - self.clock.now)
+            yield self.clock.timeout(_ns(at_s) - self.clock.now)
             self.plane.advance(at_s)
             phase = workload.at(at_s)
             text = f"phase {phase.name}" if phase is not started else f"{phase.name}: keys move"
@@ -57,7 +61,9 @@ class ControlPlane:
             at_s = count * period_s
             if at_s >= horizon_s:
                 return
-            yield self.clock.timeout(at_s - self.clock.now)
+            yield self.clock.timeout(_ns(at_s) - self.clock.now)
+            # At one and the same time the workload changes first, then the monitor looks.
+            yield self.clock.timeout(0)
             self.plane.advance(at_s)
             commands = decide(self.policy, self.plane.observe())
             for command in commands:
@@ -67,3 +73,7 @@ class ControlPlane:
     def _decision(self, at_s: float, command: Rebalance) -> ControlEvent:
         text = f"{self.scenario.policy_name} balances {command.object}"
         return ControlEvent(at_s, "balance", text, {"object": command.object})
+
+
+def _ns(time_s: float) -> int:
+    return round(time_s * 1e9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +12,25 @@ from ...inputs import InputError
 from ...workloads.workload import PhaseState
 from ..control.policy import ObjectObservation, Observation, Rebalance
 from ..costs import CostModel
-from ..demands import Demand, TransferDemand
+from ..demands import RECEIVE, Demand, TransferDemand
 from ..record import ControlEvent
 from ..scenario import Scenario
 from ..sums import group_sums
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
-from .parts import ErisDemands
+from .parts import SCAN, WALK, ErisDemands
 from .shared import SharedDemands
 from .workers import pin_workers
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+# Steps that a worker spends on what it owns, by kind of object.
+OWN_STEPS: dict[Literal["index", "column"], tuple[str, ...]] = {
+    "index": (WALK, RECEIVE),
+    "column": (SCAN,),
+}
 
 
 class Eris:
@@ -122,13 +130,17 @@ class Eris:
             return {}
         return demands.accesses(self.phase, time_s - self.phase.start_s, self.partitions)
 
-    def watch(self, commands: dict[str, Floats], own_s: Floats, length_s: float) -> None:
+    def watch(
+        self, commands: dict[str, Floats], steps_s: dict[str, Floats], length_s: float
+    ) -> None:
         """In ``length_s`` workers executed ``commands`` (A,), by object; the workers of each core
-        were busy with what they own for ``own_s`` (C,).
+        spent ``steps_s`` (C,) on the steps of their loop.
         """
         for name, executed in commands.items():
             self._seen[name] += executed
-        self._own_s += own_s
+        for kind, steps in OWN_STEPS.items():
+            for step in steps:
+                self._own_s[kind] += steps_s.get(step, 0.0)
         self._watched_s += length_s
 
     def observe(self, time_s: float) -> Observation:
@@ -141,24 +153,26 @@ class Eris:
         return Observation(time_s, period_s, objects)
 
     def _observed(self, name: str, part: IndexPartitions | ColumnPartitions) -> ObjectObservation:
-        seen = self._seen[name]
-        # The time of a core's workers is shared by all their commands.
-        all_seen = sum(self._seen.values(), start=np.zeros(self.workers.count))
+        seen, kind = self._seen[name], _kind(part)
+        # The time of a core's workers is shared by all their commands on objects of a kind.
+        alike = (self._seen[other] for other, of in self.partitions.items() if _kind(of) == kind)
+        all_seen = sum(alike, start=np.zeros(self.workers.count))
         per_core = group_sums(self.workers.core, all_seen, self.workers.cores)
-        each = np.divide(self._own_s, per_core, out=np.zeros_like(per_core), where=per_core > 0)
+        own_s = self._own_s[kind]
+        each = np.divide(own_s, per_core, out=np.zeros_like(per_core), where=per_core > 0)
         return ObjectObservation(
-            kind="index" if isinstance(part, IndexPartitions) else "column",
-            bounds=part.bounds if isinstance(part, IndexPartitions) else None,
+            kind=kind,
+            bounds=part.bounds.copy() if isinstance(part, IndexPartitions) else None,
             sizes=part.sizes(),
             accesses_per_s=seen / self._watched_s if self._watched_s else np.zeros_like(seen),
             execution_s=np.where(seen > 0, each[self.workers.core], 0.0),
-            nodes=self.workers.node,
+            nodes=self.workers.node.copy(),
             balancing=part.balancing,
         )
 
     def _reset_monitor(self) -> None:
         self._seen = {name: np.zeros(self.workers.count) for name in self.partitions}
-        self._own_s = np.zeros(self.workers.cores)
+        self._own_s = {kind: np.zeros(self.workers.cores) for kind in OWN_STEPS}
         self._watched_s = 0.0
 
     def imbalance(self, commands: dict[str, Floats]) -> dict[str, float]:
@@ -193,9 +207,11 @@ class Eris:
             transfers = part.rebalance(command.bounds)
         else:
             assert command.sizes is not None
-            transfers = part.rebalance(command.sizes, self.workers.node)
+            # A policy's sizes add up within rounding, which must not pile up.
+            sizes = command.sizes * (part.sizes().sum() / command.sizes.sum())
+            transfers = part.rebalance(sizes, self.workers.node)
         node = self.workers.node
-        linked = node[transfers.source] == node[transfers.target]
+        linked = demands.home[node[transfers.source]] == demands.home[node[transfers.target]]
         # Linking moves no data: microseconds, against milliseconds to seconds of copying.
         transfers.advance(np.where(linked, transfers.volume, 0.0))
         assert isinstance(demands, PartitionedDemands)
@@ -257,3 +273,7 @@ class Eris:
 
     def _event(self, time_s: float, kind: str, text: str, **details: object) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details))
+
+
+def _kind(part: IndexPartitions | ColumnPartitions) -> Literal["index", "column"]:
+    return "index" if isinstance(part, IndexPartitions) else "column"

@@ -43,15 +43,23 @@ class Popularity:
 
 def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list[Popularity]:
     """Of operations on one index: those by place as one mixture, each scattered one of its own."""
-    found, placed = [], []
+    placed: list[tuple[float, Density]] = []
+    scattered: list[tuple[float, Density]] = []
     for operation in operations:
         keys = operation.keys
         assert keys is not None
         density = keys.density(time_s)
-        if keys.scattered:
-            found.append(Popularity(PopularityClasses(density), operation.share, True))
-        else:
+        if not keys.scattered:
             placed.append((operation.share, density))
+            continue
+        # Operations with one and the same distribution have their hot keys in common.
+        for k, (share, known) in enumerate(scattered):
+            if _same(known, density):
+                scattered[k] = (share + operation.share, known)
+                break
+        else:
+            scattered.append((operation.share, density))
+    found = [Popularity(PopularityClasses(density), share, True) for share, density in scattered]
     if placed:
         weight = sum(share for share, _ in placed)
         found.append(Popularity(PopularityClasses(_mixture(placed)), weight, False))
@@ -63,6 +71,10 @@ def place_classes(keys: KeyDistribution, time_s: float) -> PopularityClasses:
     if keys.scattered:
         return PopularityClasses(Density(np.array([0, keys.keys]), np.ones(1)))
     return PopularityClasses(keys.density(time_s))
+
+
+def _same(a: Density, b: Density) -> bool:
+    return np.array_equal(a.breaks, b.breaks) and np.array_equal(a.mass, b.mass)
 
 
 def _mixture(parts: list[tuple[float, Density]]) -> Density:

@@ -44,13 +44,14 @@ class PartitionedDemands(ErisDemands):
         executed = np.zeros(workers.count)
         walks = self._walks(phase, time_s, partitions)
         scanned, scan_hits = np.zeros(workers.count), np.zeros(workers.count)
+        fits = self._scans_fit(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     lines, done, results = self._scanned_lines(name, scan, part.sizes())
                     scanned += scan.share * done
-                    missed, met = self._scan_hits(lines, self._on_nodes(lines))
+                    missed, met = np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
                     streamed += scan.share * (missed + results)
                     scan_hits += scan.share * met
                     dirty += scan.share * results
@@ -67,8 +68,6 @@ class PartitionedDemands(ErisDemands):
                 owned = self._owned(operation, time_s, part)
                 executed += operation.share * owned
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
-        written = np.zeros(n)
-        np.add.at(written, self.home[workers.node], dirty * LINE_BYTES)
         walk_reads = some(Reads(self._per_core(misses), local))
         walk_step = self._step(WALK, instructions, hits, private, walk_reads)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
@@ -76,8 +75,8 @@ class PartitionedDemands(ErisDemands):
         return Demand(
             flow_of=np.zeros(n, dtype=np.int64),
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
-            written_bytes=written[None],
-            cap=np.array([np.inf]),
+            writes=some(Reads(self._per_core(dirty), local)),
+            batch=self.system.batch,
             routing=self._routing(executed),
         )
 
@@ -164,11 +163,14 @@ class PartitionedDemands(ErisDemands):
                 pending.append((name, spread, accesses, regions))
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         hits = self._hits([regions for *_, regions in pending], shared=False)
+        noted = [
+            (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
+        ]
+        self._note(noted, sharers=0)
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
             rows = self.trees[name].levels + 1
             walk = walk_of(regions, hit, rows, scattered=spread.scattered)
             found.setdefault(name, []).append((accesses, walk))
-            self._note(name, regions, hit, sharers=0)
         return found
 
     def transfer(self, name: str, source: Ints, target: Ints) -> TransferDemand:
@@ -179,17 +181,27 @@ class PartitionedDemands(ErisDemands):
         """
         counts, stored = self.costs.instructions, self.objects[name]
         if stored.kind == "column":
-            moved = stored.entry_size.value / LINE_BYTES
-            per_unit = (0.0, moved * counts.flush_line, 0.0, moved, moved)
+            flat = stored.entry_size.value / LINE_BYTES
+            per_unit = (0.0, flat * counts.flush_line, 0.0, flat, flat)
         else:
             tree = self.trees[name]
             whole, flat = tree.bytes_per_key / LINE_BYTES, tree.entry_bytes / LINE_BYTES
             per_unit = (counts.flatten_key, counts.rebuild_key, whole, flat, whole)
-        at_source, at_target, *lines = (np.full(len(source), part) for part in per_unit)
+        at_source, at_target, read, moved, written = (
+            np.full(len(source), part) for part in per_unit
+        )
         core, rate = self.workers.core, self.core_rate
-        source, target = core[source], core[target]
+        nodes = self.workers.node
         return TransferDemand(
-            source, target, at_source / rate[source], at_target / rate[target], *lines
+            source=core[source],
+            target=core[target],
+            source_home=self.home[nodes[source]],
+            target_home=self.home[nodes[target]],
+            source_s=at_source / rate[core[source]],
+            target_s=at_target / rate[core[target]],
+            source_lines=read,
+            lines=moved,
+            written_lines=written,
         )
 
     def transfer_bytes(self, name: str) -> float:
@@ -199,11 +211,18 @@ class PartitionedDemands(ErisDemands):
             return stored.entry_size.value
         return self.trees[name].entry_bytes
 
-    def _scan_hits(self, lines: Floats, on_node: Floats) -> tuple[Floats, Floats]:
-        """Lines that a repeated scan misses, and hits: all or nothing, as it goes round."""
+    def _scans_fit(self, phase: PhaseState, partitions: Partitions) -> npt.NDArray[np.bool_]:
+        """(A,) whether all that is scanned on a worker's node stays in its caches: all or nothing,
+        as scans go round.
+        """
+        scanned = np.zeros(self.workers.count)
+        for name in self._by_object(phase):
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
         last = self.costs.last_cache
-        fits = (on_node <= last.lines * last.instances)[self.workers.node]
-        return np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
+        room = last.lines * last.instances(self.cores_on_nodes)
+        return np.asarray((self._on_nodes(scanned) <= room)[self.workers.node])
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
         n = len(self.costs.machine.nodes)

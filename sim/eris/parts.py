@@ -101,40 +101,52 @@ class ErisDemands(ABC):
         costs, n = self.costs, len(self.costs.machine.nodes)
         lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
         rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
-        among = 1.0 if shared else costs.private_cache.instances[:, None]
-        private = hit_rates(lines / among, rate, costs.private_cache.lines)
-        last_lines = costs.last_cache.lines * costs.last_cache.instances
-        last = hit_rates(lines, rate * (1.0 - private), last_lines)
+        private, last = costs.private_cache, costs.last_cache
+        among = np.ones((2, n, 1))
+        if not shared:
+            for part, facts in zip(among, (private, last), strict=True):
+                part[:, 0] = facts.instances(self.cores_on_nodes)
+        in_private = hit_rates(lines / among[0], rate, private.lines)
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), last.lines)
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
         return [
             Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
             for r, a, b in zip(
                 regions,
-                np.split(private, widths, axis=1),
-                np.split(last, widths, axis=1),
+                np.split(in_private, widths, axis=1),
+                np.split(in_last, widths, axis=1),
                 strict=True,
             )
         ]
 
-    def _note(self, name: str, regions: Regions, hits: Hits, *, sharers: int) -> None:
-        """Keeps what the caches hold of an index, as averages over all nodes in use."""
-        nodes, rows = np.unique(self.workers.node), self.trees[name].levels + 1
-        rate, private, last = regions.rate[nodes], hits.private[nodes], hits.last[nodes]
-        asked = rate * (1.0 - private)
-        found = asked * last
-        in_tree = found[:, :rows]
-        shared = in_tree * shared_state(last[:, :rows], sharers)
-        operations = rate[:, :rows].sum(axis=(0, 2)).max()
-        per_row = (asked - found).sum(axis=(0, 2)) / max(operations, 1e-300)
-        self.facts[name] = {
-            "tree_levels": self.trees[name].levels,
-            "bytes_per_key": self.trees[name].bytes_per_key,
-            "missed_by_level": per_row[:rows].tolist(),
-            "lines_missed_per_operation": float(per_row.sum()),
-            "page_table_lines_missed_per_operation": float(per_row[rows:].sum()),
-            "page_walks_per_operation": float(rate[:, rows:].sum() / max(operations, 1e-300)),
-            "hits_on_shared_or_forward_lines": float(shared.sum() / max(in_tree.sum(), 1e-300)),
-        }
+    def _note(self, found: Sequence[tuple[str, Regions, Hits]], *, sharers: int) -> None:
+        """Keeps what the caches hold of each index, as averages over all nodes in use."""
+        self.facts = {}
+        nodes = np.unique(self.workers.node)
+        for name in dict.fromkeys(name for name, *_ in found):
+            tree = self.trees[name]
+            rows = tree.levels + 1
+            operations, hits, shared = 0.0, 0.0, 0.0
+            missed, walks = np.zeros(2 * rows), 0.0
+            for regions, hit in ((r, h) for of, r, h in found if of == name):
+                rate, last = regions.rate[nodes], hit.last[nodes]
+                asked = rate * (1.0 - hit.private[nodes])
+                met = (asked * last)[:, :rows]
+                operations += float(rate[:, :rows].sum(axis=(0, 2)).max())
+                hits += float(met.sum())
+                shared += float((met * shared_state(last[:, :rows], sharers)).sum())
+                missed += (asked * (1.0 - last)).sum(axis=(0, 2))
+                walks += float(rate[:, rows:].sum())
+            missed, walks = missed / max(operations, 1e-300), walks / max(operations, 1e-300)
+            self.facts[name] = {
+                "tree_levels": tree.levels,
+                "bytes_per_key": tree.bytes_per_key,
+                "missed_by_level": missed[:rows].tolist(),
+                "lines_missed_per_operation": float(missed.sum()),
+                "page_table_lines_missed_per_operation": float(missed[rows:].sum()),
+                "page_walks_per_operation": walks,
+                "hits_on_shared_or_forward_lines": shared / max(hits, 1e-300),
+            }
 
     def _scanned_lines(
         self, name: str, scan: ResolvedOperation, entries: Floats

@@ -11,6 +11,7 @@ from ...workloads.workload import PhaseState
 from ..costs import LINE_BYTES
 from ..demands import Demand, Reads, Step
 from .index import (
+    Hits,
     Popularity,
     Regions,
     placed_regions,
@@ -38,19 +39,20 @@ class SharedDemands(ErisDemands):
         n, generate = len(costs.machine.nodes), costs.instructions.generate
         in_use = np.unique(workers.node)
         lines = np.tile(self.homes, (n, 1))
-        instructions, misses, hits, private, dirty = self._shared_index(
-            phase, time_s, len(in_use) - 1
-        )
-        scanned, streamed, stored, asked = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
+        instructions, misses, hits, private, dirty = self._shared_index(phase, time_s)
+        scanned, streamed, scan_hits, stored = (np.zeros(n) for _ in range(4))
+        asked = 0.0
         for name, operations in self._by_object(phase).items():
             if self.objects[name].kind != "column":
                 asked += sum(o.share for o in operations)
                 continue
+            fits = self._scans_fit(phase)
             for scan in operations:
                 entries = np.array([float(self.objects[name].entries or 0)])
                 read, done, results = self._scanned_lines(name, scan, entries)
                 scanned += scan.share * done
-                streamed += scan.share * read
+                streamed += scan.share * np.where(fits, 0.0, read)
+                scan_hits += scan.share * np.where(fits, read, 0.0)
                 stored += scan.share * results
         flow_of = np.zeros(n, dtype=np.int64)
         if len(in_use) <= SHARED_FLOWS_MAX:
@@ -73,21 +75,19 @@ class SharedDemands(ErisDemands):
             Step(
                 SCAN,
                 share * scanned[node] / self.core_rate,
-                none,
+                share * self._hit_s(scan_hits[node], none, stream=True),
                 some(
                     Reads(share * streamed[node], lines, stream=True),
                     Reads(share * stored[node], own, stream=True),
                 ),
             ),
         )
-        written = np.zeros((flows, n))
-        on_each = of_node[:, None] * (dirty[:, None] * lines + stored[:, None] * own)
-        np.add.at(written, flow_of[in_use], LINE_BYTES * on_each[in_use])
+        writes = (Reads(share * dirty[node], lines), Reads(share * stored[node], own))
         return Demand(
             flow_of=flow_of,
             steps=tuple(step for step in steps if step.core_s.any()),
-            written_bytes=written,
-            cap=np.full(flows, np.inf),
+            writes=some(*writes),
+            batch=self.system.batch,
         )
 
     @cached_property
@@ -103,8 +103,17 @@ class SharedDemands(ErisDemands):
         homes[able if len(able) else np.flatnonzero(self.has_memory)] = 1.0
         return np.asarray(homes / homes.sum())
 
+    def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
+        """(n,) whether all that is scanned stays in each of a node's last-level caches."""
+        scanned = sum(
+            float(self.objects[name].entries or 0) * self.stored_bytes(name) / LINE_BYTES
+            for name in self._by_object(phase)
+            if self.objects[name].kind == "column"
+        )
+        return np.asarray(scanned <= self.costs.last_cache.lines)
+
     def _shared_index(
-        self, phase: PhaseState, time_s: float, others: int
+        self, phase: PhaseState, time_s: float
     ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """(n,) instructions, misses, hits in last and private caches, and dirty lines, per unit of
         work done on each node.
@@ -131,23 +140,53 @@ class SharedDemands(ErisDemands):
                 )
                 pending.append((name, operations, spread, regions))
         found = self._hits([regions for *_, regions in pending], shared=True)
-        for (name, operations, spread, regions), hit in zip(pending, found, strict=True):
-            rows = self.trees[name].levels + 1
+        noted = [
+            (name, regions, hit) for (name, *_, regions), hit in zip(pending, found, strict=True)
+        ]
+        caches = self._caches_in_use
+        self._note(noted, sharers=caches[1] - 1)
+        for (_, operations, spread, regions), hit in zip(pending, found, strict=True):
+            rows = regions.lines.shape[1] // 2
             upserts = sum(o.share for o in operations if o.kind == "upsert")
             upserts /= sum(o.share for o in operations)
-            # An entry that another node has written since is not found in the own caches: with
-            # accesses at one rate from each node, the own one is first with this probability.
-            for own in (hit.private, hit.last):
-                own[:, rows - 1] /= 1.0 + others * upserts
+            hit = _invalidated(hit, rows - 1, upserts, caches)
             walk = walk_of(regions, hit, rows, scattered=spread.scattered)
             mass = spread.weight * (np.ones(1) if spread.scattered else spread.classes.mass)
             misses += walk.misses @ mass
             hits += walk.hits @ mass
             private += walk.private_hits @ mass
             dirty += upserts * walk.entry_misses @ mass
-            self._note(name, regions, hit, sharers=others)
         return instructions, misses, hits, private, dirty
+
+    @property
+    def _caches_in_use(self) -> tuple[int, int]:
+        """How many private and last-level caches the workers of all nodes have."""
+        cores, costs = self.cores_on_nodes, self.costs
+        nodes = np.unique(self.workers.node)
+        private, last = (
+            int(facts.instances(cores)[nodes].sum())
+            for facts in (costs.private_cache, costs.last_cache)
+        )
+        return private, last
 
     def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
         """See ErisDemands."""
         return np.asarray(sizes.sum() * self.stored_bytes(name) * self.homes)
+
+
+def _invalidated(hit: Hits, row: int, upserts: float, caches: tuple[int, int]) -> Hits:
+    """Hits when entries, of row ``row``, are written by the share ``upserts`` of all operations.
+
+    An entry is found only if nobody with another cache has written it since: with accesses at one
+    rate from each of ``caches`` (private, last-level), the own one is first with probability
+    1 / (1 + others * upserts).
+    """
+    if not upserts:
+        return hit
+    private, last = hit.private.copy(), hit.last.copy()
+    kept = [1.0 / (1.0 + (count - 1) * upserts) for count in caches]
+    either = (1.0 - (1.0 - private[:, row]) * (1.0 - last[:, row])) * kept[1]
+    private[:, row] *= min(kept)
+    room = np.maximum(1.0 - private[:, row], 1e-300)
+    last[:, row] = np.clip((either - private[:, row]) / room, 0.0, 1.0)
+    return Hits(private, last)

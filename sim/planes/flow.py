@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from ..control.policy import Observation
 from ..costs import CostModel, Scales
-from ..demands import Demand
+from ..demands import TransferDemand
 from ..eris.engine import Eris
 from ..eris.parts import ErisDemands
 from ..scenario import Scenario
 from .flow_log import FlowLog
 from .plane import Command, Outcome, StartPhase
-from .rates import ISSUE, TOLERANCE, Loads, Rates, RateSolver
+from .rates import TOLERANCE, Loads, Rates, RateSolver
 from .why import explain
 
 Floats = npt.NDArray[np.float64]
@@ -35,6 +35,10 @@ TRANSIENT_TOLERANCE = 1e-3
 
 # Gains are told to a tenth of a per cent.
 WHAT_IF_TOLERANCE = 1e-5
+
+
+# Rounds of closed clients' rate and its service time; each at least halves the error.
+CLOSED_ROUNDS = 4
 
 
 class FlowPlane:
@@ -71,6 +75,10 @@ class FlowPlane:
             step = min(left, self._next_end(rates))
             if left - step < 1e-9 * max(until_s, 1.0):
                 step = left
+            if len(rates.transfers):
+                # Some may end within the step: then they go on as much slower as to end with it.
+                most = self.system.left() / step
+                rates = rates.with_transfers(np.minimum(rates.transfers, most))
             self._play(rates, step)
             self._time_s = until_s if step == left else self._time_s + step
             if len(rates.transfers):
@@ -92,8 +100,8 @@ class FlowPlane:
         imbalance = self.system.imbalance(self._accesses)
         self.log.add(self._time_s, step, done, rates, imbalance)
         commands = {name: each * units * step for name, each in self._accesses.items()}
-        own = [takes_s for name, takes_s in rates.steps.items() if name != ISSUE]
-        self.system.watch(commands, rates.of_core * np.sum(own, axis=0) * step, step)
+        steps_s = {name: rates.of_core * each_s * step for name, each_s in rates.steps.items()}
+        self.system.watch(commands, steps_s, step)
 
     # -- rates ------------------------------------------------------------------------------------
 
@@ -102,8 +110,7 @@ class FlowPlane:
         if self._rates is None:
             copies = self.system.copies(self.demands)
             tolerance = TOLERANCE if copies is None else TRANSIENT_TOLERANCE
-            flow = self._demand(self.demands)
-            self._rates = self.solver.solve(flow, copies, self._loads, tolerance)
+            self._rates = self._solve(self.demands, self.solver, copies, tolerance)
             self._loads = self._rates.loads
             if self._rates.residual > tolerance:
                 self._unsettled = max(self._unsettled, self._rates.residual)
@@ -112,14 +119,14 @@ class FlowPlane:
 
     def steady(self) -> Rates:
         """Rates on present partitions, transfers left out."""
-        rates = self.solver.solve(self._demand(self.demands), None, self._loads)
+        rates = self._solve(self.demands, self.solver)
         self._loads = rates.loads
         return rates
 
     def throughput(self, scales: Scales) -> float:
         """Units of work per second on present partitions, transfers left out, under ``scales``."""
         demands, solver = self._model(scales)
-        rates = solver.solve(self._demand(demands), None, self._loads, WHAT_IF_TOLERANCE)
+        rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE)
         return float(rates.flows.sum())
 
     def _model(self, scales: Scales) -> tuple[ErisDemands, RateSolver]:
@@ -128,20 +135,33 @@ class FlowPlane:
         solver = RateSolver(costs, core_node, self.threads, self._wires)
         return self.system.demands(costs), solver
 
-    def _demand(self, demands: ErisDemands) -> Demand:
-        """The system's flows, which ask for no more than the clients do."""
+    def _solve(
+        self,
+        demands: ErisDemands,
+        solver: RateSolver,
+        copies: TransferDemand | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Rates:
+        """Rates of the system's flows, which ask for no more than the clients do."""
         flow = self.system.demand(demands, self._time_s)
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
-            asked = clients.arrival_rate.value
-        elif clients.think_time.value > 0:
-            # Each worker is a client with a batch of commands under way, then thinks.
-            batch = self.system.system.batch
-            asked = self.system.workers.count * batch / clients.think_time.value
-        else:
-            return flow
-        return replace(flow, cap=np.full(flow.flows, asked / flow.flows))
+            flow = replace(flow, asked_per_s=clients.arrival_rate.value)
+        rates = solver.solve(flow, copies, self._loads, tolerance)
+        think_s = clients.think_time.value
+        if clients.kind == "open" or not think_s:
+            return rates
+        # Each worker is a client that waits for all of its batch, then thinks. How long an
+        # operation takes depends on the load, and that on the answer.
+        workers = self.system.workers.count
+        for _ in range(CLOSED_ROUNDS):
+            work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
+            service_s = work / max(float(rates.flows.sum()), 1e-300)
+            asked = closed_rate(workers * flow.batch, workers, service_s, think_s)
+            flow = replace(flow, asked_per_s=asked)
+            rates = solver.solve(flow, copies, rates.loads, tolerance)
+        return rates
 
     # -- control ----------------------------------------------------------------------------------
 
@@ -172,3 +192,25 @@ class FlowPlane:
             model=self.demands.facts,
             warnings=tuple(warnings),
         )
+
+
+def closed_rate(customers: float, servers: int, service_s: float, think_s: float) -> float:
+    """Rate of a closed system: ``customers`` think for ``think_s``, then wait for ``service_s`` of
+    work that is spread evenly over ``servers``.
+
+    Bard and Schweitzer's approximation of mean value analysis: who arrives finds the queues that
+    all the others make, R = S (1 + (N - 1) / N * X R / K), with X = N / (Z + R).
+    """
+    seen = (customers - 1.0) / (customers * servers)
+    # X (Z + S / (1 - seen S X)) = N: the left side rises from 0 to infinity at X = 1 / (seen S).
+    low, high = 0.0, customers / (think_s + service_s)
+    if seen * service_s > 0:
+        high = min(high, 1.0 / (seen * service_s))
+    for _ in range(100):
+        rate = 0.5 * (low + high)
+        left = 1.0 - seen * service_s * rate
+        if left <= 0 or rate * (think_s + service_s / left) > customers:
+            high = rate
+        else:
+            low = rate
+    return low

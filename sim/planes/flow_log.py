@@ -103,7 +103,7 @@ class FlowLog:
             resources=self._resource_uses(mean_use, memory_Bps, link_Bps, total_s),
             latency_ns=dict.fromkeys(done),
             why=why,
-            energy_J=self._energy_J(mean_use, memory_Bps, link_Bps, total_s),
+            energy_J=self._energy_J(memory_Bps, link_Bps, total_s),
             events=tuple(events),
             model=model,
             warnings=warnings,
@@ -171,17 +171,17 @@ class FlowLog:
             )
         return found
 
-    def _energy_J(
-        self, use: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
-    ) -> float | None:
-        """Energy of all cores, memory and links; None where the machine does not say enough."""
+    def _energy_J(self, memory_Bps: Floats, link_Bps: Floats, total_s: float) -> float | None:
+        """Energy of all cores, memory and links; None where the machine does not say enough.
+
+        Workers poll: a core that runs one is active, whether it finds work or not.
+        """
         watts = 0.0
-        busy = dict(zip(self._in_use.tolist(), use.tolist(), strict=False))
         for k, node in enumerate(self.machine.nodes):
             if node.cores:
                 if node.core_active_W is None or node.core_idle_W is None:
                     return None
-                active = busy.get(k, 0.0) * float(self._cores_of[k])
+                active = float(self._cores_of[k])
                 watts += active * node.core_active_W + (node.cores - active) * node.core_idle_W
             if memory_Bps[k] > 0:
                 if node.memory_energy_J_per_bit is None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
-from ..demands import Demand, Routing, TransferDemand
+from ..demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
 from ..sums import group_sums
 from .transfer_flows import TransferFlows
 
@@ -31,8 +31,6 @@ DATA_PART_MIN = 0.05
 # Routing's link traffic is worked out again when a node's part in it has changed by this much.
 SOURCE_TOLERANCE = 1e-5
 
-ISSUE, RECEIVE = "making and routing commands", "receiving commands"
-
 
 @dataclass(frozen=True)
 class Loads:
@@ -44,17 +42,14 @@ class Loads:
     links: Floats
     control: Floats
 
-    def towards(self, other: Loads, part: float) -> Loads:
-        """These loads, moved by ``part`` of the way to ``other``."""
-        return Loads(*(a + part * (b - a) for a, b in zip(self._all(), other._all(), strict=True)))
+    def joined(self) -> Floats:
+        """All loads in one array."""
+        return np.concatenate([self.memory, self.links, self.control])
 
-    def away(self, other: Loads) -> float:
-        """The largest difference, with its sign."""
-        gaps = np.concatenate([b - a for a, b in zip(self._all(), other._all(), strict=True)])
-        return float(gaps[np.abs(gaps).argmax()])
-
-    def _all(self) -> tuple[Floats, Floats, Floats]:
-        return self.memory, self.links, self.control
+    def split(self, joined: Floats) -> Loads:
+        """Loads from one array, as ``joined`` makes it."""
+        n, links = len(self.memory), len(self.links)
+        return Loads(joined[:n], joined[n : n + links], joined[n + links :])
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,27 @@ class Rates:
     steps: dict[str, Floats] = field(default_factory=dict)
     of_core: Floats = field(default_factory=lambda: np.zeros(0))
     pair_Bps: Floats = field(default_factory=lambda: np.zeros(0))
+    transfer_flows: TransferFlows | None = None
+    columns: Resources | None = None
     residual: float = 0.0
     """By how much loads that waits were computed from differ from those that came of it."""
     iterations: int = 0
+
+    def with_transfers(self, transfers: Floats) -> Rates:
+        """The same with slower ``transfers`` (T,), which use less."""
+        flows, columns = self.transfer_flows, self.columns
+        if flows is None or columns is None:
+            return self
+        less = flows.use_of(self.transfers - transfers, columns.count)
+        less[columns.links] += less[columns.control]
+        use = np.maximum(self.use - less / columns.capacity, 0.0)
+        return replace(
+            self,
+            transfers=transfers,
+            use=use,
+            memory_Bps=np.maximum(self.memory_Bps - less[columns.memory], 0.0),
+            link_Bps=np.maximum(self.link_Bps - less[columns.links], 0.0),
+        )
 
 
 class Resources:
@@ -89,7 +102,8 @@ class Resources:
 
     Time of the workers of a core (as many seconds per second as it runs ``threads`` (C,)), time
     that the core executes, time of its miss slots, then bytes per second of memory controllers, of
-    data and of control messages on directed links; pairs of nodes that transfers go between follow.
+    data and of control messages on directed links, units per second that clients ask for; pairs of
+    nodes that transfers go between follow.
     """
 
     def __init__(self, costs: CostModel, core_node: Ints, threads: Floats) -> None:
@@ -100,16 +114,19 @@ class Resources:
         self.memory = slice(3 * c, 3 * c + n)
         self.links = slice(3 * c + n, 3 * c + n + links)
         self.control = slice(self.links.stop, self.links.stop + links)
-        self.count = self.control.stop
+        self.clients = self.control.stop
+        self.count = self.clients + 1
         memory_Bps = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps)
         self.capacity = np.concatenate(
-            [threads, np.ones(2 * c), memory_Bps, costs.link_Bps, costs.link_Bps]
+            [threads, np.ones(2 * c), memory_Bps, costs.link_Bps, costs.link_Bps, [np.inf]]
         )
 
     def describe(self, position: int) -> tuple[str, int]:
-        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``pairs``), and position
-        within it.
+        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``clients``, ``pairs``),
+        and position within it.
         """
+        if position == self.clients:
+            return "clients", 0
         for kind in ("workers", "cores", "misses", "memory", "links", "control"):
             part = getattr(self, kind)
             if part.start <= position < part.stop:
@@ -132,6 +149,7 @@ class RateSolver:
         self.costs, self.core_node, self.threads = costs, core_node, threads
         self.resources = Resources(costs, core_node, threads)
         self._wires = {} if wires is None else wires
+        self._ways: dict[tuple[int, int], tuple[Ints, Floats]] = {}
         self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
         latency_s = costs.latency_s
         self.idle_s = np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)
@@ -140,20 +158,31 @@ class RateSolver:
         cached, diagonal = costs.last_cache.latency_s, np.diag_indices_from(latency_s)
         self.handed_s[diagonal] = np.where(cached > 0, cached, self.idle_s[diagonal])
 
-    def wire_of_line(self, initiator: int, home: int) -> Floats:
-        """(2, 2L) wire bytes, data and control, of a line that one node reads from another."""
-        key = (initiator, home)
-        if key not in self._wires:
-            lines = np.zeros((len(self.costs.machine.nodes),) * 2)
-            lines[initiator, home] = 1.0
-            self._wires[key] = self.costs.wire_Bps(lines)
-        return self._wires[key]
+    def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
+        """Resources of links, and wire bytes on each, of a line that one node reads from another.
 
-    def wire_rows(self, lines: Floats) -> Floats:
-        """(2, n, 2L) wire bytes of each row of ``lines``."""
-        key = lines.tobytes()
+        Snoops are left out: what is copied lies in nobody's cache but the owner's.
+        """
+        key = (initiator, home)
+        if key not in self._ways:
+            costs, columns = self.costs, self.resources
+            routes = costs.machine.routes
+            data = np.array(routes.links_of(home, initiator), dtype=np.int64)
+            asked = np.array(routes.links_of(initiator, home), dtype=np.int64)
+            self._ways[key] = (
+                np.concatenate([columns.links.start + data, columns.control.start + asked]),
+                np.concatenate(
+                    [LINE_BYTES + costs.link_header_bytes[data], costs.link_request_bytes[asked]]
+                ),
+            )
+        return self._ways[key]
+
+    def wire_rows(self, lines: Floats, *, written: bool) -> Floats:
+        """(2, n, 2L) wire bytes of each row of ``lines``, read or ``written`` back."""
+        key = (written, lines.tobytes())
         if key not in self._wires:
-            self._wires[key] = self.costs.wire_rows(lines)
+            costs = self.costs
+            self._wires[key] = (costs.written_wire_rows if written else costs.wire_rows)(lines)
         return self._wires[key]
 
     def handed_over(self, source: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
@@ -196,11 +225,16 @@ class _Search:
         self.n, self.flows = len(self.costs.machine.nodes), demand.flows
         self.steps: dict[str, Floats] = {}
         self.issued = np.full(len(self.node), 1.0 / len(self.node))
+        # No more misses of a tree walk overlap than a group has commands.
+        in_batch = demand.batch * solver.threads
+        self.random_misses = np.minimum(self.costs.random_misses[self.node], in_batch)
+        self.streaming_misses = self.costs.streaming_misses[self.node]
         self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
-        self.read_lines = self._read_lines()
+        self.read_lines = self._lines(self._reads())
         self.all_lines = self.read_lines
-        self.memory = self._by_flow(self.read_lines) * LINE_BYTES + demand.written_bytes  # (F, n)
+        written = self._lines(self._written())
+        self.memory = self._by_flow(self.read_lines + written) * LINE_BYTES  # (F, n)
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
         self.cap = self._capped_by_pairs()
@@ -217,37 +251,48 @@ class _Search:
 
     def _reads(self) -> list[tuple[Floats, Floats]]:
         """Of all reads of all steps: (n,) weight on each node, and their lines."""
-        return [
-            (group_sums(self.node, reads.weight, self.n), reads.lines)
-            for step in self.demand.steps
-            for reads in step.reads
-        ]
+        return [self._on_nodes(reads) for step in self.demand.steps for reads in step.reads]
 
-    def _read_lines(self) -> Floats:
+    def _written(self) -> list[tuple[Floats, Floats]]:
+        """The same of all writes."""
+        return [self._on_nodes(writes) for writes in self.demand.writes]
+
+    def _on_nodes(self, reads: Reads) -> tuple[Floats, Floats]:
+        return group_sums(self.node, reads.weight, self.n), reads.lines
+
+    def _lines(self, parts: list[tuple[Floats, Floats]]) -> Floats:
+        """(n, n) lines of all ``parts`` between nodes and homes."""
         total = np.zeros((self.n, self.n))
-        for weight, lines in self._reads():
+        for weight, lines in parts:
             total += weight[:, None] * lines
         return total
 
     def _read_wires(self) -> Floats:
-        """(2, F, 2L) wire bytes of what is read from memory."""
+        """(2, F, 2L) wire bytes of what is read from memory and written back."""
+        written = self._written()
         if self.flows == 1:
-            return self.costs.wire_Bps(self.read_lines)[:, None, :]
+            wire = self.costs.wire_Bps(self.read_lines)
+            lines = self._lines(written)
+            if written and lines[~np.eye(self.n, dtype=bool)].any():
+                wire = wire + self.costs.written_wire_rows(lines).sum(axis=1)
+            return wire[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
         wires = np.zeros((2, self.flows, len(self.costs.link_Bps)))
-        for weight, lines in self._reads():
-            for total, rows in zip(wires, self.solver.wire_rows(lines), strict=True):
-                total += self._by_flow(weight[:, None] * rows)
+        for parts, back in ((self._reads(), False), (written, True)):
+            for weight, lines in parts:
+                rows = self.solver.wire_rows(lines, written=back)
+                for total, of_node in zip(wires, rows, strict=True):
+                    total += self._by_flow(weight[:, None] * of_node)
         return wires
 
     def _capped_by_pairs(self) -> Floats:
         """(F,) caps. Only one flow uses a pair, but for transfers, whose part is small."""
         pairs = self.costs.pair_Bps
         if not np.isfinite(pairs).any():
-            return self.demand.cap
+            return np.full(self.flows, np.inf)
         with np.errstate(divide="ignore"):
             allowed = (pairs / LINE_BYTES / self.all_lines).min(axis=1)
-        cap = self.demand.cap.copy()
+        cap = np.full(self.flows, np.inf)
         np.minimum.at(cap, self.demand.flow_of, allowed)
         return cap
 
@@ -258,14 +303,16 @@ class _Search:
         memory_row, memory = np.nonzero(self.memory)
         link_row, link = np.nonzero(self.data)
         control_row, control = np.nonzero(self.control)
+        every = np.arange(self.flows)
         row = np.concatenate(
-            [memory_row, link_row, control_row, flow_of_core, flow_of_core, flow_of_core]
+            [memory_row, link_row, control_row, every, flow_of_core, flow_of_core, flow_of_core]
         )
         resource = np.concatenate(
             [
                 columns.memory.start + memory,
                 columns.links.start + link,
                 columns.control.start + control,
+                np.full(self.flows, columns.clients),
                 *(part.start + cores for part in (columns.workers, columns.cores, columns.misses)),
             ]
         )
@@ -274,6 +321,7 @@ class _Search:
                 self.memory[memory_row, memory],
                 self.data[link_row, link],
                 self.control[control_row, control],
+                np.ones(self.flows),
             ]
         )
         self._with_data = self.data.any(axis=0)
@@ -286,14 +334,13 @@ class _Search:
     def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
         """(C,) times per unit of workers, of executing and of miss slots."""
         latency_s, handed_s = self._latencies(loads)
-        costs = self.costs
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         for step in self.demand.steps:
             held_s = step.hit_s
             for reads in step.reads:
-                mlp = costs.streaming_misses if reads.stream else costs.random_misses
-                stall = (reads.lines * latency_s).sum(axis=1) / mlp
-                held_s = held_s + reads.weight * stall[self.node]
+                overlap = self.streaming_misses if reads.stream else self.random_misses
+                stall_s = (reads.lines * latency_s).sum(axis=1)
+                held_s = held_s + reads.weight * stall_s[self.node] / overlap
             takes_s = self._overlap(step.core_s, held_s)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
@@ -319,8 +366,8 @@ class _Search:
         idle, handed = self.solver.idle_s, self.solver.handed_s
         if not loads.links.any():
             return idle + at_memory, handed
-        waits = self.costs.machine.routes.route_sums(self.costs.link_wait_s(loads.links))
-        on_links = waits + waits.T
+        # Data wait on their way from home to initiator; requests have a channel of their own.
+        on_links = self.costs.machine.routes.route_sums(self.costs.link_wait_s(loads.links)).T
         return idle + at_memory + on_links, handed + on_links
 
     def _route(
@@ -329,17 +376,18 @@ class _Search:
         """(C,) times of workers, of executing and of miss slots for issuing and receiving; who has
         time issues.
         """
-        stream, node = self.costs.streaming_misses, self.node
+        stream, node = self.streaming_misses, self.node
         target = group_sums(node, routing.executed, self.n)
         to_target = handed_s @ target
         lines = routing.lines + routing.answer_lines
-        issue_core = (routing.issue_s + routing.atomics * to_target)[node]
-        issue_miss = (lines * to_target / stream)[node]
-        issue_worker = self._overlap(issue_core, issue_miss)
+        issue_core = routing.issue_s[node]
+        issue_miss = lines * to_target[node] / stream
+        # A worker waits for each of its atomic operations.
+        issue_worker = self._overlap(issue_core, issue_miss) + routing.atomics * to_target[node]
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
-            receive_miss = routing.executed * (lines * (handed_s @ source) / stream)[node]
+            receive_miss = routing.executed * lines * (handed_s @ source)[node] / stream
             receive_worker = self._overlap(receive_core, receive_miss)
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)
@@ -369,17 +417,18 @@ class _Search:
         """Iterates until loads and rates agree."""
         links = np.zeros(len(self.costs.link_Bps))
         loads = start or Loads(np.zeros(self.n), links, links)
-        damping, last_gap = 1.0, 0.0
         rates = self._solve(loads)
-        iteration = 1
-        while abs(gap := loads.away(rates.loads)) > tolerance and iteration < ITERATIONS_MAX:
-            # Overshooting shows as a change of sign: smaller steps from there on.
-            if gap * last_gap < 0:
-                damping *= 0.5
-            elif last_gap:
-                damping = min(1.0, damping * 1.2)
+        iteration, damping, last_gap = 1, np.ones(1), np.zeros(1)
+        while iteration < ITERATIONS_MAX:
+            gap = rates.loads.joined() - loads.joined()
+            residual = float(np.abs(gap).max())
+            if residual <= tolerance:
+                break
+            # Overshooting shows as a change of sign: smaller steps of this load from there on.
+            turned = gap * last_gap < 0
+            damping = np.where(turned, 0.5 * damping, np.minimum(1.0, 1.2 * damping))
             last_gap = gap
-            loads = loads.towards(rates.loads, damping)
+            loads = loads.split(loads.joined() + damping * gap)
             rates = self._solve(loads)
             iteration += 1
         of_node = rates.flows[self.demand.flow_of]
@@ -391,7 +440,9 @@ class _Search:
             steps=self.steps,
             of_core=of_node[self.node],
             pair_Bps=drawn,
-            residual=abs(gap),
+            residual=residual,
+            transfer_flows=self.transfers,
+            columns=self.columns,
             iterations=iteration,
         )
 
@@ -402,6 +453,7 @@ class _Search:
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
         capacity[self.columns.control] *= np.where(self._with_data, 1.0 - DATA_PART_MIN, 1.0)
+        capacity[self.columns.clients] = self.demand.asked_per_s
         # The worker that has most to do of a flow sets its weight.
         heaviest = np.full(self.flows, 1e-30)
         np.maximum.at(heaviest, self.demand.flow_of[self.node], times[0])
@@ -422,8 +474,6 @@ class _Search:
     def _rates(self, flows: Floats, transfers: Floats, binding: Ints, use: Floats) -> Rates:
         columns, capacity = self.columns, self.columns.capacity
         use = use[: columns.count].copy()
-        if self.transfers is not None:
-            use[columns.control] += transfers @ self.transfers.control
         link_Bps = use[columns.links] + use[columns.control]
         control = use[columns.control] / capacity[columns.control]
         use[columns.links] = link_Bps
@@ -438,11 +488,14 @@ def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
     ``own_s`` (C,): time each core spends on its own part of a unit, ``issue_s`` (C,): on the whole
     of the shared part. Cores up to a common level of time fill up: water-filling.
     """
+    # Only differences in time count, and only in proportion to the shared part.
+    cost_s = np.maximum(issue_s, 1e-30)
+    head = (own_s - own_s.min()) / cost_s
     order = np.argsort(own_s, kind="stable")
-    own, cost = own_s[order], np.maximum(issue_s[order], 1e-30)
+    rate, weighted = 1.0 / cost_s[order], head[order]
     # With the first k cores taking part, the level is (1 + sum own/cost) / (sum 1/cost).
-    level = (1.0 + np.cumsum(own / cost)) / np.cumsum(1.0 / cost)
-    # The last k for which every core that takes part is below the level.
-    taking = int(np.flatnonzero(level >= own)[-1])
-    share = np.maximum(level[taking] - own_s, 0.0) / np.maximum(issue_s, 1e-30)
+    level = (1.0 + np.cumsum(weighted)) / np.cumsum(rate)
+    # The last k for which every core that takes part is below the level; the first one always is.
+    taking = int(np.flatnonzero(level * rate >= weighted)[-1])
+    share = np.maximum(level[taking] / cost_s - head, 0.0)
     return np.asarray(share / share.sum())

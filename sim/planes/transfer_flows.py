@@ -9,18 +9,20 @@ import numpy.typing as npt
 
 from ..costs import LINE_BYTES
 from ..demands import TransferDemand
+from ..sums import group_sums
 
 if TYPE_CHECKING:
     from .rates import RateSolver
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 class TransferFlows:
     """T copies as sparse rows, of which some entries change with the waits.
 
     A row: worker, core and miss slots of the source, the same of the target, memory of both, the
-    pair; then the links. ``control`` (T, 2L): bytes of control messages per unit.
+    pair; then data and control messages of the links on the way.
     """
 
     FIXED = 9
@@ -29,14 +31,17 @@ class TransferFlows:
         self.solver, self.demand = solver, demand
         columns, node = solver.resources, solver.core_node
         self.count = len(demand.source)
-        self.a, self.b = node[demand.source], node[demand.target]
-        pairs, which = np.unique(np.stack([self.b, self.a], axis=1), axis=0, return_inverse=True)
+        self.a, self.b = demand.source_home, demand.target_home
+        nodes = len(solver.costs.machine.nodes)
+        pairs, which = np.unique(self.b * nodes + self.a, return_inverse=True)
         which = which.reshape(-1)
-        self.pair_capacity = solver.costs.pair_Bps[pairs[:, 0], pairs[:, 1]]
-        wires = np.array([solver.wire_of_line(int(b), int(a)) for b, a in pairs])
-        self.control = wires[which, 1] * demand.lines[:, None]
-        used = [np.flatnonzero(data) for data in wires[:, 0]]
-        self.counts = np.array([self.FIXED + len(used[k]) for k in which], dtype=np.int64)
+        homes, initiators = pairs % nodes, pairs // nodes
+        self.pair_capacity = solver.costs.pair_Bps[initiators, homes]
+        wires = [
+            solver.wire_of_line(int(b), int(a)) for b, a in zip(initiators, homes, strict=True)
+        ]
+        sizes = np.array([len(position) for position, _ in wires], dtype=np.int64)[which]
+        self.counts = self.FIXED + sizes
         self.first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         ends = np.stack([demand.source] * 3 + [demand.target] * 3 + [self.a, self.b, which], axis=1)
         ends += [
@@ -52,8 +57,8 @@ class TransferFlows:
         fixed[:, 8] = demand.lines * LINE_BYTES
         resource, value = [], []
         for t, k in enumerate(which):
-            resource += [ends[t], used[k] + columns.links.start]
-            value += [fixed[t], wires[k, 0, used[k]] * demand.lines[t]]
+            resource += [ends[t], wires[k][0]]
+            value += [fixed[t], wires[k][1] * demand.lines[t]]
         self.resource = np.concatenate(resource).astype(np.int64)
         self.value = np.concatenate(value)
         busy = np.bincount(np.concatenate([demand.source, demand.target]), minlength=len(node))
@@ -62,13 +67,20 @@ class TransferFlows:
 
     def update(self, latency_s: Floats) -> None:
         """Miss slots, and weights: a core's time is shared evenly among what it does."""
-        stream, d, threads = self.solver.costs.streaming_misses, self.demand, self.solver.threads
+        solver, d = self.solver, self.demand
+        stream, threads = solver.costs.streaming_misses[solver.core_node], solver.threads
         local = np.diag(latency_s)
-        source_s = d.source_lines * local[self.a] / stream[self.a]
+        source_s = d.source_lines * local[self.a] / stream[d.source]
         across_s = d.lines * latency_s[self.b, self.a] + d.written_lines * local[self.b]
-        target_s = across_s / stream[self.b]
+        target_s = across_s / stream[d.target]
         at_source = np.maximum(d.source_s, source_s * threads[d.source])
         at_target = np.maximum(d.target_s, target_s * threads[d.target])
         self.value[self.first], self.value[self.first + 3] = at_source, at_target
         self.value[self.first + 2], self.value[self.first + 5] = source_s, target_s
         self.weight = 1.0 / (np.maximum(np.maximum(at_source, at_target), 1e-30) * self.sharers)
+
+    def use_of(self, rates: Floats, resources: int) -> Floats:
+        """(R,) what ``rates`` (T,) of the copies use of each of the first ``resources``."""
+        amounts = self.value * np.repeat(rates, self.counts)
+        most = max(resources, int(self.resource.max()) + 1)
+        return group_sums(self.resource, amounts, most)[:resources]

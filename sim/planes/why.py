@@ -67,13 +67,11 @@ def _binding(plane: FlowPlane, rates: Rates) -> str:
         example.setdefault(of, k)
     kind, link_kind = max(weight, key=lambda of: weight[of])
     k = example[kind, link_kind]
-    if kind == "cap":
-        clients = plane.workload.description.clients
-        asked = clients.kind == "open" or clients.think_time.value > 0
-        return "what the clients ask for" if asked else "bandwidth between two nodes"
+    if kind == "clients":
+        return "what the clients ask for"
     if kind == "links":
         return f"{link_kind} links, such as {machine.link_name(k)}"
-    if kind == "pairs":
+    if kind in ("cap", "pairs"):
         return "bandwidth between two nodes"
     part = getattr(resources, kind)
     node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.system.workers.core_node

@@ -191,7 +191,7 @@ def test_rates_agree_with_the_waits_that_they_cause(tmp_path: Path, data: st.Dat
         assert rates.use[holder] >= 1 - FULL
     # Looked for again from there, and from rest, the same is found.
     for start in (rates.loads, None):
-        again = plane.solver.solve(plane._demand(plane.demands), None, start)
+        again = plane.solver.solve(plane.system.demand(plane.demands, plane.time_s), None, start)
         assert again.flows == pytest.approx(rates.flows, rel=2 * NEAR)
 
 
