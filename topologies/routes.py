@@ -54,7 +54,9 @@ class Routes:
     Among equals the last hop is in the highest dimension of a generated graph, as in
     dimension-ordered routing (Dally and Towles, Principles and Practices of Interconnection
     Networks, 2004, chapter 8), which loads the links of a mesh, torus or hypercube evenly; where
-    that leaves a choice too, such as the spine of a fat tree, initiators take turns.
+    that leaves a choice too, such as the halves of a ring or the spine of a fat tree, the way that
+    is least used by the routes chosen before; initiators take turns on machines so large that
+    this would take seconds.
 
     Held as the shortest-path tree of each node (``predecessor``), so that a machine of 1,024 nodes
     costs megabytes, and traffic or waiting on all routes is summed over trees, level by level;
@@ -198,6 +200,10 @@ class Routes:
         return _sparse(np.ones(len(row)), row, column, (2 * self.link_count, self.nodes**2))
 
 
+# Up to so many nodes routes are balanced one by one.
+BALANCED_NODES_MAX = 128
+
+
 class _Edges:
     """The directed links, of parallel ones those of least cost, by the vertex they lead to."""
 
@@ -250,29 +256,73 @@ class _Edges:
         source = np.full((roots, vertices), -1, dtype=np.int64)
         if len(self.target) == 0:
             return entering, source
-        at = np.flatnonzero(np.bincount(self.target, minlength=vertices))
-        first = np.searchsorted(self.target, at)
-        group = np.searchsorted(at, self.target)
+        if roots <= BALANCED_NODES_MAX:
+            self._balance(distance, entering, source)
+            return entering, source
         rows_max = max(1, 4_000_000 // len(self.target))
         for start in range(0, roots, rows_max):
             rows = np.arange(start, min(roots, start + rows_max))
-            chosen, edge = np.nonzero(self._chosen(distance[rows], rows, first, group))
+            chosen, edge = np.nonzero(self._in_turn(self._fitting(distance[rows]), rows))
             entering[rows[chosen], self.target[edge]] = self.directed[edge]
             source[rows[chosen], self.target[edge]] = self.source[edge]
         return entering, source
 
-    def _chosen(self, distance: Floats, rows: Ints, first: Ints, group: Ints) -> Any:
-        """(rows, edges) whether an edge is the last hop to its target; at most one per target."""
+    @cached_property
+    def _groups(self) -> tuple[Ints, Ints]:
+        """Where the edges into each target begin, and (edges,) the group of each edge."""
+        at = np.flatnonzero(np.bincount(self.target, minlength=self.vertices))
+        return np.searchsorted(self.target, at), np.searchsorted(at, self.target)
+
+    def _fitting(self, distance: Floats) -> Any:
+        """(rows, edges) whether an edge may be the last hop to its target, by dimension order."""
+        first, group = self._groups
         with np.errstate(invalid="ignore"):  # inf - inf, where there is no way
             beyond = distance[:, self.source] + self.cost - distance[:, self.target]
         fits = np.abs(beyond) < 1e-9
         highest = np.maximum.reduceat(np.where(fits, self.dimension, -1), first, axis=1)
-        fits &= self.dimension == highest[:, group]
+        return fits & (self.dimension == highest[:, group])
+
+    def _in_turn(self, fits: Any, rows: Ints) -> Any:
+        """(rows, edges) at most one edge per target of those that fit; initiators take turns."""
+        first, group = self._groups
         rank = np.cumsum(fits, axis=1, dtype=np.int32)
         count = np.add.reduceat(fits, first, axis=1, dtype=np.int32)
         before = rank[:, first] - fits[:, first]
         turn = (rows[:, None] + self.target[first]) % np.maximum(count, 1)
         return fits & (rank - before[:, group] - 1 == turn[:, group])
+
+    def _balance(self, distance: Floats, entering: Ints, source: Ints) -> None:
+        """Chooses, for one pair after the other, near ones first, the way that is least used yet.
+
+        A way to a hub counts for all nodes at the hub, and these not again.
+        """
+        roots = len(distance)
+        weight = np.ones(self.vertices)
+        at_hub = self.target[self.source < roots]
+        weight[roots:] = np.bincount(at_hub, minlength=self.vertices)[roots:]
+        fits = self._fitting(distance)
+        used = np.zeros(int(self.directed.max()) + 1)
+        ways: list[list[list[int]]] = [[[] for _ in range(self.vertices)] for _ in range(roots)]
+        candidates: dict[tuple[int, int], list[int]] = {}
+        for row, edge in zip(*(found.tolist() for found in np.nonzero(fits)), strict=True):
+            candidates.setdefault((row, int(self.target[edge])), []).append(edge)
+        # Within a distance those without a choice come first: they are what others go around.
+        order = sorted(
+            candidates,
+            key=lambda pair: (round(float(distance[pair]), 6), len(candidates[pair]) > 1, pair),
+        )
+        for row, target in order:
+            best, least = -1, float("inf")
+            for edge in candidates[row, target]:
+                way = ways[row][int(self.source[edge])]
+                load = used[self.directed[edge]] + sum(used[link] for link in way)
+                if load < least:
+                    best, least = edge, load
+            before, link = int(self.source[best]), int(self.directed[best])
+            entering[row, target], source[row, target] = link, before
+            ways[row][target] = [*ways[row][before], link]
+            alone = before >= roots and target < roots
+            used[[link] if alone else ways[row][target]] += weight[target]
 
 
 def _sparse(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:
