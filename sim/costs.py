@@ -190,6 +190,7 @@ class CostModel:
             drawn[np.diag_indices_from(drawn)] = 0.0
             # Data of the pair (initiator, home) flow from home to initiator.
             best = machine.routes.link_maxima(drawn.T)
+            best = best * np.repeat([link.count for link in machine.links], 2)
             wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
             raw = np.where(wire > 0, np.minimum(raw, wire), raw)
         return np.asarray(raw * self._link_scales)

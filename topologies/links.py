@@ -44,6 +44,12 @@ def build_links(
         if link.ports
         for end, port in zip(link.ends, link.ports, strict=True)
     )
+    drawn: dict[str, float] = {}
+    for wanted in description.distance_classes:
+        if wanted.bandwidth is not None and list(wanted.route.values()) == [1]:
+            # Of nodes that one link alone joins. A half link is as wide where its port is shared.
+            kind = next(iter(wanted.route)).removesuffix("-single").removesuffix("-dual")
+            drawn[kind] = max(drawn.get(kind, 0.0), wanted.bandwidth.value)
     merged: dict[tuple[int, int, str], LinkEdge] = {}
 
     def add(
@@ -55,12 +61,15 @@ def build_links(
             raise ValueError(f"unknown link type '{type_name}': expected {known}")
         a, b = vertex[ends[0]], vertex[ends[1]]
         link = _link(facts, type_name, (a, b), shared, dimension)
+        link = replace(link, drawn_Bps=drawn.get(type_name))
         key = (min(a, b), max(a, b), link.kind)
         twin = merged.get(key)
         merged[key] = (
             link
             if twin is None
-            else replace(twin, bandwidth_Bps=twin.bandwidth_Bps + link.bandwidth_Bps)
+            else replace(
+                twin, bandwidth_Bps=twin.bandwidth_Bps + link.bandwidth_Bps, count=twin.count + 1
+            )
         )
 
     for k, link in enumerate(description.links):

@@ -20,7 +20,9 @@ class LinkEdge:
 
     ``ends`` are positions in ``Machine.vertices``. ``kind`` is the link type's name, with
     ``-single`` or ``-dual`` for a split port. ``dimension`` orders the links of generated graphs
-    for routing: of equal routes the one whose last hop has a higher one is taken.
+    for routing: of equal routes the one whose last hop has a higher one is taken. ``count``: the
+    parallel links that act as this one. ``drawn_Bps``: the most that a node was seen to draw over
+    one link of this type alone, None where that is not known.
     """
 
     ends: tuple[int, int]
@@ -31,6 +33,14 @@ class LinkEdge:
     request_bytes: float
     energy_J_per_bit: float | None
     dimension: int = 0
+    count: int = 1
+    drawn_Bps: float | None = None
+
+    @property
+    def width_Bps(self) -> float:
+        """What routes compare: no more than was seen to be drawn, whatever the wire may do."""
+        drawn = self.drawn_Bps if self.drawn_Bps is not None else float("inf")
+        return min(self.bandwidth_Bps, self.count * drawn)
 
 
 @dataclass(frozen=True)
@@ -209,13 +219,13 @@ class _Edges:
 
     def __init__(self, links: Sequence[LinkEdge], vertices: int) -> None:
         self.vertices = vertices
-        widest = max((link.bandwidth_Bps for link in links), default=1.0)
+        widest = max((link.width_Bps for link in links), default=1.0)
         bundles: dict[tuple[int, int], list[tuple[float, int]]] = {}
         for k, link in enumerate(links):
             a, b = link.ends
             # A hop, a little for narrowness, less for a shared port; the extras of any way without
             # a loop add up to less than a hop.
-            extra = 1.0 - link.bandwidth_Bps / widest + 0.1 * link.kind.endswith("-dual")
+            extra = 1.0 - link.width_Bps / widest + 0.1 * link.kind.endswith("-dual")
             cost = 1.0 + 0.5 * extra / vertices
             bundles.setdefault((b, a), []).append((cost, 2 * k))
             bundles.setdefault((a, b), []).append((cost, 2 * k + 1))
