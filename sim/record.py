@@ -6,6 +6,7 @@ scenario and seed; everything else may not.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -112,8 +113,9 @@ class Record:
     throughput: Mapping[str, float]
     operations: Mapping[str, float]
     """Operations done over the horizon."""
-    bandwidth_Bps: Mapping[str, float]
-    """``memory``: through all memory controllers; ``links``: over all directed links."""
+    bandwidth_Bps: Mapping[str, float | None]
+    """``memory``: through all memory controllers; ``links``: over all directed links, None where
+    links are not known."""
     resources: tuple[ResourceUse, ...]
     latency_ns: Mapping[str, Mapping[str, float | None] | None]
     why: Mapping[str, Why]
@@ -129,7 +131,11 @@ class Record:
     series: Series = field(default_factory=dict, compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        """The stable JSON form of ``numatwin run --json`` (no series)."""
+        """The stable JSON form of ``numatwin run --json`` (no series).
+
+        ``bottleneck``: of the first operation. ``resource`` binds it; more of ``gain_of`` would
+        bring most, ``gain_per_unit`` in relative throughput per relative addition.
+        """
         head = {
             f.name: _plain(getattr(self, f.name))
             for f in dataclasses.fields(self)
@@ -144,6 +150,7 @@ class Record:
             "events": self.provenance.get("events"),
             "bottleneck": {
                 "resource": self.why[main].resource if main is not None else None,
+                "gain_of": best[0].resource if best else None,
                 "gain_per_unit": best[0].gain_per_10pct / 0.1 if best else None,
             },
             "provenance": _plain(self.provenance),
@@ -155,24 +162,48 @@ class Record:
         import pyarrow.parquet as pq
 
         target = Path(folder)
+        missing = [path for path in (target, *target.parents) if not path.exists()]
+        stage: Path | None = None
+        whole = False
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        except OSError as failure:
-            raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
-        try:
+            target.mkdir(parents=True, exist_ok=True)
+            # Inside the target: what is beside it may be another file system.
+            stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
             text = json.dumps(self.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
             (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
             table = pa.table({name: np.asarray(column) for name, column in self.series.items()})
             pq.write_table(table, stage / SERIES_FILE, compression="zstd")
-            target.mkdir(exist_ok=True)
-            for name in (SERIES_FILE, HEAD_FILE):  # the head last: it vouches for the series
-                (stage / name).replace(target / name)
+            _replace_both(stage, target)
+            whole = True
         except OSError as failure:
             raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
+            for made in missing if not whole else ():
+                with contextlib.suppress(OSError):
+                    made.rmdir()
         return target
+
+
+def _replace_both(stage: Path, target: Path) -> None:
+    """Moves series and head from ``stage`` into ``target``, the head last: it vouches for both.
+
+    Where the head cannot be moved, the series that stood there before is back in its place.
+    """
+    series, earlier = target / SERIES_FILE, stage / "earlier"
+    was_there = series.exists()
+    if was_there:
+        series.replace(earlier)
+    try:
+        (stage / SERIES_FILE).replace(series)
+        (stage / HEAD_FILE).replace(target / HEAD_FILE)
+    except BaseException:
+        if was_there:
+            earlier.replace(series)
+        else:
+            series.unlink(missing_ok=True)
+        raise
 
 
 def load_record(path: str | Path) -> Record:

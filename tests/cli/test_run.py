@@ -44,7 +44,7 @@ def test_json_is_one_object_and_writes_nothing(numatwin: CommandLine) -> None:
     assert (record["scenario"], record["plane"]) == (SCAN, "flow")
     assert record["throughput"]["scan"] > 0
     assert record["bandwidth_Bps"].keys() == {"memory", "links"}
-    assert record["bottleneck"].keys() == {"resource", "gain_per_unit"}
+    assert record["bottleneck"].keys() == {"resource", "gain_of", "gain_per_unit"}
     for resource in record["resources"]:
         assert resource.keys() >= {"name", "utilisation", "Bps"}
         assert 0 <= resource["utilisation"] <= 1 + 1e-9

@@ -180,7 +180,7 @@ def test_json_of_a_run() -> None:
     assert set(found["bandwidth_Bps"]) == {"memory", "links"}
     for use in found["resources"]:
         assert {"name", "utilisation", "Bps"} <= set(use)
-    assert set(found["bottleneck"]) == {"resource", "gain_per_unit"}
+    assert set(found["bottleneck"]) == {"resource", "gain_of", "gain_per_unit"}
     assert found["wall_s"] > 0
     assert found["events"] == 1
     assert found["energy_J"] > 0
@@ -189,9 +189,17 @@ def test_json_of_a_run() -> None:
 
 
 def test_bottleneck_is_that_of_the_first_operation() -> None:
-    """Its best gain: 5% more for 10% more of the resource is half a unit per unit."""
-    assert made_up().as_json()["bottleneck"] == {"resource": "memory", "gain_per_unit": 0.5}
-    assert made_up(why={}).as_json()["bottleneck"] == {"resource": None, "gain_per_unit": None}
+    """Its best gain, which another resource may bring: 5% for 10% more is half a unit per unit."""
+    why = {"lookup": Why("memory", (Gain("core speed", 0.05), Gain("memory", 0.02)))}
+    assert made_up(why=why).as_json()["bottleneck"] == {
+        "resource": "memory",
+        "gain_of": "core speed",
+        "gain_per_unit": 0.5,
+    }
+    nothing = {"resource": None, "gain_of": None, "gain_per_unit": None}
+    assert made_up(why={}).as_json()["bottleneck"] == nothing
+    no_gain = {"resource": "memory", "gain_of": None, "gain_per_unit": None}
+    assert made_up(why={"lookup": Why("memory", ())}).as_json()["bottleneck"] == no_gain
 
 
 # -- whole or not at all --------------------------------------------------------------------------
@@ -228,12 +236,55 @@ def test_a_failing_write_leaves_what_was_there(
             made_up(seed=1, series={"time_s": np.zeros(1)}).save(folder)
     if failure is no_room:
         assert str(caught.value) == f"{folder}: cannot be written: No space left on device"
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     if is_there:
         same(load_record(folder), old)
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == ["notes.txt", HEAD_FILE, SERIES_FILE]
         assert (folder / "notes.txt").read_text() == "mine"
     else:
-        assert not folder.exists() or not list(folder.iterdir())
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failure", [no_room, broken])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_the_series_goes_back_where_the_head_cannot_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Any, is_there: bool
+) -> None:
+    folder, old = tmp_path / "run", made_up()
+    if is_there:
+        old.save(folder)
+    replace = Path.replace
+
+    def replace_but_heads(self: Path, target: Path) -> Path:
+        return failure() if target.name == HEAD_FILE else replace(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace_but_heads)
+        with pytest.raises(InputError if failure is no_room else MemoryError):
+            made_up(seed=1, series={"time_s": np.zeros(1)}).save(folder)
+    if is_there:
+        same(load_record(folder), old)
+        assert sorted(path.name for path in folder.iterdir()) == [HEAD_FILE, SERIES_FILE]
+    else:
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_beside_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another file system may be mounted there, to which no file can be moved from outside."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    replace = Path.replace
+
+    def replace_inside(self: Path, target: Path) -> Path:
+        if not self.is_relative_to(folder):
+            raise OSError(18, "Invalid cross-device link")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace_inside)
+    same(load_record(made_up().save(folder)), made_up())
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_an_earlier_record_is_replaced_beside_other_files(tmp_path: Path) -> None:
