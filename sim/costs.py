@@ -7,6 +7,7 @@ missing and had to be assumed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -82,7 +83,9 @@ class CostModel:
         self.machine, self.instructions = machine, instructions
         self.scales = scales or Scales()
         self.warnings: list[str] = []
+        self._assumed: dict[tuple[str, float], list[int]] = {}
         self._collect()
+        self._tell()
 
     def _collect(self) -> None:
         nodes = self.machine.nodes
@@ -104,8 +107,10 @@ class CostModel:
         own = np.array([_nan(n.memory_bandwidth_Bps) for n in nodes])
         self.memory_Bps: Floats = np.where(np.isnan(own), local, own) * s.memory
         has_memory = np.array([n.memory_bytes > 0 for n in nodes])
-        for k in np.flatnonzero(np.isnan(self.memory_Bps) & has_memory):
-            self.warnings.append(f"node {nodes[k].id}: no memory bandwidth is known: not limited")
+        unlimited = np.flatnonzero(np.isnan(self.memory_Bps) & has_memory)
+        if len(unlimited):
+            named = _named([nodes[k].id for k in unlimited], nodes)
+            self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
         self.misses: Floats = self._outstanding() * s.misses
         for path in self.machine.doubtful:
             self.warnings.append(f"doubtful value used: {path}")
@@ -114,8 +119,27 @@ class CostModel:
         if value is not None:
             return value
         if node.cores:
-            self.warnings.append(f"node {node.id}: no {what} is known: {assumed:g} assumed")
+            self._assumed.setdefault((what, assumed), []).append(node.id)
         return assumed
+
+    def _tell(self) -> None:
+        """Warnings of what was assumed of nodes, and of what is not known between them."""
+        nodes, machine = self.machine.nodes, self.machine
+        for (what, assumed), ids in self._assumed.items():
+            self.warnings.append(f"no {what} is known of {_named(ids, nodes)}: {assumed:g} assumed")
+        apart = ~np.eye(len(nodes), dtype=bool)
+        unknown = np.isnan(machine.latency_ns)[apart]
+        if unknown.any():
+            some = "some nodes" if not unknown.all() else "nodes"
+            near = "a node's own memory" if unknown.all() else "the farthest that is known"
+            self.warnings.append(
+                f"no latency between {some} is known: they are taken to be as far as {near}"
+            )
+        if apart.any() and not machine.links:
+            limit = (
+                "the bandwidth of pairs limits it" if self.measured_pairs else "nothing limits it"
+            )
+            self.warnings.append(f"no links are known: traffic between nodes is not seen, {limit}")
 
     def _outstanding(self) -> Floats:
         """(n,) cache lines that all cores of a node have under way in dependent-free loads."""
@@ -192,8 +216,23 @@ class CostModel:
             best = machine.routes.link_maxima(drawn.T)
             best = best * np.repeat([link.count for link in machine.links], 2)
             wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
-            raw = np.where(wire > 0, np.minimum(raw, wire), raw)
+            used = np.where(wire > 0, np.minimum(raw, wire), raw)
+            self._tell_of_links(raw, used)
+            raw = used
         return np.asarray(raw * self._link_scales)
+
+    def _tell_of_links(self, raw: Floats, used: Floats) -> None:
+        kinds = {link.kind: k for k, link in enumerate(self.machine.links)}
+        held = [
+            f"{kind} {used[2 * k] / 1e9:.3g} of {raw[2 * k] / 1e9:.3g} GB/s"
+            for kind, k in kinds.items()
+            if used[2 * k] < 0.999 * raw[2 * k]
+        ]
+        if held:
+            self.warnings.append(
+                "links count with what pairs of nodes were seen to draw over them: "
+                + ", ".join(held)
+            )
 
     @cached_property
     def _link_scales(self) -> Floats:
@@ -380,6 +419,12 @@ def _cache_below(node: Node, below: int) -> CacheLevel | None:
     if not levels and below == 0:
         return max(node.caches, key=lambda cache: cache.level, default=None)
     return levels[below] if below < len(levels) else None
+
+
+def _named(ids: list[int], nodes: Sequence[Node]) -> str:
+    if len(ids) == len(nodes):
+        return "any node"
+    return f"node {ids[0]}" if len(ids) == 1 else f"{len(ids)} nodes, such as {ids[0]}"
 
 
 def _nan(value: float | None) -> float:

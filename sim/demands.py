@@ -82,6 +82,8 @@ class Demand:
     """Lines written back, likewise: of ``lines`` (n, n) to each home; nobody waits for these."""
     batch: float
     """Commands of a group, whose misses can overlap."""
+    contended: float = 0.0
+    """Atomic writes to one and the same cache line, which goes from core to core for these."""
     routing: Routing | None = None
     asked_per_s: float = float("inf")
     """Units per second that clients ask for, all flows together."""

@@ -5,6 +5,7 @@ One more engine is one more model here, told apart by its ``kind``.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -81,6 +82,15 @@ class ErisSystem(Strict):
     result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
+
+    @model_validator(mode="after")
+    def _page_is_one(self) -> ErisSystem:
+        size = self.page_size.value
+        if not 4096 <= size <= 2**40 or math.log2(size) % 1:
+            raise DescriptionError(
+                ("page_size",), "expected a power of two from 4 KiB on, such as 2 MiB"
+            )
+        return self
 
     @model_validator(mode="after")
     def _home_of_single_ram(self) -> ErisSystem:

@@ -51,6 +51,7 @@ class Eris:
         self.events: list[ControlEvent] = []
         self._cycles: dict[str, tuple[float, float]] = {}
         self._refused: dict[str, str] = {}
+        self.refused_count = 0
         self._reset_monitor()
 
     @property
@@ -81,8 +82,7 @@ class Eris:
         )
         if full is not None:
             raise InputError(
-                f"the data do not fit: {full}",
-                token=self.machine.name,
+                f"the data do not fit into machine '{self.machine.name}': {full}",
                 expected="a smaller workload, more nodes or another placement",
             )
         return found
@@ -200,6 +200,7 @@ class Eris:
             if self._refused.get(name) != full:  # a policy may ask again each period
                 self._event(time_s, "refused", f"{name}: {full}", object=name)
             self._refused[name] = full
+            self.refused_count += 1
             return
         self._refused.pop(name, None)
         if isinstance(part, IndexPartitions):
@@ -210,6 +211,8 @@ class Eris:
             # A policy's sizes add up within rounding, which must not pile up.
             sizes = command.sizes * (part.sizes().sum() / command.sizes.sum())
             transfers = part.rebalance(sizes, self.workers.node)
+        if not len(transfers.volume):
+            return
         node = self.workers.node
         linked = demands.home[node[transfers.source]] == demands.home[node[transfers.target]]
         # Linking moves no data: microseconds, against milliseconds to seconds of copying.

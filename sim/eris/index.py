@@ -32,19 +32,19 @@ def tree_of(stored: DataObject) -> PrefixTree:
 class Popularity:
     """How the operations on one index spread over its keys: by place, or by rank.
 
-    ``weight``: their share of all operations. ``scattered``: hot keys lie all over the domain, so
-    that every partition has its part of each class.
+    ``weight``: their share of all operations. ``scattered``: the distribution of hot keys that lie
+    all over the domain, so that every partition has its part of each class; None for keys by place.
     """
 
     classes: PopularityClasses
     weight: float
-    scattered: bool
+    scattered: KeyDistribution | None
 
 
 def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list[Popularity]:
     """Of operations on one index: those by place as one mixture, each scattered one of its own."""
     placed: list[tuple[float, Density]] = []
-    scattered: list[tuple[float, Density]] = []
+    scattered: list[tuple[float, Density, KeyDistribution]] = []
     for operation in operations:
         keys = operation.keys
         assert keys is not None
@@ -53,24 +53,28 @@ def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list
             placed.append((operation.share, density))
             continue
         # Operations with one and the same distribution have their hot keys in common.
-        for k, (share, known) in enumerate(scattered):
+        for k, (share, known, _) in enumerate(scattered):
             if _same(known, density):
-                scattered[k] = (share + operation.share, known)
+                scattered[k] = (share + operation.share, known, keys)
                 break
         else:
-            scattered.append((operation.share, density))
-    found = [Popularity(PopularityClasses(density), share, True) for share, density in scattered]
+            scattered.append((operation.share, density, keys))
+    found = [
+        Popularity(PopularityClasses(density), share, keys) for share, density, keys in scattered
+    ]
     if placed:
         weight = sum(share for share, _ in placed)
-        found.append(Popularity(PopularityClasses(_mixture(placed)), weight, False))
+        found.append(Popularity(PopularityClasses(_mixture(placed)), weight, None))
     return found
 
 
-def place_classes(keys: KeyDistribution, time_s: float) -> PopularityClasses:
-    """How accesses spread over places; evenly where hot keys are scattered."""
-    if keys.scattered:
-        return PopularityClasses(Density(np.array([0, keys.keys]), np.ones(1)))
-    return PopularityClasses(keys.density(time_s))
+def hottest_line(spread: Popularity, keys_per_line: float) -> float:
+    """Share of the accesses that goes to the entries of the most popular cache line."""
+    classes = spread.classes
+    per_key = float(classes.per_key.max())
+    # Scattered, its neighbours are any keys; by place they are as popular, if there are so many.
+    alike = 1.0 if spread.scattered else float(classes.keys[0])
+    return min(per_key * min(max(keys_per_line, 1.0), max(alike, 1.0)), 1.0)
 
 
 def _same(a: Density, b: Density) -> bool:

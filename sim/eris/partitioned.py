@@ -13,7 +13,6 @@ from .index import (
     Popularity,
     Regions,
     Walk,
-    place_classes,
     placed_regions,
     popularities,
     scattered_regions,
@@ -112,7 +111,7 @@ class PartitionedDemands(ErisDemands):
     def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:
         """(A,) share of an operation's keys that each worker owns."""
         assert operation.keys is not None
-        return part.shares(place_classes(operation.keys, time_s))
+        return part.shares(operation.keys, time_s)
 
     def accesses(
         self, phase: PhaseState, time_s: float, partitions: Partitions
@@ -143,8 +142,8 @@ class PartitionedDemands(ErisDemands):
             for spread in popularities(operations, time_s):
                 classes = spread.classes
                 if spread.scattered:
-                    share = part.sizes() / part.keys
-                    keys, mass = share[:, None] * classes.keys, share[:, None] * classes.mass
+                    keys = (part.sizes() / part.keys)[:, None] * classes.keys
+                    mass = part.shares(spread.scattered, time_s)[:, None] * classes.mass
                 else:
                     keys, mass = part.classes(classes)
                 regions_of = scattered_regions if spread.scattered else placed_regions
@@ -169,7 +168,7 @@ class PartitionedDemands(ErisDemands):
         self._note(noted, sharers=0)
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
             rows = self.trees[name].levels + 1
-            walk = walk_of(regions, hit, rows, scattered=spread.scattered)
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
         return found
 

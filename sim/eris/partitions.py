@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...workloads.keys import Density
+from ...workloads.keys import Density, KeyDistribution
 from ..sums import group_sums
 
 Floats = npt.NDArray[np.float64]
@@ -108,9 +108,10 @@ class IndexPartitions:
         edges, owner = self.pieces()
         return group_sums(owner, np.diff(edges), self.workers)
 
-    def shares(self, popularity: PopularityClasses) -> Floats:
+    def shares(self, keys: KeyDistribution, time_s: float) -> Floats:
         """(A,) share of the accesses that falls to each worker, as of now."""
-        return np.asarray(self.classes(popularity)[1].sum(axis=1))
+        edges, owner = self.pieces()
+        return group_sums(owner, keys.shares(edges, time_s), self.workers)
 
     def classes(self, popularity: PopularityClasses) -> tuple[Floats, Floats]:
         """(A, Q) keys, and mass of accesses, of each worker in each class of popularity."""

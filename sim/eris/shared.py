@@ -14,6 +14,7 @@ from .index import (
     Hits,
     Popularity,
     Regions,
+    hottest_line,
     placed_regions,
     popularities,
     scattered_regions,
@@ -88,6 +89,7 @@ class SharedDemands(ErisDemands):
             steps=tuple(step for step in steps if step.core_s.any()),
             writes=some(*writes),
             batch=self.system.batch,
+            contended=self._contended(phase, time_s),
         )
 
     @cached_property
@@ -102,6 +104,16 @@ class SharedDemands(ErisDemands):
         able = in_use[self.has_memory[in_use]]
         homes[able if len(able) else np.flatnonzero(self.has_memory)] = 1.0
         return np.asarray(homes / homes.sum())
+
+    def _contended(self, phase: PhaseState, time_s: float) -> float:
+        """Upserts per unit of work of the entries on the most popular cache line."""
+        most = 0.0
+        for name, operations in self._by_object(phase).items():
+            upserts = [o for o in operations if o.kind == "upsert"]
+            per_line = LINE_BYTES / self.trees[name].entry_bytes if name in self.trees else 0.0
+            for spread in popularities(upserts, time_s):
+                most = max(most, spread.weight * hottest_line(spread, per_line))
+        return most
 
     def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
         """(n,) whether all that is scanned stays in each of a node's last-level caches."""
@@ -150,7 +162,7 @@ class SharedDemands(ErisDemands):
             upserts = sum(o.share for o in operations if o.kind == "upsert")
             upserts /= sum(o.share for o in operations)
             hit = _invalidated(hit, rows - 1, upserts, caches)
-            walk = walk_of(regions, hit, rows, scattered=spread.scattered)
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
             mass = spread.weight * (np.ones(1) if spread.scattered else spread.classes.mass)
             misses += walk.misses @ mass
             hits += walk.hits @ mass

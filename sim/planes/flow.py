@@ -183,6 +183,10 @@ class FlowPlane:
         """See Plane. ``why`` holds at the end of the run."""
         self.system.check_conservation()
         warnings = dict.fromkeys(self.costs.warnings)
+        if self.system.refused_count:
+            times = self.system.refused_count
+            words = f"{times} balancing commands were refused, as they would overfill a memory"
+            warnings[words if times > 1 else words.replace("commands were", "command was")] = None
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
             warnings[words] = None

@@ -96,10 +96,12 @@ class FlowLog:
             for name in self._throughput[0]
         }
         memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
+        known = bool(self.machine.links) or len(self.machine.nodes) == 1
+        links_Bps = float(link_Bps.sum()) if known else None
         return Outcome(
             throughput={name: amount / total_s for name, amount in done.items()},
             operations=done,
-            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": float(link_Bps.sum())},
+            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
             resources=self._resource_uses(mean_use, memory_Bps, link_Bps, total_s),
             latency_ns=dict.fromkeys(done),
             why=why,

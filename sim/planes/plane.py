@@ -30,7 +30,7 @@ class Outcome:
 
     throughput: Mapping[str, float]
     operations: Mapping[str, float]
-    bandwidth_Bps: Mapping[str, float]
+    bandwidth_Bps: Mapping[str, float | None]
     resources: tuple[ResourceUse, ...]
     latency_ns: Mapping[str, Mapping[str, float | None] | None]
     why: Mapping[str, Why]

@@ -102,8 +102,8 @@ class Resources:
 
     Time of the workers of a core (as many seconds per second as it runs ``threads`` (C,)), time
     that the core executes, time of its miss slots, then bytes per second of memory controllers, of
-    data and of control messages on directed links, units per second that clients ask for; pairs of
-    nodes that transfers go between follow.
+    data and of control messages on directed links, units per second that clients ask for, time of
+    the most contended cache line; pairs of nodes that transfers go between follow.
     """
 
     def __init__(self, costs: CostModel, core_node: Ints, threads: Floats) -> None:
@@ -115,18 +115,19 @@ class Resources:
         self.links = slice(3 * c + n, 3 * c + n + links)
         self.control = slice(self.links.stop, self.links.stop + links)
         self.clients = self.control.stop
-        self.count = self.clients + 1
+        self.line = self.clients + 1
+        self.count = self.line + 1
         memory_Bps = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps)
         self.capacity = np.concatenate(
-            [threads, np.ones(2 * c), memory_Bps, costs.link_Bps, costs.link_Bps, [np.inf]]
+            [threads, np.ones(2 * c), memory_Bps, costs.link_Bps, costs.link_Bps, [np.inf, 1.0]]
         )
 
     def describe(self, position: int) -> tuple[str, int]:
-        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``clients``, ``pairs``),
-        and position within it.
+        """Kind (``workers``, ``cores``, ``misses``, ``memory``, ``links``, ``clients``, ``line``,
+        ``pairs``), and position within it.
         """
-        if position == self.clients:
-            return "clients", 0
+        if position in (self.clients, self.line):
+            return "clients" if position == self.clients else "line", 0
         for kind in ("workers", "cores", "misses", "memory", "links", "control"):
             part = getattr(self, kind)
             if part.start <= position < part.stop:
@@ -304,9 +305,7 @@ class _Search:
         link_row, link = np.nonzero(self.data)
         control_row, control = np.nonzero(self.control)
         every = np.arange(self.flows)
-        row = np.concatenate(
-            [memory_row, link_row, control_row, every, flow_of_core, flow_of_core, flow_of_core]
-        )
+        row = np.concatenate([memory_row, link_row, control_row, every, *[flow_of_core] * 3, every])
         resource = np.concatenate(
             [
                 columns.memory.start + memory,
@@ -314,6 +313,7 @@ class _Search:
                 columns.control.start + control,
                 np.full(self.flows, columns.clients),
                 *(part.start + cores for part in (columns.workers, columns.cores, columns.misses)),
+                np.full(self.flows, columns.line),
             ]
         )
         self._fixed = np.concatenate(
@@ -324,7 +324,7 @@ class _Search:
                 np.ones(self.flows),
             ]
         )
-        self._with_data = self.data.any(axis=0)
+        self._control_part = np.where(self.data.any(axis=0), 1.0 - DATA_PART_MIN, 1.0)
         self._order = np.argsort(row, kind="stable")
         self._resource = resource[self._order].astype(np.int64)
         self._counts = np.bincount(row, minlength=self.flows)
@@ -334,6 +334,12 @@ class _Search:
     def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
         """(C,) times per unit of workers, of executing and of miss slots."""
         latency_s, handed_s = self._latencies(loads)
+        self._line_s = np.zeros(self.flows)
+        if self.demand.contended:
+            # From any node in use the line may come, and goes on from there.
+            nodes = np.unique(self.node)
+            passed_s = self.demand.contended * handed_s[np.ix_(nodes, nodes)].mean(axis=1)
+            np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         for step in self.demand.steps:
             held_s = step.hit_s
@@ -449,10 +455,10 @@ class _Search:
     def _solve(self, loads: Loads) -> Rates:
         times = self._core_times(loads)
         resource, counts, cap = self._resource, self._counts, self.cap
-        value = np.concatenate([self._fixed, *times])[self._order]
+        value = np.concatenate([self._fixed, *times, self._line_s])[self._order]
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
-        capacity[self.columns.control] *= np.where(self._with_data, 1.0 - DATA_PART_MIN, 1.0)
+        capacity[self.columns.control] *= self._control_part
         capacity[self.columns.clients] = self.demand.asked_per_s
         # The worker that has most to do of a flow sets its weight.
         heaviest = np.full(self.flows, 1e-30)
@@ -478,6 +484,7 @@ class _Search:
         control = use[columns.control] / capacity[columns.control]
         use[columns.links] = link_Bps
         share = np.minimum(use / capacity, 1.0)
+        share[columns.control] = np.minimum(control / self._control_part, 1.0)
         loads = Loads(share[columns.memory], share[columns.links], control)
         return Rates(flows, transfers, share, binding, loads, use[columns.memory], link_Bps)
 

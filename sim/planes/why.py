@@ -69,6 +69,8 @@ def _binding(plane: FlowPlane, rates: Rates) -> str:
     k = example[kind, link_kind]
     if kind == "clients":
         return "what the clients ask for"
+    if kind == "line":
+        return "one cache line that all write to"
     if kind == "links":
         return f"{link_kind} links, such as {machine.link_name(k)}"
     if kind in ("cap", "pairs"):

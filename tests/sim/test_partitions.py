@@ -176,7 +176,8 @@ def test_parts_of_keys_keep_all_keys_and_all_accesses(data: st.DataObject) -> No
         assert parts.sizes().sum() == pytest.approx(keys, rel=1e-12)
         edges, owner = parts.pieces()
         expected = np.bincount(owner, weights=distribution.shares(edges), minlength=parts.workers)
-        assert parts.shares(popularity) == pytest.approx(expected, abs=1e-12)
+        assert parts.shares(distribution, 0.0) == pytest.approx(expected, abs=1e-12)
+        assert parts.classes(popularity)[1].sum(axis=1) == pytest.approx(expected, abs=1e-12)
         parts_of = data.draw(
             st.lists(
                 st.floats(0, 1), min_size=len(transfers.volume), max_size=len(transfers.volume)
@@ -185,7 +186,7 @@ def test_parts_of_keys_keep_all_keys_and_all_accesses(data: st.DataObject) -> No
         transfers.advance(np.array(parts_of) * (transfers.volume - transfers.moved))
     transfers.advance(transfers.volume - transfers.moved)
     assert not parts.balancing
-    assert parts.shares(popularity) == pytest.approx(distribution.shares(after), abs=1e-12)
+    assert parts.shares(distribution, 0.0) == pytest.approx(distribution.shares(after), abs=1e-12)
 
 
 @given(st.data())

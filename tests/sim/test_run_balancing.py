@@ -148,7 +148,7 @@ def test_a_smaller_machine_has_no_room(tmp_path: Path) -> None:
     path = small_file(tmp_path, SCAN)
     scenario = load_scenario(path, settings=["machine.node_types.plain.memory.size=4 GiB"])
     with pytest.raises(
-        InputError, match=r"the data do not fit: node 0 would hold .* GB of 4.29 GB"
+        InputError, match=r"the data do not fit .*: node 0 would hold .* GB of 4.29 GB"
     ):
         run_scenario(scenario)
 
@@ -186,8 +186,7 @@ def test_columns_move_by_size(tmp_path: Path, greedy: bool) -> None:
     path.write_text(text.replace("horizon: 1 s", "horizon: 10 s"))
     record = run_scenario(load_scenario(path))
     done = [event for event in record.control_events if event.kind == "done"]
-    assert len(done) == 1
-    assert done[0].details["copied_bytes"] == (6e9 if greedy else 0)
+    assert [event.details["copied_bytes"] for event in done] == ([6e9] if greedy else [])
     scans = record.series["throughput/scan"]
     if greedy:
         # One worker has it all: one core of a node, where there were sixteen of four.
