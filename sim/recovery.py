@@ -110,17 +110,23 @@ def recoveries_together(records: Sequence[Record], operation: str) -> list[list[
     """What ``recoveries`` finds for each record, sampled, against one level where that is fair.
 
     Where all records that change do so at the same times, the level of each change is the best
-    final throughput of any of them; else each record has its own. See ``sample_step_s``.
+    final throughput of any of them; else each record has its own (``share_levels`` tells which).
+    See ``sample_step_s``.
     """
     found = [recoveries(r, operation, sample_s=sample_step_s(r)) for r in records]
-    changing = [ones for ones in found if ones]
-    times = {tuple(one.change_s for one in ones) for ones in changing}
-    if len(changing) > 1 and len(times) == 1:
+    if share_levels(found):
+        changing = [ones for ones in found if ones]
         best = [max(one.final for one in ones) for ones in zip(*changing, strict=True)]
         for k, record in enumerate(records):
             if found[k] and len(change_times(record)) == len(best):
                 found[k] = recoveries(record, operation, best, sample_step_s(record))
     return found
+
+
+def share_levels(found: Sequence[Sequence[Recovery]]) -> bool:
+    """Whether several records change, all at the same times: one level each is fair to them."""
+    changing = [ones for ones in found if ones]
+    return len(changing) > 1 and len({tuple(o.change_s for o in ones) for ones in changing}) == 1
 
 
 def sample_step_s(record: Record) -> float | None:

@@ -16,11 +16,11 @@ from ..demands import RECEIVE, Demand, TransferDemand
 from ..record import ControlEvent
 from ..scenario import Scenario
 from ..sums import group_sums
+from ..workers import pin_workers
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
 from .parts import SCAN, WALK, ErisDemands
 from .shared import SharedDemands
-from .workers import pin_workers
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -191,8 +191,11 @@ class Eris:
     def rebalance(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
         """Starts a balancing cycle. Links are done at once, copies as the plane moves them.
 
-        A command that would overfill a node's memory is refused, with an event.
+        A command that would overfill a node's memory is refused, with an event. Data that all share
+        cannot be balanced.
         """
+        if not self.partitioned:
+            return
         name = command.object
         part = self.partitions[name]
         full = self._too_full(command, demands)
@@ -265,6 +268,14 @@ class Eris:
             return None
         k = int(over[0])
         return f"node {nodes[k].id} would hold {need[k] / 1e9:.3g} GB of {has[k] / 1e9:.3g} GB"
+
+    def warnings(self) -> list[str]:
+        """What a user should know of this run."""
+        times = self.refused_count
+        if not times:
+            return []
+        what = "balancing command was" if times == 1 else "balancing commands were"
+        return [f"{times} {what} refused, as a memory would have been overfilled"]
 
     def check_conservation(self) -> None:
         """Every key and entry has one owner; raises AssertionError where that is not so."""

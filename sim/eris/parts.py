@@ -19,9 +19,9 @@ from ..caches import hit_rates, shared_state
 from ..costs import LINE_BYTES, CostModel
 from ..demands import Demand, Reads
 from ..system import ErisSystem
+from ..workers import Workers
 from .index import Hits, Regions, tree_of
 from .partitions import ColumnPartitions, IndexPartitions
-from .workers import Workers
 
 Floats = npt.NDArray[np.float64]
 Operations = list[ResolvedOperation]

@@ -7,8 +7,9 @@ shifted enough load for the rates to be found anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +18,17 @@ from ..control.policy import Observation
 from ..costs import CostModel, Scales
 from ..demands import TransferDemand
 from ..eris.engine import Eris
-from ..eris.parts import ErisDemands
 from ..scenario import Scenario
 from .flow_log import FlowLog
+from .flow_system import Demands, FlowSystem
 from .plane import Command, Outcome, StartPhase
 from .rates import TOLERANCE, Loads, Rates, RateSolver
 from .why import explain
 
 Floats = npt.NDArray[np.float64]
+
+# By the kind that a scenario's system has.
+SYSTEMS: Mapping[str, Callable[[Scenario], FlowSystem[Any]]] = {"eris": Eris}
 
 # Transfers of one balancing cycle end at as many times as there are of them. Ends that lie closer
 # together than this part of the cycle, or of the balancing period, share a piece of time.
@@ -46,7 +50,7 @@ class FlowPlane:
 
     def __init__(self, scenario: Scenario) -> None:
         self.machine, self.workload = scenario.machine, scenario.workload
-        self.system = Eris(scenario)
+        self.system: FlowSystem[Any] = SYSTEMS[scenario.system.kind](scenario)
         workers = self.system.workers
         self.threads = np.bincount(workers.core).astype(np.float64)
         self._wires: dict[object, Floats] = {}
@@ -129,7 +133,7 @@ class FlowPlane:
         rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE)
         return float(rates.flows.sum())
 
-    def _model(self, scales: Scales) -> tuple[ErisDemands, RateSolver]:
+    def _model(self, scales: Scales) -> tuple[Demands, RateSolver]:
         costs = CostModel(self.machine, scales)
         core_node = self.system.workers.core_node
         solver = RateSolver(costs, core_node, self.threads, self._wires)
@@ -137,7 +141,7 @@ class FlowPlane:
 
     def _solve(
         self,
-        demands: ErisDemands,
+        demands: Demands,
         solver: RateSolver,
         copies: TransferDemand | None = None,
         tolerance: float = TOLERANCE,
@@ -174,7 +178,7 @@ class FlowPlane:
         for command in commands:
             if isinstance(command, StartPhase):
                 self.system.phase = command.phase
-            elif self.system.partitioned:
+            else:
                 self.system.rebalance(command, self.demands, self._time_s)
                 self._grain_s = 0.0
             self._rates = None
@@ -182,11 +186,7 @@ class FlowPlane:
     def outcome(self) -> Outcome:
         """See Plane. ``why`` holds at the end of the run."""
         self.system.check_conservation()
-        warnings = dict.fromkeys(self.costs.warnings)
-        if self.system.refused_count:
-            times = self.system.refused_count
-            words = f"{times} balancing commands were refused, as they would overfill a memory"
-            warnings[words if times > 1 else words.replace("commands were", "command was")] = None
+        warnings = dict.fromkeys([*self.costs.warnings, *self.system.warnings()])
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
             warnings[words] = None

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ...topologies.machine import Machine
 from ..costs import CostModel
-from ..eris.workers import Workers
 from ..record import ControlEvent, ResourceUse, Series, Why
 from ..sums import group_sums
+from ..workers import Workers
 from .plane import Outcome
 from .rates import Rates, Resources
 

@@ -1,4 +1,4 @@
-"""The workers (AEUs) of ERIS: where each is pinned, which workers share a core."""
+"""Workers: threads pinned for life, such as ERIS's AEUs; where, and which of them share a core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...topologies.machine import Machine
+from ..topologies.machine import Machine
 
 Ints = npt.NDArray[np.int64]
 
