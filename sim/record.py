@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from ..inputs import InputError
+from ..inputs import InputError, check_regular
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -212,6 +212,7 @@ def load_record(path: str | Path) -> Record:
     if head_path.is_dir():
         head_path = head_path / HEAD_FILE
     try:
+        check_regular(head_path)
         head = json.loads(head_path.read_text(encoding="utf-8"))
     except OSError as failure:
         raise InputError(

@@ -95,9 +95,9 @@ def _row(key: str, result: Published, runs: _Runs) -> dict[str, Any]:
 
 
 def _fig1(runs: _Runs) -> Prediction:
-    one, all_ = (runs("eris-fig1", f"system.nodes={nodes}") for nodes in (1, 64))
-    speedup = all_.throughput["lookup"] / one.throughput["lookup"]
-    walk, other = zip(*(_walk_and_other_ns(record) for record in (one, all_)), strict=True)
+    one, many = (runs("eris-fig1", f"system.nodes={nodes}") for nodes in (1, 64))
+    speedup = many.throughput["lookup"] / one.throughput["lookup"]
+    walk, other = zip(*(_walk_and_other_ns(record) for record in (one, many)), strict=True)
     small = "system.page_size=4 KiB"
     with_small = runs.rate("eris-fig1", "system.nodes=64", small) / runs.rate(
         "eris-fig1", "system.nodes=1", small
@@ -106,9 +106,9 @@ def _fig1(runs: _Runs) -> Prediction:
         f"The index does shrink into the caches: a walk takes {walk[0]:.0f} ns on one node and "
         f"{walk[1]:.0f} ns on 64. But routing takes {other[1]:.0f} ns instead of {other[0]:.0f} ns: "
         "a partition table of more levels, and buffers that lie on other nodes. Something that "
-        "makes lookups on one node slower, or routing cheaper, is missing. "
-        f"4 KiB pages would do ({small}: {with_small:.1f} times), as one node then reads its page "
-        "table from memory, but they do not fit eris-fig8-amd; the source names no page size."
+        "makes lookups on one node slower, or routing cheaper, is missing. 4 KiB pages would do "
+        f"({small}: {with_small:.1f} times), as one node then reads its page table from memory, "
+        "but they do not fit eris-fig8-amd; the source names no page size."
     )
     return Prediction(f"{speedup:.1f} times on 64 nodes", speedup > 64.0, note)
 

@@ -125,7 +125,7 @@ def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
         [np.ones_like(free_after[:, :, :1]), free_after[:, :, :-1]], axis=2
     )
     claimed = free_before - free_after
-    colder = mass.sum(axis=1)[:, None] - np.cumsum(mass, axis=1)
+    colder = np.maximum(mass.sum(axis=1)[:, None] - np.cumsum(mass, axis=1), 0.0)
     rate = mass[:, None, :] * free_before + claimed * colder[:, None, :]
     return Regions(level_lines * claimed, rate)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +318,12 @@ def test_nothing_there(tmp_path: Path) -> None:
     path = tmp_path / "run"
     told = f"{path}: cannot be read: No such file or directory: expected a folder that "
     assert refused(path) == told + "'numatwin run' wrote"
+
+
+def test_a_pipe_is_no_record(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    told = f"{tmp_path / 'pipe'}: cannot be read: a pipe: expected a file"
+    assert refused(tmp_path / "pipe") == told
 
 
 @pytest.mark.parametrize(
