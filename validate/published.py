@@ -104,7 +104,7 @@ def _fig1(runs: _Runs) -> Prediction:
     )
     note = (
         f"The index does shrink into the caches: a walk takes {walk[0]:.0f} ns on one node and "
-        f"{walk[1]:.0f} ns on 64. But routing takes {other[1]:.0f} ns instead of {other[0]:.0f} ns: "
+        f"{walk[1]:.0f} ns on 64. Routing takes {other[1]:.0f} ns instead of {other[0]:.0f} ns: "
         "a partition table of more levels, and buffers that lie on other nodes. Something that "
         "makes lookups on one node slower, or routing cheaper, is missing. 4 KiB pages would do "
         f"({small}: {with_small:.1f} times), as one node then reads its page table from memory, "
