@@ -1,6 +1,6 @@
 """The flow plane: rates that are constant between events, from max-min fair sharing.
 
-Time advances in pieces. At the start of each the rates of all flows are found (``rates.py``); a
+Time advances in pieces. At the start of each the rates of all flows are found (``rate_solver.py``); a
 piece ends when a transfer is done, when the control plane acts, or when a running transfer has
 shifted enough load for the rates to be found anew.
 """
@@ -22,7 +22,8 @@ from ..scenario import Scenario
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem
 from .plane import Command, Outcome, StartPhase
-from .rates import TOLERANCE, Loads, Rates, RateSolver
+from .rate_solver import TOLERANCE, RateSolver
+from .rates import Loads, Rates
 from .why import explain
 
 Floats = npt.NDArray[np.float64]

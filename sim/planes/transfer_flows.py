@@ -12,7 +12,7 @@ from ..demands import TransferDemand
 from ..sums import group_sums
 
 if TYPE_CHECKING:
-    from .rates import RateSolver
+    from .rate_solver import RateSolver
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

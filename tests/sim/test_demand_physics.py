@@ -10,7 +10,7 @@ from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
 from numatwin.sim.costs import CostModel
 from numatwin.sim.planes.flow import closed_rate
-from numatwin.sim.planes.rates import spare_time_shares
+from numatwin.sim.planes.rate_solver import spare_time_shares
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import load_scenario
 from numatwin.topologies import load_machine

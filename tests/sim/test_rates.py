@@ -24,7 +24,8 @@ from small_scenarios import (
 
 from numatwin.sim.costs import LINK_LOAD_MAX, TYPICAL_LOADED_LATENCY, CostModel
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.planes.rates import Rates, spare_time_shares
+from numatwin.sim.planes.rate_solver import spare_time_shares
+from numatwin.sim.planes.rates import Rates
 from numatwin.topologies import load_machine
 
 SEED = 1909
