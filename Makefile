@@ -43,17 +43,18 @@ $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 	@$(PY) setup.py -q build_ext --inplace --force --build-temp build/kernel$(STRICT)
 	@touch $@
 
-FIG13 := out/eris-fig13
-FIG13_POLICIES := none one-shot ma-1 ma-8
+# In a folder of its own: 'numatwin run eris-fig13' writes to another.
+BALANCERS := out/balancers
+POLICIES := none one-shot ma-1 ma-8
 run: setup
 	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only half"
 	@echo "of the keys, and this range moves four times; without balancing, then under three balancers."
-	@for policy in $(FIG13_POLICIES); do \
-	    $(NUMATWIN) run eris-fig13 --policy $$policy --out $(FIG13)/$$policy >/dev/null || exit; \
+	@for policy in $(POLICIES); do \
+	    $(NUMATWIN) run eris-fig13 --policy $$policy --out $(BALANCERS)/$$policy >/dev/null || exit; \
 	done
-	@$(NUMATWIN) compare $(addprefix $(FIG13)/,$(FIG13_POLICIES))
-	@$(NUMATWIN) report $(addprefix $(FIG13)/,$(FIG13_POLICIES)) --out $(FIG13)/report.html >/dev/null
-	@echo "The report, for any browser: $(FIG13)/report.html"
+	@$(NUMATWIN) compare $(addprefix $(BALANCERS)/,$(POLICIES))
+	@$(NUMATWIN) report $(addprefix $(BALANCERS)/,$(POLICIES)) --out $(BALANCERS)/report.html >/dev/null
+	@echo "The report, for any browser: $(BALANCERS)/report.html"
 
 test: setup
 	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
@@ -85,7 +86,7 @@ docs: setup
 	@mkdir -p $(dir $(PICTURE))
 	@"$$(command -v chromium || command -v chromium-browser || command -v google-chrome)" \
 	    --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1050 \
-	    --virtual-time-budget=10000 --screenshot=$(PICTURE) $(FIG13)/report.html 2>/dev/null
+	    --virtual-time-budget=10000 --screenshot=$(PICTURE) $(BALANCERS)/report.html 2>/dev/null
 	@echo "$(PICTURE): drawn anew"
 
 clean:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from ..sim.record import Record, Why
-from ..sim.recovery import Recovery, recoveries_together
+from ..sim.recovery import Recovery, recoveries_together, share_levels
 from .bars import GAIN_MIN
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .words import count, listing, percent, plural, rate, seconds, si, signed_percent
@@ -51,7 +51,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         times = f"{high / low:.3g} times as many as" if low > 0 else "against none of"
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
     found = recoveries_of(able, operation)
-    if len(found) > 1:
+    if share_levels(list(found.values())):
         sentences += _drops(found, [run.label for run in able if _rebalances(run.record)])
     return Markup(" ").join(sentences)
 

@@ -11,7 +11,7 @@ import yaml
 from markupsafe import Markup
 
 from ..sim.record import ControlEvent, Record, ResourceUse
-from ..sim.recovery import Recovery, sample_step_s
+from ..sim.recovery import Recovery, sample_step_s, share_levels
 from .answer import answer, comparing_answer, together
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
@@ -22,6 +22,12 @@ from .words import listing, seconds
 
 RESOURCES_FIRST, RESOURCES_MAX = 12, 400
 EVENTS_MAX = 500
+# By whether the runs share their levels.
+LEVELS = {
+    True: "the best that any of these runs settles at before the next change, so that beside other "
+    "runs the same run may have other figures",
+    False: "the one that each run settles at itself before the next change",
+}
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,10 @@ class Comparison:
     throughput: Plot | None
     depths: Plot | None
     recoveries: Plot | None
+    level: str
+    """What throughput is held against in those two."""
     sampled: str
-    """Over which time throughput is averaged in those two."""
+    """Over which time it is averaged there."""
     machines: list[tuple[Run, Plot]]
 
 
@@ -209,6 +217,7 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
             recovery_times(runs, found),
             "How long until it is back; hatched: not before the next change.",
         ),
+        level=LEVELS[share_levels(list(found.values()))],
         sampled=seconds(max((sample_step_s(run.record) or 0.0 for run in runs), default=0.0)),
         machines=[(run, plot) for run, plot in machines if plot is not None],
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -113,4 +114,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="replace")  # a terminal that knows no '×' gets a '?'
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_status(lambda: app(words, prog_name="numatwin", standalone_mode=False))
+    return exit_status(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> object:
+    _refuse_empty(words)
+    return app(words, prog_name="numatwin", standalone_mode=False)
+
+
+def _refuse_empty(words: Sequence[str]) -> None:
+    """Nothing here may be empty; a path would quietly be the current folder."""
+    for before, word in pairwise(["", *words]):
+        option, equals, value = word.partition("=")
+        if not word or (option.startswith("--") and equals and not value):
+            name = option or (before if before.startswith("-") else "argument")
+            raise typer.BadParameter("it is empty", param_hint=name)

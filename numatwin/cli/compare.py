@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .files import Records, record_folders
 from .output import console, latency, number, percent, print_json, table
-from .report import Records
 
 if TYPE_CHECKING:
     from ..sim.record import Record
@@ -36,6 +36,13 @@ _WRITTEN: dict[str, Callable[[float | None], str]] = {
     "1": percent,
 }
 
+# What a drop and a recovery are held against.
+_LEVELS = {
+    "best": "Recovery: to the best level that any of these records settles at before the next "
+    "change;\nbeside other records the same record may have other figures.",
+    "own": "Recovery: to the level that each record itself settles at before the next change.",
+}
+
 
 def compare(
     records: Records,
@@ -46,14 +53,15 @@ def compare(
     """Put records side by side; ratios are to the first one."""
     from ..sim.record import load_record
 
-    if len(records) < 2:
+    paths = list(record_folders(records))
+    if len(paths) < 2:
         raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
-    loaded = [load_record(path) for path in records]
+    loaded = [load_record(path) for path in paths]
     rows = [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
     if json:
         print_json(
             {
-                "records": [_identity(*pair) for pair in zip(records, loaded, strict=True)],
+                "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
                 "rows": rows,
             }
         )
@@ -65,7 +73,7 @@ def compare(
             ("", "scenario", "policy", "machine", "plane", "record"),
             (
                 (letter, one.scenario, one.policy, one.machine["name"], one.plane, str(path))
-                for letter, path, one in zip(columns, records, loaded, strict=True)
+                for letter, path, one in zip(columns, paths, loaded, strict=True)
             ),
             left=6,
         )
@@ -73,6 +81,8 @@ def compare(
     to.print()
     known = [row for row in rows if any(value is not None for value in row["values"])]
     to.print(table(("", *columns), (_cells(row) for row in known)))
+    for level in dict.fromkeys(row["level"] for row in known if "level" in row):
+        to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
 
 
 def _letters(count: int) -> list[str]:
@@ -135,21 +145,24 @@ def _row_of(
 def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
     """Where the workload changes: how far throughput drops at worst, when it is back on average.
 
-    A time is unknown where throughput is not back after one of the changes.
+    A time is unknown where throughput is not back after one of the changes. ``level``: what it is
+    held against, a key of ``_LEVELS``.
     """
-    from ..sim.recovery import recoveries_together
+    from ..sim.recovery import recoveries_together, share_levels
 
     rows = []
     for operation in dict.fromkeys(name for record in records for name in record.throughput):
         depths: list[float | None] = []
         times: list[float | None] = []
-        for found in recoveries_together(records, operation):
+        together = recoveries_together(records, operation)
+        for found in together:
             depths.append(max((one.depth for one in found if one.depth is not None), default=None))
             times.append(_mean([one.recovery_s for one in found]))
         if any(depth is not None for depth in depths):
+            level = {"level": "best" if share_levels(together) else "own"}
             for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
                 metric = Metric(("recovery", operation, name), unit)
-                rows.append(_row_of(metric, values, [None] * len(records)))
+                rows.append(_row_of(metric, values, [None] * len(records)) | level)
     return rows
 
 

@@ -19,6 +19,12 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 def exit_status(command: Callable[[], object]) -> int:
     """Runs ``command`` and returns the status that the process should leave with."""
+    # A stream that the shell closed (``>&-``) is None; what is opened next would take its place.
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it stays open as the process does)
+    if sys.stdout is None:
+        _say("error: standard output is closed: expected something to print to")
+        return BAD_INPUT
     try:
         returned = command()
         sys.stdout.flush()

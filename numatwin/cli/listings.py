@@ -12,11 +12,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 def list_scenarios(json: Json = False) -> None:
-    """List the bundled scenarios."""
+    """List the bundled scenarios, each with the machine that it runs on unless told otherwise."""
     from ..sim.scenario import load_scenario, scenario_names
 
     loaded = {name: load_scenario(name) for name in scenario_names()}
-    _print_named({name: scenario.title for name, scenario in loaded.items()}, "scenario", json)
+    rows = [(name, scenario.title, scenario.machine.name) for name, scenario in loaded.items()]
+    if json:
+        keys = ("name", "title", "machine")
+        print_json({"scenarios": [dict(zip(keys, row, strict=True)) for row in rows]})
+        return
+    console().print(table(("scenario", "what", "machine"), rows, left=3))
 
 
 def show_scenario(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .files import check_ending
 from .output import binary_size, console, print_json, table
 
 MachineArgument = Annotated[
@@ -114,6 +115,8 @@ def import_(
     from ..topologies.export import machine_yaml
     from ..topologies.importers import import_machine
 
+    if out is not None:
+        check_ending(out, ".yaml", ".yml")
     description = import_machine(file, name=name)
     machine = build_machine(description)
     if out is not None:

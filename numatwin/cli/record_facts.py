@@ -21,6 +21,8 @@ def print_record(record: Record, to: Console) -> None:
     _print_operations(record, to)
     _print_resources(record, to)
     _print_why(record, to)
+    if record.warnings:
+        to.print()
     for warning in record.warnings:
         to.print(f"Note: {warning}", soft_wrap=True)
 
@@ -51,22 +53,18 @@ def _print_head(record: Record, to: Console) -> None:
 
 
 def _print_operations(record: Record, to: Console) -> None:
+    """A row for each operation; a latency that is known of none has no column."""
+    columns = {
+        "operation": list(record.throughput),
+        "throughput": [number(rate, "/s") for rate in record.throughput.values()],
+    }
+    for title, name in (("mean latency", "mean"), ("p99", "p99")):
+        found = [(record.latency_ns.get(one) or {}).get(name) for one in record.throughput]
+        if any(value is not None for value in found):
+            columns[title] = [latency(value) for value in found]
+    columns["in all"] = [number(record.operations.get(name)) for name in record.throughput]
     to.print()
-    to.print(
-        table(
-            ("operation", "throughput", "mean latency", "p99", "in all"),
-            (
-                (
-                    name,
-                    number(rate, "/s"),
-                    latency((record.latency_ns.get(name) or {}).get("mean")),
-                    latency((record.latency_ns.get(name) or {}).get("p99")),
-                    number(record.operations.get(name)),
-                )
-                for name, rate in record.throughput.items()
-            ),
-        )
-    )
+    to.print(table(list(columns), zip(*columns.values(), strict=True)))
 
 
 def _print_resources(record: Record, to: Console) -> None:
@@ -91,8 +89,9 @@ def _print_resources(record: Record, to: Console) -> None:
 
 def _print_why(record: Record, to: Console) -> None:
     for name, why in record.why.items():
-        to.print(f"\n{name} is limited by: {why.resource}")
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
+        best = f"; most would come of 10% more {gains[0].resource}" if gains else ""
+        to.print(f"\n{name} is limited by {why.resource}{best}", soft_wrap=True)
         if gains:
             to.print(
                 table(

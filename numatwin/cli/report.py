@@ -7,12 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .files import Records, check_ending, record_folders
 from .output import console
-
-Records = Annotated[
-    list[Path],
-    typer.Argument(metavar="RECORD", help="Folders that 'numatwin run' wrote.", show_default=False),
-]
 
 
 def report(
@@ -25,4 +21,6 @@ def report(
     from ..reports import write_report
     from ..sim.record import load_record
 
-    console().print(str(write_report([load_record(path) for path in records], out)), soft_wrap=True)
+    check_ending(out, ".html", ".htm")
+    loaded = [load_record(path) for path in record_folders(records)]
+    console().print(str(write_report(loaded, out)), soft_wrap=True)

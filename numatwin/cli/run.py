@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..sim.record import Record
 
 REPORT_FILE = "report.html"
+DIGEST_SHOWN = 8
 
 
 class Plane(StrEnum):
@@ -72,7 +73,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where record and report go: else out/SCENARIO[-POLICY], nowhere with --json.",
+            help="Where record and report go; else a folder in out/ that is named after "
+            "SCENARIO and these options, or nowhere with --json.",
             show_default=False,
         ),
     ] = None,
@@ -81,8 +83,11 @@ def run(
     ] = False,
 ) -> None:
     """Run a scenario: how fast it goes, what limits it."""
+    from ..inputs import InputError
     from ..sim.scenario import load_scenario
 
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError("cannot be written: not a folder", str(out))  # now, not after a long run
     loaded = load_scenario(
         scenario,
         machine=machine,
@@ -103,25 +108,57 @@ def run(
     with _progress() as progress:
         record = run_scenario(loaded, progress=progress)
     if out is None and not json:
-        out = default_folder(record, with_policy=policy is not None)
-    if out is not None:
-        from ..reports import write_report
+        names = [name for name in (scenario, policy, machine, workload) if name is not None]
+        values = {"on": on, "seed": seed}
+        out = default_folder(names, values, record.scenario_hash if set_ else "")
+    try:
+        _print(record, json)
+    finally:  # the result is told before a disk can be full, and kept though its reader went away
+        if out is not None:
+            _keep(record, out)
+    if out is not None and not json:
+        console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
 
-        record.save(out)
-        write_report([record], out / REPORT_FILE)
+
+def default_folder(names: Iterable[str], values: Mapping[str, object], digest: str) -> Path:
+    """The folder in ``out`` whose name tells a run from others of its scenario.
+
+    It joins the ``names`` (of files, without folder and ending), the ``values`` that are not None,
+    each after its option, and the first digits of a ``digest`` where there is one.
+    """
+    parts = [_short(name) for name in names]
+    parts += [f"{option}-{value}" for option, value in values.items() if value is not None]
+    return Path("out") / "-".join([*parts, *([digest[:DIGEST_SHOWN]] if digest else [])])
+
+
+def _short(name: str) -> str:
+    """``mine`` of ``files/mine.yaml``, ``mine-Balancer`` of ``mine.py:Balancer``; else the name."""
+    file, of_file, class_name = name.rpartition(".py:")
+    if of_file:
+        return f"{Path(file).name}-{class_name}"
+    return Path(name).stem if name.endswith((".yaml", ".yml")) else Path(name).name
+
+
+def _print(record: Record, json: bool) -> None:
     if json:
         print_json(record.as_json())
         return
     from .record_facts import print_record
 
-    to = console()
-    print_record(record, to)
-    to.print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
+    print_record(record, console())
 
 
-def default_folder(record: Record, *, with_policy: bool) -> Path:
-    """``out/<scenario>``, or ``out/<scenario>-<policy>`` where the policy was asked for."""
-    return Path("out") / (f"{record.scenario}-{record.policy}" if with_policy else record.scenario)
+def _keep(record: Record, out: Path) -> None:
+    """Writes record and report into ``out``; a report that cannot be written costs no record."""
+    from ..inputs import InputError
+    from ..reports import write_report
+
+    record.save(out)
+    try:
+        write_report([record], out / REPORT_FILE)
+    except InputError as failure:
+        failure.message += f"; the record is kept in {out}"
+        raise
 
 
 @contextmanager

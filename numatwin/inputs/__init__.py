@@ -8,6 +8,7 @@ from .catalogue import Catalogue
 from .changes import changed, merged, part_of
 from .errors import InputError
 from .quantities import Quantity, format_quantity, parse_quantity
+from .regular import check_regular
 from .settings import Setting, parse_setting, with_setting
 from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml
 
@@ -21,6 +22,7 @@ __all__ = [
     "Setting",
     "Strict",
     "changed",
+    "check_regular",
     "format_quantity",
     "load_yaml",
     "merged",

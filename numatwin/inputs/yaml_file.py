@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .errors import InputError
 from .fields import field_names, near
+from .regular import check_regular
 from .wording import expected_by
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -167,6 +168,7 @@ def load_yaml(path: str | Path, limits: Limits | None = None) -> Document:
     limits = limits or Limits()
     name = str(path)
     try:
+        check_regular(path)
         with open(path, "rb") as stream:
             content = stream.read(limits.bytes_max + 1)
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte

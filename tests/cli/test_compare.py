@@ -81,14 +81,14 @@ def test_intervals(numatwin: CommandLine) -> None:
     assert "[190 M/s, 210 M/s]" in numatwin("compare", "a", "b").out
 
 
-def shifting(name: str, *rates: float) -> str:
-    """A record with a change of the workload at 2 s, and a throughput per second of time."""
+def shifting(name: str, *rates: float, change_s: float = 2.0) -> str:
+    """A record with a change of the workload, and a throughput per second of time."""
     series = {
         "time_s": np.arange(len(rates), dtype=float),
         "duration_s": np.ones(len(rates)),
         "throughput/lookup": np.array(rates),
     }
-    event = ControlEvent(2.0, "phase", "hot range")
+    event = ControlEvent(change_s, "phase", "hot range")
     return saved(name, horizon_s=float(len(rates)), control_events=(event,), series=series)
 
 
@@ -97,11 +97,40 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     found = rows(numatwin, first, shifting("b", 10, 10, 4, 4, 4, 4))
     assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.6])
     assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
+    assert found["recovery.lookup.depth"]["level"] == "best"
     lines = numatwin("compare", "a", "b").out.splitlines()
-    assert [line.split()[:4] for line in lines[-2:]] == [
+    assert [line.split()[:4] for line in lines[-5:-3]] == [
         ["recovery", "lookup", "depth", "80.0%"],
         ["recovery", "lookup", "time", "2"],
     ]
+    assert "to the best level that any of these records settles at" in lines[-2]
+
+
+def test_drop_and_recovery_are_to_their_own_level_where_changes_differ(
+    numatwin: CommandLine,
+) -> None:
+    first = shifting("a", 10, 10, 2, 5, 10, 10)
+    found = rows(numatwin, first, shifting("b", 10, 10, 10, 2, 4, 4, change_s=3.0))
+    assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.5])
+    assert found["recovery.lookup.depth"]["level"] == "own"
+    last = numatwin("compare", "a", "b").out.splitlines()[-1]
+    assert last == (
+        "Recovery: to the level that each record itself settles at before the next change."
+    )
+
+
+def test_records_without_changes_have_no_recovery(numatwin: CommandLine) -> None:
+    out = numatwin("compare", saved("a"), saved("b")).out
+    assert "ecovery" not in out
+
+
+def test_a_folder_of_records_stands_for_them(numatwin: CommandLine) -> None:
+    for name in ("b", "a", "none"):
+        saved(f"runs/{name}")
+    saved("other")
+    Path("runs/report.html").write_text("")
+    found = numatwin("compare", "other", "runs", "--json").json()["records"]
+    assert [record["path"] for record in found] == ["other", "runs/a", "runs/b", "runs/none"]
 
 
 def test_table(numatwin: CommandLine) -> None:

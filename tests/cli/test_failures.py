@@ -1,5 +1,6 @@
 """Every failure is one line on standard error, with its own exit status."""
 
+import json
 import os
 import signal
 import subprocess
@@ -29,6 +30,12 @@ COMMAND = [sys.executable, "-m", "numatwin"]
         (["machine", "draw", "amd-8n-ht"], "missing option '--out'"),
         (["machine", "show", "amd-8n-ht", "--yaml", "--json"], "at most one of"),
         (["compare", "only-one"], "two records or more"),
+        (["run", ""], "argument: it is empty"),
+        (["run", "eris-fig13", "--policy", ""], "--policy: it is empty"),
+        (["run", "eris-fig13", "--machine", ""], "--machine: it is empty"),
+        (["run", "eris-fig13", "--out", "", "--json"], "--out: it is empty"),
+        (["run", "eris-fig13", "--out="], "--out: it is empty"),
+        (["machine", "import", "--out", ""], "--out: it is empty"),
     ],
 )
 def test_usage(refused: Refused, words: list[str], text: str) -> None:
@@ -92,14 +99,13 @@ def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_interrupt_from_outside() -> None:
-    """A real signal in the middle of a command, here while it waits to read a file."""
+    """A real signal in the middle of a command, here while it waits for the output of a tool."""
     read, write = os.pipe()
-    command = [*COMMAND, "machine", "show", f"/dev/fd/{read}", "--json"]
-    # A path that names no .yaml is still a path: it has a slash.
+    command = [*COMMAND, "machine", "import", f"/dev/fd/{read}", "--json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[read]
     ) as process:
-        os.write(write, b"name: x\n")
+        os.write(write, b"available: 1 nodes (0)\n")
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not _waits(process.pid):
             time.sleep(0.02)
@@ -130,6 +136,33 @@ def test_reader_that_goes_away() -> None:
         os.close(write)
         assert done.stderr == ""
         assert done.returncode == 141
+
+
+def _closing(streams: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command after the shell has closed standard streams."""
+    line = f'exec "$0" -m numatwin "$@" {streams}'
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable, *words], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_nothing_to_print_to() -> None:
+    for words in (["machine", "list", "--json"], ["--help"]):
+        done = _closing(">&-", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "numatwin: error: standard output is closed: expected something to print to\n"
+        )
+        assert _closing(">&- 2>&-", *words).returncode == 2
+
+
+def test_nowhere_to_tell_of_errors() -> None:
+    """Standard output stays that of results."""
+    done = _closing("2>&-", "machine", "show", "none")
+    assert (done.returncode, done.stdout) == (2, "")
+    done = _closing("2>&- <&-", "run", "eris-fig12-scan", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["scenario"] == "eris-fig12-scan"
 
 
 def test_a_terminal_without_unicode() -> None:

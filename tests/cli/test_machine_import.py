@@ -80,3 +80,7 @@ def test_refused(refused: Refused, out: list[str], text: str, message: str) -> N
 def test_nothing_is_written_where_it_cannot_be(refused: Refused, hardware: str) -> None:
     assert "No such file" in refused("machine", "import", "none.xml", "--out", "mine.yaml")
     assert "cannot be written" in refused("machine", "import", hardware, "--out", "none/mine.yaml")
+    for out in ("mine.json", "mine"):  # it would hold YAML, and be found as a machine by no command
+        assert f"found '{out}', expected an ending of .yaml or .yml" in refused(
+            "machine", "import", hardware, "--out", out, "--json"
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from numatwin.sim.record import load_record
+from numatwin.sim.scenario import scenario_names
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ("none", "one-shot", "ma-1", "ma-8")
@@ -22,8 +23,9 @@ MAKE_VARIABLES = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
     reason="the tests do not run in this repository's .venv",
 )
 def test_make_run(tmp_path: Path) -> None:
+    balancers = tmp_path / "out/balancers"
     done = subprocess.run(
-        ["make", "run", f"FIG13={tmp_path}"],
+        ["make", "run", f"BALANCERS={balancers}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -31,11 +33,18 @@ def test_make_run(tmp_path: Path) -> None:
         env={key: value for key, value in os.environ.items() if key not in MAKE_VARIABLES},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(f"{tmp_path}/report.html\n")
-    records = [load_record(tmp_path / policy) for policy in POLICIES]
+    assert done.stdout.endswith(f"{balancers}/report.html\n")
+    records = [load_record(balancers / policy) for policy in POLICIES]
     assert tuple(record.policy for record in records) == POLICIES
     assert {record.machine["name"] for record in records} == {"amd-8n-ht"}
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (balancers / "report.html").read_text(encoding="utf-8")
     for policy in POLICIES:
         assert policy in page
-        assert (tmp_path / policy / "report.html").exists()
+        assert (balancers / policy / "report.html").exists()
+
+
+def test_its_folder_is_its_own() -> None:
+    """What a user runs by hand replaces none of it, and stands beside it in ``report out/*``."""
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    folder = next(line for line in lines if line.startswith("BALANCERS :=")).split()[-1]
+    assert folder not in {f"out/{name}" for name in scenario_names()}

@@ -5,14 +5,18 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from command_line import CommandLine, Refused
+from rich.console import Console
 
+from numatwin.cli.record_facts import print_record
 from numatwin.sim.record import load_record
 
-SCAN, FIG13 = "eris-fig12-scan", "eris-fig13"
+SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
 # The stable JSON form.
 FIELDS = {
     "scenario",
@@ -61,13 +65,66 @@ def test_table_record_and_report(numatwin: CommandLine) -> None:
     ]
     record = load_record(folder)
     assert record.scenario == SCAN
-    for text in ("throughput", "busiest resources", "scan is limited by: ", folder):
+    for text in ("throughput", "busiest resources", "scan is limited by ", folder):
         assert text in done.out
 
 
 def test_the_policy_asked_for_names_the_folder(numatwin: CommandLine) -> None:
     assert numatwin("run", FIG13, "--policy", "none").status == 0
     assert load_record(f"out/{FIG13}-none").policy == "none"
+
+
+def test_what_is_asked_for_names_the_folder(numatwin: CommandLine) -> None:
+    """So that no run replaces another one of the scenario."""
+    Path("files").mkdir()
+    Path("files/mine.yaml").write_text(numatwin("scenario", "show", SCAN).out)
+    Path("files/my-machine.yaml").write_text(numatwin("machine", "show", MACHINE, "--yaml").out)
+    for words, folder in (
+        ([SCAN, "--machine", MACHINE], f"{SCAN}-{MACHINE}"),
+        ([SCAN, "--machine", "files/my-machine.yaml"], f"{SCAN}-my-machine"),
+        ([SCAN, "--workload", "eris-scan-8e9"], f"{SCAN}-eris-scan-8e9"),
+        ([SCAN, "--seed", "7", "--on", "flow", "--policy", "none"], f"{SCAN}-none-on-flow-seed-7"),
+        (["files/mine.yaml"], "mine"),
+    ):
+        assert numatwin("run", *words).out.endswith(f"Report: out/{folder}/report.html\n")
+        assert Path(f"out/{folder}/record.json").exists()
+
+
+def test_what_is_set_names_the_folder(numatwin: CommandLine) -> None:
+    folders = []
+    for setting in ("system.nodes=2", "system.nodes=3", "system.nodes=2"):
+        out = numatwin("run", SCAN, "--set", setting).out
+        folders.append(out.rsplit("Record: ")[1].splitlines()[0])
+        digest = load_record(folders[-1]).scenario_hash
+        assert folders[-1] == f"out/{SCAN}-{digest[:8]}"
+    assert folders[0] != folders[1]
+    assert folders[0] == folders[2]
+
+
+def test_a_policy_of_ones_own_names_the_folder(numatwin: CommandLine) -> None:
+    Path("mine.py").write_text("class Lazy:\n    def decide(self, seen):\n        return []\n")
+    assert numatwin("run", FIG13, "--policy", "./mine.py:Lazy").status == 0
+    assert load_record(f"out/{FIG13}-mine-Lazy").policy == "Lazy"
+
+
+def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) -> None:
+    out = numatwin("run", SCAN, "--json", "--out", "a")
+    head = out.json()
+    assert set(head["latency_ns"].values()) == {None}
+    lines = numatwin("run", SCAN).out.splitlines()
+    assert next(line for line in lines if line.startswith("operation")).split() == [
+        "operation",
+        "throughput",
+        "in",
+        "all",
+    ]
+    record = replace(load_record("a"), latency_ns={"scan": {"mean": 7.5e6, "p99": None}})
+    console = Console(width=100)
+    with console.capture() as captured:
+        print_record(record, console)
+    title = next(line for line in captured.get().splitlines() if line.startswith("operation"))
+    assert title.split() == ["operation", "throughput", "mean", "latency", "in", "all"]
+    assert "7.5 ms" in captured.get()
 
 
 def test_out_with_json(numatwin: CommandLine) -> None:
@@ -152,7 +209,53 @@ def test_refused(refused: Refused, words: list[str], text: str) -> None:
 def test_a_folder_that_cannot_be_written(numatwin: CommandLine) -> None:
     Path("taken").write_text("")
     done = numatwin("run", SCAN, "--out", "taken")
-    assert done.status == 2
-    assert done.err.count("\n") == 1
-    assert "taken" in done.err
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "numatwin: error: taken: cannot be written: not a folder\n"
     assert files() == ["taken"]
+
+
+def test_a_full_disk_costs_no_result(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pq, "write_table", full)
+        done = numatwin("run", SCAN)
+    assert done.status == 2
+    assert "scan is limited by " in done.out
+    assert "Record: " not in done.out
+    told = f"numatwin: error: out/{SCAN}: cannot be written: No space left on device\n"
+    assert done.err == told
+    assert files() == []
+
+
+def test_a_record_whose_report_finds_no_room_is_kept(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        done = numatwin("run", SCAN)
+    assert done.status == 2
+    assert "scan is limited by " in done.out
+    assert done.err == (
+        f"numatwin: error: out/{SCAN}/report.html: cannot be written: No space left on device; "
+        f"the record is kept in out/{SCAN}\n"
+    )
+    assert files() == [f"out/{SCAN}/record.json", f"out/{SCAN}/series.parquet"]
+    assert load_record(f"out/{SCAN}").scenario == SCAN
+
+
+def test_a_reader_that_goes_away_costs_no_record(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "numatwin", "run", SCAN, "--out", "kept"]
+    done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert load_record(tmp_path / "kept").scenario == SCAN
+    assert (tmp_path / "kept/report.html").exists()

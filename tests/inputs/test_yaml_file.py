@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -96,6 +97,14 @@ def test_a_huge_file_is_refused_at_once(tmp_path: Path) -> None:
 def test_unreadable_files_are_told(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         load_yaml(f"{tmp_path}/{name}")
+
+
+def test_what_has_no_end_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(InputError, match=r"pipe.yaml: cannot be read: a pipe: expected a file"):
+        load_yaml(tmp_path / "pipe.yaml")
+    with pytest.raises(InputError, match="cannot be read: a device or socket"):
+        load_yaml("/dev/zero")
 
 
 trees = st.recursive(

@@ -103,6 +103,20 @@ def test_the_balancers_in_words(four_runs: str) -> None:
     assert "Never back to the best level before the next change: none." in text
 
 
+def test_what_drops_are_held_against(four_runs: str) -> None:
+    assert "Level: the best that any of these runs settles at before the next change" in (
+        visible(four_runs)
+    )
+    late = [
+        dataclasses.replace(event, time_s=event.time_s + 0.5 * (event.time_s > 0))
+        for event in phased_record().control_events
+    ]
+    other = dataclasses.replace(phased_record("ma-1"), control_events=tuple(late))
+    text = visible(report_html([phased_record("none"), other]))
+    assert "Level: the one that each run settles at itself before the next change." in text
+    assert "falls least" not in text  # of drops below different levels
+
+
 def test_a_run_that_never_changes_has_no_pictures_over_time() -> None:
     page = report_html([steady_record()])
     assert "Over time" not in visible(page)

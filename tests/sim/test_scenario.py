@@ -1,6 +1,7 @@
 """Scenarios as files: what is bundled, what a file may say, and what comes of it."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -88,6 +89,8 @@ def test_loads_and_says_what_it_is(name: str) -> None:
     assert scenario.plane == "flow"
     titles = [load_scenario(other).title for other in scenario_names()]
     assert titles.count(scenario.title) == 1
+    # --machine may name another one.
+    assert re.search("machine|AMD|Intel|SGI", scenario.title) is None
 
 
 @pytest.mark.parametrize("name", scenario_names())

@@ -1,0 +1,41 @@
+"""The files that commands are told to read and to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Records = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RECORD",
+        help="Folders that 'numatwin run' wrote, or folders of such folders.",
+        show_default=False,
+    ),
+]
+
+
+def record_folders(paths: Iterable[Path]) -> Iterator[Path]:
+    """The paths; in place of a folder that has no record, those below it that have one, by name."""
+    from ..sim.record import HEAD_FILE
+
+    for path in paths:
+        inner: list[Path] = []
+        if path.is_dir() and not (path / HEAD_FILE).exists():
+            inner = sorted(head.parent for head in path.glob(f"*/{HEAD_FILE}"))
+        yield from inner or [path]
+
+
+def check_ending(out: Path, *endings: str) -> None:
+    """Raises InputError unless ``out`` has one of the endings: what is written is of that kind."""
+    from ..inputs import InputError
+
+    if out.suffix.lower() not in endings:
+        raise InputError(
+            "--out: not such a file",
+            token=str(out),
+            expected=f"an ending of {' or '.join(endings)}",
+        )

@@ -1,0 +1,33 @@
+"""``numatwin scenario list`` and its like: every name, with what it is for."""
+
+import pytest
+from command_line import CommandLine
+
+from numatwin.sim.scenario import load_scenario, scenario_names
+from numatwin.workloads import workload_names
+
+
+def test_scenarios_with_their_machines(numatwin: CommandLine) -> None:
+    rows = numatwin("scenario", "list", "--json").json()["scenarios"]
+    assert [row["name"] for row in rows] == list(scenario_names())
+    for row in rows:
+        scenario = load_scenario(row["name"])
+        assert row == {
+            "name": scenario.name,
+            "title": scenario.title,
+            "machine": scenario.machine.name,
+        }
+    lines = numatwin("scenario", "list").out.splitlines()
+    assert lines[0].split() == ["scenario", "what", "machine"]
+    assert [line.split()[0] for line in lines[1:]] == list(scenario_names())
+    assert [line.split()[-1] for line in lines[1:]] == [row["machine"] for row in rows]
+
+
+@pytest.mark.parametrize(("noun", "plural"), [("workload", "workloads"), ("policy", "policies")])
+def test_names_and_titles(numatwin: CommandLine, noun: str, plural: str) -> None:
+    rows = numatwin(noun, "list", "--json").json()[plural]
+    assert all(row.keys() == {"name", "title"} and row["title"] for row in rows)
+    names = [row["name"] for row in rows]
+    assert set(names) >= ({"none", "ma-1"} if noun == "policy" else set(workload_names()))
+    lines = numatwin(noun, "list").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines if line[0] != " "] == names
