@@ -32,6 +32,7 @@ from ..inputs import (
     with_setting,
 )
 from ..inputs.fields import near
+from ..inputs.names import Name
 from ..inputs.quantities import Duration
 from ..inputs.yaml_file import Place
 from ..topologies import Machine, MachineDescription, load_machine, machine_from_document
@@ -39,7 +40,6 @@ from ..topologies.catalogue import CATALOGUE as MACHINES
 from ..workloads import Workload, WorkloadDescription, load_workload, workload_from_document
 from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
-from ..workloads.schema import Name
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .system import AnySystem

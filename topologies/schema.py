@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from ..inputs.names import Name
 from ..inputs.quantities import (
     Bandwidth,
     Duration,
@@ -19,21 +20,42 @@ from ..inputs.quantities import (
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 
-
-def _check_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name):
-        raise ValueError("expected a name of at most 64 letters, digits, '.', '_', '+' and '-'")
-    return name
+NODES_MAX = 1_024
+NODE_ID_MAX = 1_000_000
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+def _run(raw: Any) -> Any:
+    """Text such as ``0-7``: the first and the last node of a run, both included."""
+    found = re.fullmatch(r"(\d{1,7})-(\d{1,7})", raw, re.ASCII) if isinstance(raw, str) else None
+    if found is None:
+        raise ValueError("expected the first and the last node, such as 0-7")
+    first, last = int(found[1]), int(found[2])
+    if last < first:
+        raise ValueError("expected first ≤ last")
+    if last > NODE_ID_MAX:
+        raise ValueError(f"expected nodes of at most {NODE_ID_MAX:,}")
+    if last - first >= NODES_MAX:
+        raise ValueError(f"expected at most {NODES_MAX:,} nodes")
+    return raw
+
+
+def _node_or_run(raw: Any) -> Any:
+    return _run(raw) if isinstance(raw, str) else raw
+
+
+def _bits(text: str) -> str:
+    if not re.fullmatch(r"[01]{2,10}", text):
+        raise ValueError("expected 2 to 10 bits, such as 011")
+    return text
+
+
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-NodeId = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
-NodeRun = Annotated[str, Field(pattern=r"^\d{1,7}-\d{1,7}$")]  # the first and last node
+NodeId = Annotated[int, Field(strict=True, ge=0, le=NODE_ID_MAX)]
+NodeRun = Annotated[str, BeforeValidator(_run)]
+NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
+Bits = Annotated[str, AfterValidator(_bits)]
 EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-NODES_MAX = 1_024
 
 
 class Fact(Strict):
@@ -123,6 +145,16 @@ class NodeType(Strict):
     energy: NodeEnergy | None = None
     source: str | None = None
 
+    @model_validator(mode="after")
+    def _levels_apart(self) -> NodeType:
+        levels = [cache.level for cache in self.caches]
+        for at, level in enumerate(levels):
+            if level in levels[:at]:
+                raise DescriptionError(
+                    ("caches", at), f"level {level} stands twice: expected one cache of each level"
+                )
+        return self
+
 
 class NodeGroup(Strict):
     """One node (``id``) or a run of nodes (``ids: 0-7``) of one type.
@@ -148,10 +180,6 @@ class NodeGroup(Strict):
             raise ValueError("expected either id or ids")
         if self.cpus is not None and self.id is None:
             raise ValueError("cpus: expected with id, not with ids")
-        if self.ids is not None:
-            first, last = self.id_range()
-            if last < first or last - first >= NODES_MAX:
-                raise ValueError(f"ids: expected first ≤ last and at most {NODES_MAX} nodes")
         return self
 
     def id_range(self) -> tuple[int, int]:
@@ -224,10 +252,7 @@ class Generator(Strict):
     link: Name
     members: Annotated[tuple[EndId, ...], Field(min_length=1)] | str | None = None
     dimensions: Annotated[tuple[Count, ...], Field(min_length=1, max_length=10)] | None = None
-    diagonals: (
-        Annotated[tuple[Annotated[str, Field(pattern=r"^[01]{2,10}$")], ...], Field(min_length=1)]
-        | None
-    ) = None
+    diagonals: Annotated[tuple[Bits, ...], Field(min_length=1)] | None = None
     leaf_size: Count | None = None
     spines: Count | None = None
     spine_link: Name | None = None
@@ -301,7 +326,7 @@ class Nic(Strict):
     Its links to a switch are ordinary links of the same nodes.
     """
 
-    nodes: NodeId | NodeRun
+    nodes: NodeOrRun
     ports: Count = 1
     bandwidth: Bandwidth
     transports: dict[Name, Transport] = Field(default_factory=dict)

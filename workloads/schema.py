@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ..inputs import DescriptionError, Quantity, Strict
+from ..inputs.names import Name
 from ..inputs.quantities import Duration, DurationOrZero, Rate, Size
 from .key_specs import AnyKeySpec, Count, UniformSpec, Whole
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
 Weight = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]
 
 Fields = dict[str, tuple[str, ...]]  # of each kind

@@ -23,7 +23,6 @@ _EXPECTED = {
     "literal_error": "{expected}",
     "model_attributes_type": "a mapping",
     "model_type": "a mapping",
-    "string_pattern_mismatch": "text of the form {pattern}",
     "string_too_long": "text, at most {max_length} long",
     "string_too_short": "text, at least {min_length} long",
     "string_type": "text",

@@ -110,6 +110,13 @@ class Document:
         problems = failure.errors(include_url=False, include_context=True)
         # The one that stands first in the file is the one to mend first.
         located = [(self._place(tuple(problem["loc"])), problem) for problem in problems]
+        # A list is also too short where an item of it does not fit: that is the fault to tell.
+        located = [
+            (place, problem)
+            for place, problem in located
+            if problem["type"] not in ("too_short", "too_long")
+            or not any(len(at) > len(place) and at[: len(place)] == place for at, _ in located)
+        ]
         place, problem = min(located, key=lambda pair: self._mark_of(pair[0]))
         kind, name = problem["type"], ".".join(map(str, place)) or "file"
         if kind == "extra_forbidden":
@@ -142,6 +149,8 @@ class Document:
             return self.error(place, name, token=token, expected=expected)
         message = problem["msg"].removeprefix("Value error, ")
         message = message.removeprefix("Assertion failed, ")
+        if message.startswith("expected ") and token is not None:
+            return self.error(place, name, token=token, expected=message.removeprefix("expected "))
         return self.error(place, f"{name}: {message}", token=token)
 
     def _near(self, place: Place) -> str:

@@ -56,10 +56,22 @@ BAD = [
     ("value: 1.4", "value: -1", "expected above 0", "-1"),
     ("value: 1.4", "value: 2.4", "lower bound ≤ value ≤ upper bound", "ipc"),
     ("{level: 1", "{level: 9", "expected at most 4", "9, s"),
+    (
+        "[{level: 1",
+        "[{level: 1, size: 1 MiB}, {level: 1",
+        "level 1 stands twice",
+        "{level: 1, size: 32",
+    ),
     # Fields
     ("clock", "clok", "unknown field 'clok'", "2.5 GHz"),
     ("name: small", "title: small", "missing field 'name'", "title: small"),
-    ("name: small", "name: ../small", "expected a name", "../small"),
+    (
+        "name: small",
+        "name: ../small",
+        "name: found '../small', expected at most 64 letters",
+        "../small",
+    ),
+    ("{wire: 2}", "{wi/re: 2}", "expected at most 64 letters", "2}, b"),
     ("snoop", "gossip", "'snoop' or 'directory'", "gossip"),
     # Nodes
     ("{id: 0, type: cpu,", "{id: 0, type: gpu,", "unknown node type: expected one of cpu", "gpu"),
@@ -67,7 +79,7 @@ BAD = [
     ("{id: 5", "{id: 0", "node 0 stands twice", "nodes:"),
     ('"0-3"', '"0-9"', "10 CPUs: expected", '"0-9"'),
     ('"0-3"', '"0-x"', "expected CPU numbers such as '0-3,8'", '"0-x"'),
-    ('{id: 0, type: cpu, cpus: "0-3"}', "{ids: 3-1, type: cpu}", "first ≤ last", "{ids"),
+    ('{id: 0, type: cpu, cpus: "0-3"}', "{ids: 3-1, type: cpu}", "first ≤ last", "3-1"),
     ("{id: 5", "{ids: 5-9", "cpus: expected with id", "{ids"),
     # Links
     ("{ends: [5, switch]", "{ends: [7, switch]", "unknown end 7", "ends: [7"),
@@ -109,6 +121,48 @@ def test_mistakes_are_told_with_their_place(old: str, new: str, message: str, to
     column = position - text.rfind("\n", 0, position)
     assert (failure.value.line, failure.value.column) == (line, column), told
     assert told.startswith(f"small.yaml:{line}:{column}: ")
+
+
+@pytest.mark.parametrize(
+    ("run", "fault"),
+    [
+        ("0-999999999", "expected the first and the last node, such as 0-7"),
+        ("-3", "expected the first and the last node, such as 0-7"),
+        ('""', "expected the first and the last node, such as 0-7"),
+        ("7", "expected the first and the last node, such as 0-7"),
+        ('"0-7,9"', "expected the first and the last node, such as 0-7"),
+        ("5-0", "expected first ≤ last"),
+        ("0-1024", "expected at most 1,024 nodes"),
+        ("1000000-1000001", "expected nodes of at most 1,000,000"),
+    ],
+)
+def test_a_run_of_nodes_at_fault_is_named(run: str, fault: str) -> None:
+    """Also where it is the only item, so that the list would be called too short."""
+    head, links = GOOD.index("nodes:\n"), GOOD.index("hubs:")
+    text = f"{GOOD[:head]}nodes:\n  - {{ids: {run}, type: cpu}}\n{GOOD[links:]}"
+    with pytest.raises(InputError) as failure:
+        machine_from_document(parse_yaml(text, "small.yaml"))
+    token = run.strip('"')
+    assert str(failure.value) == f"small.yaml:11:11: nodes.0.ids: found '{token}', {fault}"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fault"),
+    [
+        ("5-0", "expected first ≤ last"),
+        ("0-9999999", "expected nodes of at most 1,000,000"),
+        ("[0]", "expected"),
+        ("0-7", "there is no node 1"),
+    ],
+)
+def test_nodes_of_a_nic(nodes: str, fault: str) -> None:
+    text = f"{GOOD}nics: [{{nodes: {nodes}, bandwidth: 10 GB/s}}]\n"
+    with pytest.raises(InputError) as failure:
+        machine_from_document(parse_yaml(text, "small.yaml"))
+    told = str(failure.value)
+    assert told.startswith(f"small.yaml:{text.count(chr(10))}:")
+    assert "nics.0.nodes: " in told or "there is no node" in told
+    assert fault in told
 
 
 def test_an_unknown_machine_is_told_with_a_near_one() -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.names import NAME_EXPECTED, is_name
 from ..build import build_machine
-from ..schema import MachineDescription, Name
+from ..schema import MachineDescription
 from .source import Source, open_source
 
 
@@ -81,12 +81,5 @@ def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
 
 
 def _check_name(name: str) -> None:
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
-        allowed = re.escape("._+-").replace("\\", "")
-        raise InputError(
-            "no name for a machine",
-            token=name,
-            expected=f"at most 64 letters, digits and {allowed}, beginning with a letter or digit",
-        ) from None
+    if not is_name(name):
+        raise InputError("no name for a machine", token=name, expected=NAME_EXPECTED)
