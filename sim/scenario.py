@@ -197,6 +197,12 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
     workload, folder = _workload(document, inner["workload"])
+    if not any(node.cores for node in machine.nodes):
+        raise document.error(
+            ("machine",),
+            f"no node of machine '{machine.name}' has cores, so nothing can run there",
+            expected="'cores' in a node type of its file",
+        )
     with _told_at(document, ("system",)):
         description.system.aeu_nodes(machine)
         if description.system.placement == "single-ram":

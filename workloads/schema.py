@@ -106,7 +106,8 @@ class Operation(_OfKind):
 
 class Clients(_OfKind):
     """Who asks: ``closed``, each client waits for its answer and thinks for ``think_time``;
-    ``open``, operations arrive at ``arrival_rate`` (of all operations together, 1 MHz = 10^6/s).
+    ``open``, operations arrive at ``arrival_rate`` (of all operations together, such as
+    ``100 M/s``).
     """
 
     FIELDS: ClassVar[Fields] = {"closed": ("think_time",), "open": ("arrival_rate+",)}

@@ -2,7 +2,8 @@
 
 pint does the arithmetic of units, in a registry of just the units of this field, so that a slip
 (``GT/s``, ``Gbps``) is refused rather than guessed. Decimal prefixes are powers of 1,000, binary
-ones (``Ki``, ``Mi``, ``Gi``, ``Ti``) of 1,024; ``B`` is a byte, ``b`` or ``bit`` a bit.
+ones (``Ki``, ``Mi``, ``Gi``, ``Ti``) of 1,024; ``B`` is a byte, ``b`` or ``bit`` a bit. A rate is
+written as results are printed, ``100 M/s``, or in ``Hz``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ DIMENSIONS = {
     "size": ("byte", "24 MiB"),
     "bandwidth": ("byte / second", "26.7 GB/s"),
     "frequency": ("hertz", "2.2 GHz"),
-    "rate": ("hertz", "2 MHz"),
+    "rate": ("hertz", "100 M/s"),
     "power": ("watt", "95 W"),
     "energy_per_bit": ("joule / bit", "15 pJ/bit"),
 }
@@ -60,16 +61,18 @@ _WRITTEN = {
     "size": ("B", 0),
     "bandwidth": ("GB/s", 9),
     "frequency": ("GHz", 9),
-    "rate": ("MHz", 6),
+    "rate": ("M/s", 6),
     "power": ("W", 0),
     "energy_per_bit": ("pJ/bit", -12),
 }
 
 _TEXT_MAX = 64  # longer is no quantity
 _FORM = re.compile(
-    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]+(?:\s*/\s*[A-Za-zµμ]+)?)\s*",
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+    r"([A-Za-zµμ]+(?:\s*/\s*[A-Za-zµμ]+)?|/\s*[A-Za-z]+)\s*",
     re.ASCII,
 )
+_PER_SECOND = re.compile(r"([kMGTP]?)\s*/\s*s")  # what each unit counts goes without saying
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,11 @@ def parse_quantity(text: str, dimension: str) -> float:
     if form is None:
         raise ValueError(f"expected a {_noun(dimension)} with its unit, such as '{example}'")
     number, written = form[1], form[2].strip()
+    per_second = _PER_SECOND.fullmatch(written)
     try:
-        factor = _factor(written, unit)
+        if per_second and dimension != "rate":
+            raise pint.DimensionalityError(written, unit)
+        factor = _factor(f"{per_second[1]}Hz" if per_second else written, unit)
     except pint.UndefinedUnitError:
         raise ValueError(
             f"unknown unit '{written}': expected a {_noun(dimension)} such as '{example}'"

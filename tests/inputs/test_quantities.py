@@ -17,7 +17,7 @@ UNITS = {
     "size": {"B": 1, "kB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
     "bandwidth": {"B/s": 1, "MB/s": 1e6, "GB/s": 1e9, "MiB/s": 2**20, "Gb/s": 1e9 / 8, "B/ns": 1e9},
     "frequency": {"Hz": 1, "MHz": 1e6, "GHz": 1e9},
-    "rate": {"Hz": 1, "kHz": 1e3},
+    "rate": {"Hz": 1, "kHz": 1e3, "/s": 1, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9, "M / s": 1e6},
     "power": {"W": 1, "mW": 1e-3},
     "energy_per_bit": {"pJ/bit": 1e-12, "J/B": 0.125, "nJ/b": 1e-9},
 }
@@ -50,6 +50,17 @@ def test_another_dimension_is_refused(dimension: str, other: str, number: float)
     for unit in UNITS[other]:
         with pytest.raises(ValueError, match="is not a unit of"):
             parse_quantity(f"{number!r} {unit}", dimension)
+
+
+def test_rates_are_read_as_they_are_printed() -> None:
+    for text in ("100 M/s", "100M/s", "100e6 /s", "1e8/s", "0.1 G / s", "100 MHz"):
+        assert parse_quantity(text, "rate") == 1e8
+    assert format_quantity(1e8, "rate") == "100 M/s"
+    with pytest.raises(ValueError, match="'G/s' is not a unit of frequency"):
+        parse_quantity("2.2 G/s", "frequency")
+    for text in ("1 m/s", "1 Mi/s", "1 M/ms", "1 1/s", "1 /s/s", "1 /"):
+        with pytest.raises(ValueError, match="expected"):
+            parse_quantity(text, "rate")
 
 
 @given(dimension=dimensions, text=st.text(alphabet="0159.eE+-/ nsGiBbHzWJµ_,\n", max_size=20))

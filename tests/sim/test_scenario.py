@@ -308,6 +308,20 @@ def test_extends_a_bundled_scenario(here: Path) -> None:
     assert scenario.system.nodes == 61
 
 
+def test_a_machine_without_cores_is_what_is_at_fault(here: Path) -> None:
+    """Such as one from a tool that only measures memory; not the file of the scenario."""
+    _file(
+        "odd.yaml",
+        "name: odd\nnode_types: {a: {memory: {size: 8 GiB}}}\nnodes: [{id: 0, type: a}]\n",
+    )
+    with pytest.raises(InputError) as failure:
+        load_scenario("eris-fig12-scan", machine="./odd.yaml")
+    assert str(failure.value) == (
+        "--machine ./odd.yaml: no node of machine 'odd' has cores, so nothing can run there: "
+        "expected 'cores' in a node type of its file"
+    )
+
+
 def test_errors_name_the_file_that_says_so(here: Path) -> None:
     _file("a.yaml", MINE + "system:\n  nodes: 9\n  threads: some\n")
     _file("b.yaml", "name: b\nextends: a.yaml\nsystem:\n\n\n  threads: 3\n")
