@@ -1,5 +1,64 @@
-"""numatwin predicts how in-memory databases behave on NUMA machines and RDMA clusters."""
+"""numatwin predicts how in-memory databases behave on NUMA machines and RDMA clusters.
+
+What follows is its public interface. A name is imported when it is first asked for, so that
+``import numatwin`` and ``numatwin --help`` wait for no library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .inputs import InputError
+    from .reports import write_report
+    from .sim.record import Record, load_record
+    from .sim.run import run_scenario
+    from .sim.scenario import Scenario, load_scenario
+    from .topologies import Machine, load_machine
+    from .workloads import Workload, load_workload
+
+__all__ = [
+    "InputError",
+    "Machine",
+    "Record",
+    "Scenario",
+    "Workload",
+    "__version__",
+    "load_machine",
+    "load_record",
+    "load_scenario",
+    "load_workload",
+    "run_scenario",
+    "write_report",
+]
+
+_MODULES = {
+    "InputError": "inputs",
+    "Machine": "topologies",
+    "Record": "sim.record",
+    "Scenario": "sim.scenario",
+    "Workload": "workloads",
+    "load_machine": "topologies",
+    "load_record": "sim.record",
+    "load_scenario": "sim.scenario",
+    "load_workload": "workloads",
+    "run_scenario": "sim.run",
+    "write_report": "reports",
+}
+
+
+if not TYPE_CHECKING:  # or a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = found  # the next time it is there at once
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,58 @@
+"""``import numatwin``: what it offers, and that it is there at once."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import numatwin
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_everything_that_is_offered_is_there() -> None:
+    for name in numatwin.__all__:
+        assert getattr(numatwin, name) is not None
+        assert name in dir(numatwin)
+    with pytest.raises(AttributeError, match="has no attribute 'run_scenarios'"):
+        getattr(numatwin, "run_scenarios")  # noqa: B009 (no type checker knows it)
+
+
+def test_from_a_scenario_to_a_report(tmp_path: Path) -> None:
+    scenario = numatwin.load_scenario("eris-fig12-scan", machine="intel-4s-qpi")
+    record = numatwin.run_scenario(scenario)
+    again = numatwin.load_record(record.save(tmp_path / "record"))
+    assert again == record
+    assert numatwin.write_report([again], tmp_path / "report.html").exists()
+    assert isinstance(scenario, numatwin.Scenario)
+    assert isinstance(record, numatwin.Record)
+    assert isinstance(numatwin.load_machine("intel-4s-qpi"), numatwin.Machine)
+    assert isinstance(numatwin.load_workload("eris-scan-8gb"), numatwin.Workload)
+    with pytest.raises(numatwin.InputError, match="unknown machine"):
+        numatwin.load_machine("none")
+
+
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "report.html").exists()
+
+
+def test_import_waits_for_no_library() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import numatwin; dir(numatwin);"
+        "new = {name.split('.')[0] for name in set(sys.modules) - before};"
+        "sys.exit(', '.join(sorted(new - set(sys.stdlib_module_names) - {'numatwin'})) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_each_name_is_that_of_its_module() -> None:
+    assert {*numatwin._MODULES, "__version__"} == set(numatwin.__all__)
+    for name, module in numatwin._MODULES.items():
+        found = getattr(numatwin, name)
+        assert found is getattr(sys.modules[f"numatwin.{module}"], name)
