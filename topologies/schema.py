@@ -26,7 +26,7 @@ NODE_ID_MAX = 1_000_000
 
 def _run(raw: Any) -> Any:
     """Text such as ``0-7``: the first and the last node of a run, both included."""
-    found = re.fullmatch(r"(\d{1,7})-(\d{1,7})", raw, re.ASCII) if isinstance(raw, str) else None
+    found = re.fullmatch(r"(\d{1,20})-(\d{1,20})", raw, re.ASCII) if isinstance(raw, str) else None
     if found is None:
         raise ValueError("expected the first and the last node, such as 0-7")
     first, last = int(found[1]), int(found[2])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..inputs import InputError
+from ..inputs import InputError, check_regular
 from .keys import Recorded
 
 HEADER = ["key_from", "key_to", "count"]
@@ -27,6 +27,7 @@ def load_histogram(path: Path, keys: int) -> Recorded:
     OSError where the file cannot be read.
     """
     name = str(path)
+    check_regular(path)
     with open(path, "rb") as stream:
         content = stream.read(BYTES_MAX + 1)
     if len(content) > BYTES_MAX:

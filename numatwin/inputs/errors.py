@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -19,6 +19,10 @@ class InputError(Exception):
     column: int | None = None
     token: str | None = None
     expected: str | None = None
+
+    def __post_init__(self) -> None:
+        # SimPy and pickle make an exception again from its arguments, which lack those by keyword.
+        super().__init__(*(getattr(self, part.name) for part in fields(self)))
 
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part)

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...inputs import InputError
+from ...inputs import InputError, check_regular
 
 if TYPE_CHECKING:
     from .policy import Policy
@@ -99,6 +99,7 @@ def _module(path: Path) -> ModuleType:
     """The file as a module, run."""
     file = str(path)
     try:
+        check_regular(path)
         source = path.read_bytes()
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
         reason = getattr(failure, "strerror", None) or failure

@@ -206,6 +206,21 @@ def test_refused(refused: Refused, words: list[str], text: str) -> None:
     assert text in refused("run", *words)
 
 
+def test_a_policy_that_fails_midway_is_told_whole(refused: Refused) -> None:
+    Path("mine.py").write_text("class Lazy:\n    def decide(self, seen):\n        pass\n")
+    assert refused("run", FIG13, "--policy", "mine.py:Lazy") == (
+        "numatwin: error: mine.py:2: policy Lazy: decide returned NoneType: "
+        "expected a list of Rebalance, [] for none\n"
+    )
+
+
+@pytest.mark.parametrize("option", ["--machine", "--workload", "--policy"])
+def test_a_pipe_keeps_nobody_waiting(refused: Refused, option: str) -> None:
+    os.mkfifo("pipe.yaml" if option != "--policy" else "pipe.py")
+    value = "./pipe.yaml" if option != "--policy" else "./pipe.py:Policy"
+    assert "cannot be read: a pipe: expected a file" in refused("run", SCAN, option, value)
+
+
 def test_a_folder_that_cannot_be_written(numatwin: CommandLine) -> None:
     Path("taken").write_text("")
     done = numatwin("run", SCAN, "--out", "taken")

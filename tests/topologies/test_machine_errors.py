@@ -126,7 +126,7 @@ def test_mistakes_are_told_with_their_place(old: str, new: str, message: str, to
 @pytest.mark.parametrize(
     ("run", "fault"),
     [
-        ("0-999999999", "expected the first and the last node, such as 0-7"),
+        ("0-999999999", "expected nodes of at most 1,000,000"),
         ("-3", "expected the first and the last node, such as 0-7"),
         ('""', "expected the first and the last node, such as 0-7"),
         ("7", "expected the first and the last node, such as 0-7"),

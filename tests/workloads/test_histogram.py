@@ -1,5 +1,6 @@
 """Recorded histograms: what is read, and what is refused with its line."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,12 @@ def test_refuses_what_is_not_text(tmp_path: Path) -> None:
     path.write_bytes(HEADER.encode() + b"\n0,1,\xff\n")
     with pytest.raises(InputError, match=r"keys\.csv:2: not text"):
         load_histogram(path, 100)
+
+
+def test_refuses_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keys.csv")
+    with pytest.raises(InputError, match=r"keys.csv: cannot be read: a pipe: expected a file"):
+        load_histogram(tmp_path / "keys.csv", 1000)
 
 
 def test_refuses_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
