@@ -1,8 +1,8 @@
 """The flow plane: rates that are constant between events, from max-min fair sharing.
 
-Time advances in pieces. At the start of each the rates of all flows are found (``rate_solver.py``); a
-piece ends when a transfer is done, when the control plane acts, or when a running transfer has
-shifted enough load for the rates to be found anew.
+Time advances in pieces. At the start of each the rates of all flows are found
+(``rate_solver.py``); a piece ends when a transfer is done, when the control plane acts, or when a
+running transfer has shifted enough load for the rates to be found anew.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def test_what_is_left_within_rounding_has_arrived(volume: float, steps: list[flo
     for part in steps:
         assert transfers.moved[0] <= volume
         if total:
-            transfers.advance(np.array([volume * part / total]))
+            transfers.advance(np.array([volume * (part / total)]))
     assert transfers.under_way[0] == (total == 0)
 
 

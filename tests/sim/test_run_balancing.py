@@ -10,6 +10,7 @@ from small_scenarios import SCAN, small_file
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.control_plane import ControlPlane
+from numatwin.sim.eris.engine import Eris
 from numatwin.sim.eris.partitions import IndexPartitions
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.plane import Command, StartPhase
@@ -48,6 +49,7 @@ class Watched(FlowPlane):
 
     @property
     def index(self) -> IndexPartitions:
+        assert isinstance(self.system, Eris)
         part = self.system.partitions["index"]
         assert isinstance(part, IndexPartitions)
         return part

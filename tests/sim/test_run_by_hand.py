@@ -71,6 +71,7 @@ def test_lookups_held_by_misses_obey_littles_law(tmp_path: Path) -> None:
     assert (4 * INSTRUCTIONS.tree_level + INSTRUCTIONS.tree_entry) / INSTRUCTIONS_PER_S < walk_s
     assert record.throughput["lookup"] == pytest.approx(CORES / (make_s + walk_s), rel=1e-4)
     # Little's law: lines under way = lines per second * time of each, a part of the 40 at most.
+    assert record.bandwidth_Bps["memory"] is not None
     under_way = record.bandwidth_Bps["memory"] / 64 * LATENCY_S
     assert use(record, "misses of node 0") == pytest.approx(under_way / 40, rel=1e-4)
     assert record.why["lookup"].demands["walking the index"] == pytest.approx(
@@ -159,7 +160,7 @@ def test_open_clients_get_what_they_ask_for(tmp_path: Path, placement: str) -> N
         assert record.throughput == pytest.approx({"lookup": 0.75 * asked, "upsert": 0.25 * asked})
         assert record.why["lookup"].resource == "what the clients ask for"
         assert record.why["lookup"].gains[0].gain_per_10pct == 0
-    one, two = (record.bandwidth_Bps["memory"] for record in records)
+    one, two = (record.bandwidth_Bps["memory"] or 0.0 for record in records)
     assert two == pytest.approx(2 * one, rel=1e-6)
 
 
