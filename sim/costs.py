@@ -7,7 +7,7 @@ missing and had to be assumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -179,22 +179,20 @@ class CostModel:
         have more: cores that draw bandwidth b at (loaded) latency l have b * l / 64 lines under way
         (Little). Other nodes do not tell, as links hold what is drawn from these.
         """
-        local = np.diag(self._lines_under_way)
+        local = self._lines_under_way(np.diag(self.machine.bandwidth_Bps), np.diag)
         lines = np.maximum(self.misses, local * self.scales.misses)
         return np.asarray(
             np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
         )
 
-    @cached_property
-    def _lines_under_way(self) -> Floats:
-        """(n, n) cache lines under way when all cores of i stream from home j; 0 where unknown."""
-        table, n = self.machine.bandwidth_Bps, len(self.machine.nodes)
-        if not self.measured_pairs:
-            table = np.where(np.eye(n, dtype=bool), table, np.nan)
-        raw_Bps = self.memory_Bps / self.scales.memory
-        load = np.nan_to_num(table / raw_Bps[None, :], nan=0.0)
-        latency_s = self.machine.latency_ns * 1e-9 + self.memory_wait_s(np.minimum(load, 1.0))
-        return np.nan_to_num(table * latency_s / LINE_BYTES, nan=0.0)
+    def _lines_under_way(self, drawn_Bps: Floats, part: Callable[[Floats], Floats]) -> Floats:
+        """Cache lines under way of nodes that stream at ``drawn_Bps``, 0 where unknown: for all
+        pairs (n, n), or for another ``part`` of these.
+        """
+        load = np.nan_to_num(drawn_Bps * self.scales.memory / self.memory_Bps, nan=0.0)
+        waits = self.memory_wait_s(np.minimum(load, 1.0))
+        latency_s = part(self.machine.latency_ns) * 1e-9 + waits
+        return np.nan_to_num(drawn_Bps * latency_s / LINE_BYTES, nan=0.0)
 
     @cached_property
     def link_Bps(self) -> Floats:
@@ -208,7 +206,8 @@ class CostModel:
         raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
         if self.measured_pairs and len(raw):
             slots = self.streaming_misses * self.cores / self.scales.misses
-            telling = self._lines_under_way < 0.95 * slots[:, None]
+            under_way = self._lines_under_way(machine.bandwidth_Bps, lambda pairs: pairs)
+            telling = under_way < 0.95 * slots[:, None]
             np.fill_diagonal(telling, False)
             drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
             drawn[np.diag_indices_from(drawn)] = 0.0

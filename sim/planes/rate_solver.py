@@ -16,6 +16,7 @@ from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
 from ..demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
 from ..sums import group_sums
+from .latency import Latency
 from .rates import Loads, Rates, Resources
 from .transfer_flows import TransferFlows
 
@@ -53,9 +54,9 @@ class RateSolver:
         latency_s = costs.latency_s
         self.idle_s = np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)
         # A line from another core of the same node comes from the shared cache.
-        self.handed_s = self.idle_s.copy()
+        self.idle_handed_s = self.idle_s.copy()
         cached, diagonal = costs.last_cache.latency_s, np.diag_indices_from(latency_s)
-        self.handed_s[diagonal] = np.where(cached > 0, cached, self.idle_s[diagonal])
+        self.idle_handed_s[diagonal] = np.where(cached > 0, cached, self.idle_s[diagonal])
 
     def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
         """Resources of links, and wire bytes on each, of a line that one node reads from another.
@@ -231,30 +232,32 @@ class _Search:
 
     def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
         """(C,) times per unit of workers, of executing and of miss slots."""
-        latency_s, handed_s = self._latencies(loads)
+        latency = self._latency(loads)
         self._line_s = np.zeros(self.flows)
         if self.demand.contended:
             # From any node in use the line may come, and goes on from there.
             nodes = np.unique(self.node)
-            passed_s = self.demand.contended * handed_s[np.ix_(nodes, nodes)].mean(axis=1)
+            evenly = np.zeros(self.n)
+            evenly[nodes] = 1.0 / len(nodes)
+            passed_s = self.demand.contended * latency.handed_s(evenly)[nodes]
             np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         for step in self.demand.steps:
             held_s = step.hit_s
             for reads in step.reads:
                 overlap = self.streaming_misses if reads.stream else self.random_misses
-                stall_s = (reads.lines * latency_s).sum(axis=1)
+                stall_s = latency.read_s(reads.lines)
                 held_s = held_s + reads.weight * stall_s[self.node] / overlap
             takes_s = self._overlap(step.core_s, held_s)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
         if self.demand.routing is not None:
-            routed = self._route(self.demand.routing, worker_s, handed_s)
+            routed = self._route(self.demand.routing, worker_s, latency)
             worker_s, core_s, miss_s = (
                 a + b for a, b in zip((worker_s, core_s, miss_s), routed, strict=True)
             )
         if self.transfers is not None:
-            self.transfers.update(latency_s)
+            self.transfers.update(latency)
         return worker_s, core_s, miss_s
 
     def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
@@ -264,25 +267,25 @@ class _Search:
         """
         return np.maximum(core_s, held_s * self.solver.threads)
 
-    def _latencies(self, loads: Loads) -> tuple[Floats, Floats]:
-        """(n, n) latency of a line from memory, and of one handed over by a core, under load."""
-        at_memory = self.costs.memory_wait_s(loads.memory)[None, :]
-        idle, handed = self.solver.idle_s, self.solver.handed_s
-        if not loads.links.any():
-            return idle + at_memory, handed
-        # Data wait on their way from home to initiator; requests have a channel of their own.
-        on_links = self.costs.machine.routes.route_sums(self.costs.link_wait_s(loads.links)).T
-        return idle + at_memory + on_links, handed + on_links
+    def _latency(self, loads: Loads) -> Latency:
+        """Latencies under load."""
+        costs, solver = self.costs, self.solver
+        links = None
+        if loads.links.any():
+            links = costs.machine.routes.route_sums(costs.link_wait_s(loads.links))
+        return Latency(
+            solver.idle_s, solver.idle_handed_s, costs.memory_wait_s(loads.memory), links
+        )
 
     def _route(
-        self, routing: Routing, worker_s: Floats, handed_s: Floats
+        self, routing: Routing, worker_s: Floats, latency: Latency
     ) -> tuple[Floats, Floats, Floats]:
         """(C,) times of workers, of executing and of miss slots for issuing and receiving; who has
         time issues.
         """
         stream, node = self.streaming_misses, self.node
         target = group_sums(node, routing.executed, self.n)
-        to_target = handed_s @ target
+        to_target = latency.handed_s(target)
         lines = routing.lines + routing.answer_lines
         issue_core = routing.issue_s[node]
         issue_miss = lines * to_target[node] / stream
@@ -291,7 +294,7 @@ class _Search:
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
-            receive_miss = routing.executed * lines * (handed_s @ source)[node] / stream
+            receive_miss = routing.executed * lines * latency.handed_s(source)[node] / stream
             receive_worker = self._overlap(receive_core, receive_miss)
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..costs import LINE_BYTES
 from ..demands import TransferDemand
 from ..sums import group_sums
+from .latency import Latency
 
 if TYPE_CHECKING:
     from .rate_solver import RateSolver
@@ -65,13 +66,13 @@ class TransferFlows:
         self.sharers = np.maximum(busy[demand.source], busy[demand.target])
         self.weight = np.ones(self.count)
 
-    def update(self, latency_s: Floats) -> None:
+    def update(self, latency: Latency) -> None:
         """Miss slots, and weights: a core's time is shared evenly among what it does."""
         solver, d = self.solver, self.demand
         stream, threads = solver.costs.streaming_misses[solver.core_node], solver.threads
-        local = np.diag(latency_s)
-        source_s = d.source_lines * local[self.a] / stream[d.source]
-        across_s = d.lines * latency_s[self.b, self.a] + d.written_lines * local[self.b]
+        source_s = d.source_lines * latency.pairs_s(self.a, self.a) / stream[d.source]
+        across_s = d.lines * latency.pairs_s(self.b, self.a)
+        across_s += d.written_lines * latency.pairs_s(self.b, self.b)
         target_s = across_s / stream[d.target]
         at_source = np.maximum(d.source_s, source_s * threads[d.source])
         at_target = np.maximum(d.target_s, target_s * threads[d.target])
