@@ -7,7 +7,7 @@ missing and had to be assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,6 +33,11 @@ LINK_LOAD_MAX = 0.95
 ASSUMED_IPC = 1.5
 ASSUMED_CLOCK_HZ = 2.5e9
 ASSUMED_OUTSTANDING_MISSES = 10.0
+# Entries of the super queue between L2 and the rest of an Intel core, Nehalem to Broadwell (Intel
+# Optimization Reference Manual).
+ASSUMED_STREAMING_MISSES = 16.0
+# Of the time per line at a measured bandwidth, which something else than the cores' slots held.
+SLOTS_SPARE = 0.98
 ASSUMED_LATENCY_NS = 100.0
 
 
@@ -173,26 +178,25 @@ class CostModel:
 
     @cached_property
     def streaming_misses(self) -> Floats:
-        """(n,) lines that one core has under way when all cores of its node stream.
+        """(n,) lines that one core has under way when it streams, prefetchers included."""
+        lines = []
+        for node in self.machine.nodes:
+            assumed = max(ASSUMED_STREAMING_MISSES, node.outstanding_misses or 0.0)
+            lines.append(node.streaming_misses or assumed)
+        return np.array(lines) * self.scales.misses
 
-        At least the line-fill buffers; more where the node's own memory shows that prefetchers
-        have more: cores that draw bandwidth b at (loaded) latency l have b * l / 64 lines under way
-        (Little). Other nodes do not tell, as links hold what is drawn from these.
-        """
-        local = self._lines_under_way(np.diag(self.machine.bandwidth_Bps), np.diag)
-        lines = np.maximum(self.misses, local * self.scales.misses)
-        return np.asarray(
-            np.divide(lines, self.cores, out=np.ones_like(lines), where=self.cores > 0)
-        )
+    @cached_property
+    def streamed_s(self) -> Floats:
+        """(n, n) time per line in which a core of i surely streams from j, infinite if unknown.
 
-    def _lines_under_way(self, drawn_Bps: Floats, part: Callable[[Floats], Floats]) -> Floats:
-        """Cache lines under way of nodes that stream at ``drawn_Bps``, 0 where unknown: for all
-        pairs (n, n), or for another ``part`` of these.
+        What all cores of a node were seen to draw together, their own slots let them draw, whatever
+        memory or links hold them at; it tells no more about slots.
         """
-        load = np.nan_to_num(drawn_Bps * self.scales.memory / self.memory_Bps, nan=0.0)
-        waits = self.memory_wait_s(np.minimum(load, 1.0))
-        latency_s = part(self.machine.latency_ns) * 1e-9 + waits
-        return np.nan_to_num(drawn_Bps * latency_s / LINE_BYTES, nan=0.0)
+        drawn = self.pair_Bps.copy()
+        drawn[np.diag_indices_from(drawn)] = np.nan_to_num(self.memory_Bps, nan=np.inf)
+        with np.errstate(divide="ignore"):
+            each = LINE_BYTES * self.cores[:, None] / drawn
+        return np.where(np.isfinite(drawn), SLOTS_SPARE * each, np.inf)
 
     @cached_property
     def link_Bps(self) -> Floats:
@@ -206,8 +210,9 @@ class CostModel:
         raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
         if self.measured_pairs and len(raw):
             slots = self.streaming_misses * self.cores / self.scales.misses
-            under_way = self._lines_under_way(machine.bandwidth_Bps, lambda pairs: pairs)
-            telling = under_way < 0.95 * slots[:, None]
+            # Lines under way of a pair (Little's law).
+            under_way = machine.bandwidth_Bps * machine.latency_ns * 1e-9 / LINE_BYTES
+            telling = ~(under_way >= 0.95 * slots[:, None])
             np.fill_diagonal(telling, False)
             drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
             drawn[np.diag_indices_from(drawn)] = 0.0
@@ -376,7 +381,8 @@ class CostModel:
     @cached_property
     def last_cache(self) -> CacheFacts:
         """The last-level caches of each node."""
-        return self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
+        facts = self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
+        return replace(facts, lines=facts.lines * self.scales.cache)
 
     @cached_property
     def private_cache(self) -> CacheFacts:
@@ -387,7 +393,7 @@ class CostModel:
         sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines * self.scales.cache, np.array(latency_ns) * 1e-9)
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.

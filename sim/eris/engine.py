@@ -75,6 +75,8 @@ class Eris:
 
         Raises InputError where the data do not fit into the memory that they are placed in.
         """
+        if not any(node.memory_bytes != 0 for node in self.machine.nodes):
+            raise InputError(f"no node of machine '{self.machine.name}' has memory for the data")
         kind = PartitionedDemands if self.partitioned else SharedDemands
         found = kind(costs, self.workers, self.system, self.workload.objects)
         full = self._full_node(

@@ -161,7 +161,8 @@ class PartitionedDemands(ErisDemands):
                 )
                 pending.append((name, spread, accesses, regions))
         found: dict[str, list[tuple[Floats, Walk]]] = {}
-        hits = self._hits([regions for *_, regions in pending], shared=False)
+        scanned = self._scanned(phase, partitions)
+        hits = self._hits([regions for *_, regions in pending], scanned, shared=False)
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
         ]
@@ -214,14 +215,18 @@ class PartitionedDemands(ErisDemands):
         """(A,) whether all that is scanned on a worker's node stays in its caches: all or nothing,
         as scans go round.
         """
+        last = self.costs.last_cache
+        room = last.lines * last.instances(self.cores_on_nodes)
+        return np.asarray((self._scanned(phase, partitions) <= room)[self.workers.node])
+
+    def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
+        """(n,) lines of all that is scanned on each node."""
         scanned = np.zeros(self.workers.count)
         for name in self._by_object(phase):
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
-        last = self.costs.last_cache
-        room = last.lines * last.instances(self.cores_on_nodes)
-        return np.asarray((self._on_nodes(scanned) <= room)[self.workers.node])
+        return self._on_nodes(scanned)
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
         n = len(self.costs.machine.nodes)

@@ -54,7 +54,9 @@ class ErisDemands(ABC):
         self.cores_on_nodes = np.maximum(np.bincount(workers.core_node, minlength=n), 1.0)
         nodes = costs.machine.nodes
         has_memory = np.array([not node.memory_bytes <= 0 for node in nodes])
-        distance = np.where(has_memory[None, :], costs.latency_s, np.inf)
+        distance = np.where(
+            has_memory[None, :] & ~np.isnan(costs.latency_s), costs.latency_s, np.inf
+        )
         # Where a node without memory keeps its data: the nearest one with.
         self.home = np.where(has_memory, np.arange(len(nodes)), np.argmin(distance, axis=1))
         self.has_memory = has_memory
@@ -90,11 +92,13 @@ class ErisDemands(ABC):
             entry = counts.upsert_shared if shared else counts.upsert_entry
         return tree.levels * counts.tree_level + entry
 
-    def _hits(self, regions: Sequence[Regions], *, shared: bool) -> list[Hits]:
+    def _hits(self, regions: Sequence[Regions], scanned: Floats, *, shared: bool) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
-        ``shared``: every cache sees whole regions; else they are divided among a node's caches. The
-        last-level cache sees what the private ones miss.
+        ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
+        last-level cache they leave the index what is over; else they pass through. ``shared``:
+        every cache sees whole regions; else they are divided among a node's caches. The last-level
+        cache sees what the private ones miss.
         """
         if not regions:
             return []
@@ -107,7 +111,9 @@ class ErisDemands(ABC):
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
         in_private = hit_rates(lines / among[0], rate, private.lines)
-        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), last.lines)
+        taken = scanned / among[1, :, 0]
+        room = np.where(taken <= last.lines, last.lines - taken, last.lines)
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
         return [
             Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))

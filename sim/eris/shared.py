@@ -106,23 +106,27 @@ class SharedDemands(ErisDemands):
         return np.asarray(homes / homes.sum())
 
     def _contended(self, phase: PhaseState, time_s: float) -> float:
-        """Upserts per unit of work of the entries on the most popular cache line."""
+        """Upserts per unit of work for which the hottest cache line comes from another core."""
         most = 0.0
         for name, operations in self._by_object(phase).items():
             upserts = [o for o in operations if o.kind == "upsert"]
             per_line = LINE_BYTES / self.trees[name].entry_bytes if name in self.trees else 0.0
             for spread in popularities(upserts, time_s):
                 most = max(most, spread.weight * hottest_line(spread, per_line))
-        return most
+        private, _ = self._caches_in_use
+        return most * (1.0 - 1.0 / private)
 
-    def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
-        """(n,) whether all that is scanned stays in each of a node's last-level caches."""
-        scanned = sum(
+    def _scanned(self, phase: PhaseState) -> float:
+        """Lines of all that is scanned."""
+        return sum(
             float(self.objects[name].entries or 0) * self.stored_bytes(name) / LINE_BYTES
             for name in self._by_object(phase)
             if self.objects[name].kind == "column"
         )
-        return np.asarray(scanned <= self.costs.last_cache.lines)
+
+    def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
+        """(n,) whether all that is scanned stays in each of a node's last-level caches."""
+        return np.asarray(self._scanned(phase) <= self.costs.last_cache.lines)
 
     def _shared_index(
         self, phase: PhaseState, time_s: float
@@ -151,7 +155,8 @@ class SharedDemands(ErisDemands):
                     np.ones(n),
                 )
                 pending.append((name, operations, spread, regions))
-        found = self._hits([regions for *_, regions in pending], shared=True)
+        scanned = np.full(n, self._scanned(phase))
+        found = self._hits([regions for *_, regions in pending], scanned, shared=True)
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, found, strict=True)
         ]

@@ -67,8 +67,11 @@ class RateSolver:
         if key not in self._ways:
             costs, columns = self.costs, self.resources
             routes = costs.machine.routes
-            data = np.array(routes.links_of(home, initiator), dtype=np.int64)
-            asked = np.array(routes.links_of(initiator, home), dtype=np.int64)
+            known = bool(costs.machine.links)
+            data, asked = (
+                np.array(routes.links_of(*ends) if known else [], dtype=np.int64)
+                for ends in ((home, initiator), (initiator, home))
+            )
             self._ways[key] = (
                 np.concatenate([columns.links.start + data, columns.control.start + asked]),
                 np.concatenate(
@@ -245,9 +248,12 @@ class _Search:
         for step in self.demand.steps:
             held_s = step.hit_s
             for reads in step.reads:
-                overlap = self.streaming_misses if reads.stream else self.random_misses
-                stall_s = latency.read_s(reads.lines)
-                held_s = held_s + reads.weight * stall_s[self.node] / overlap
+                if reads.stream:
+                    slots, surely_s = self.costs.streaming_misses, self.costs.streamed_s
+                    each_s = latency.streamed_s(reads.lines, slots, surely_s)[self.node]
+                else:
+                    each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
+                held_s = held_s + reads.weight * each_s
             takes_s = self._overlap(step.core_s, held_s)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s

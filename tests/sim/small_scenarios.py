@@ -23,6 +23,7 @@ machine:
       clock: 4 GHz
       ipc: 2
       outstanding_misses: 10
+      streaming_misses: 100
       reorder_window: 1000
       caches: [{caches}]
       memory: {{size: 64 GiB, bandwidth: 40 GB/s, latency: 100 ns}}

@@ -104,7 +104,8 @@ def test_two_flows_over_one_link(tmp_path: Path) -> None:
     latencies: workers of both are busy for the same part of their time.
     """
     path = small_file(tmp_path, SCAN, "single-ram", nodes=3, shape="mesh, dimensions: [3]")
-    plane, rates = rates_of(path, "system.nodes=[1, 2]", "system.home=0")
+    slots = f"{NODE}streaming_misses=10"
+    plane, rates = rates_of(path, "system.nodes=[1, 2]", "system.home=0", slots)
     near, far = rates.flows
     assert near + far == pytest.approx(LINK_BPS * 64 / 72 / COLUMN_BYTES, rel=1e-6)
     near_s, far_s = (rates.steps["scanning"][plane.system.workers.core_node == k] for k in (1, 2))
@@ -119,7 +120,7 @@ def test_a_flow_with_little_to_ask_leaves_the_rest(tmp_path: Path) -> None:
     The scan of one core: ten lines under way, or what it executes, whichever is less.
     """
     path = small_file(tmp_path, SCAN, "single-ram", nodes=2)
-    _, rates = rates_of(path, f"{LINK}bandwidth=100 GB/s")
+    _, rates = rates_of(path, f"{LINK}bandwidth=100 GB/s", f"{NODE}streaming_misses=10")
     assert rates.flows.sum() == pytest.approx(MEMORY_BPS / COLUMN_BYTES, rel=1e-6)
     assert rates.flows[0] > rates.flows[1] > 0
 
