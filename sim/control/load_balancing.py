@@ -16,6 +16,7 @@ partition, they may swing between two layouts for good.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,7 @@ class NoBalancing:
 
 
 @dataclass(frozen=True)
-class _Balancer:
+class _Balancer(ABC):
     """Acts on each object whose loads deviate by more than ``threshold`` (see ``imbalance``)."""
 
     threshold: float = THRESHOLD
@@ -68,8 +69,9 @@ class _Balancer:
             return Rebalance(name, bounds=bounds_for(seen.bounds, loads, targets))
         return Rebalance(name, sizes=sizes_for(seen.sizes, targets))
 
+    @abstractmethod
     def _neighbours(self, partitions: int) -> int:
-        raise NotImplementedError
+        """How many neighbours on each side a partition's target is averaged over."""
 
 
 @dataclass(frozen=True)
