@@ -148,3 +148,13 @@ class FlowNetwork:
         Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
         Raises ValueError if a flow is active already.
         """
+
+class Stream:
+    """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1])."""
+
+    def __init__(self, key0: int, key1: int) -> None: ...
+    def bits(self) -> int:
+        """The next 64 bits."""
+
+    def uniform(self) -> float:
+        """The next number in [0, 1): that of numpy.random.Generator.random()."""

@@ -1,0 +1,49 @@
+// Philox4x64-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011), the same
+// numbers as numpy.random.Philox(key=…), counter from 0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace numatwin {
+
+// One stream of random numbers; its key says which.
+class Stream {
+  public:
+    Stream() : Stream(0, 0) {}
+    Stream(std::uint64_t key0, std::uint64_t key1) : key_{key0, key1} {}
+
+    std::uint64_t bits() {
+        if (used_ == 4) refill();
+        return buffer_[used_++];
+    }
+
+    // In [0, 1), 53 bits: as numpy.random.Generator.random().
+    double uniform() { return static_cast<double>(bits() >> 11) * 0x1.0p-53; }
+
+  private:
+    void refill() {
+        for (auto& word : counter_)  // NumPy counts first, then encrypts
+            if (++word != 0) break;
+        auto c = counter_;
+        auto k = key_;
+        for (int round = 0; round < 10; ++round) {
+            const auto p0 = static_cast<unsigned __int128>(0xD2E7470EE14C6C93u) * c[0];
+            const auto p1 = static_cast<unsigned __int128>(0xCA5A826395121157u) * c[2];
+            c = {static_cast<std::uint64_t>(p1 >> 64) ^ c[1] ^ k[0], static_cast<std::uint64_t>(p1),
+                 static_cast<std::uint64_t>(p0 >> 64) ^ c[3] ^ k[1],
+                 static_cast<std::uint64_t>(p0)};
+            k[0] += 0x9E3779B97F4A7C15u;
+            k[1] += 0xBB67AE8584CAA73Bu;
+        }
+        buffer_ = c;
+        used_ = 0;
+    }
+
+    std::array<std::uint64_t, 2> key_;
+    std::array<std::uint64_t, 4> counter_{};
+    std::array<std::uint64_t, 4> buffer_{};
+    unsigned used_ = 4;
+};
+
+}  // namespace numatwin
