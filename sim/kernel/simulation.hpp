@@ -49,9 +49,12 @@ class Simulation {
             {at, (static_cast<std::uint64_t>(priority) << 56) | sequence_++, kind, subject, data});
     }
 
+    // A model asks for the control plane: `run` returns once the event at hand is handled.
+    void halt() { halted_ = true; }
+
     // Handles all events before `until`, then stands at `until`: what is due then comes after what
-    // the control plane does at that time. False where it was interrupted before; now() is then
-    // the time of the last event.
+    // the control plane does at that time. False where it was interrupted or halted before; now()
+    // is then the time of the last event.
     template <class Model>
     bool run(Model& model, Time until, Interrupt* interrupt = nullptr) {
         std::uint64_t ask = events_ + interval;
@@ -70,6 +73,10 @@ class Simulation {
             } catch (const std::exception& failure) {
                 throw ModelError(now_, event, failure.what());
             }
+            if (halted_) {
+                halted_ = false;
+                return false;
+            }
         }
         now_ = until;
         return true;
@@ -82,6 +89,7 @@ class Simulation {
     Time now_ = 0;
     std::uint64_t sequence_ = 0;
     std::uint64_t events_ = 0;
+    bool halted_ = false;
 };
 
 }  // namespace numatwin
