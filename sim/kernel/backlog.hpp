@@ -9,7 +9,9 @@
 namespace numatwin {
 
 // Nearest picosecond of a time that is not negative.
-inline Time rounded_ps(double time) { return static_cast<Time>(time + 0.5); }
+inline Time rounded_ps(double time) {
+    return static_cast<Time>(time + 0.5);
+}
 
 // A memory controller, a link or a core whose threads take turns. Users come with small pieces of
 // work (a batch, a message), each of which waits for those before it: over many pieces all get

@@ -61,15 +61,13 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         const std::uint32_t k = w.rebuilds.front();
         const ErisTransfer& t = transfers_[k];
         const double units = std::min(t.chunk, t.volume - t.rebuilt);
-        const std::size_t home_of_source =
-            static_cast<std::size_t>(machine_.home[node(t.source)]);
+        const std::size_t home_of_source = static_cast<std::size_t>(machine_.home[node(t.source)]);
         const double across = t.across_ps + loads_[home_of_source].wait_ps;
         const double held =
             units * (t.lines * across + t.written_lines * memory_latency(i)) / t.target_slots;
         w.rebuilds.erase(w.rebuilds.begin());
         w.idle = false;
-        clock.schedule(phase(i, transfer, units * t.target_ps, held,
-                             units * 2 * t.written_lines),
+        clock.schedule(phase(i, transfer, units * t.target_ps, held, units * 2 * t.written_lines),
                        rebuilt, i, k);
         return true;
     }
@@ -80,6 +78,7 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         const double units = std::min(t.chunk, t.volume - t.sent);
         t.sent += units;
         ++t.under_way;
+        t.messages += 1;
         // Transfers of a worker take turns.
         w.outgoing.erase(w.outgoing.begin() + static_cast<std::ptrdiff_t>(at));
         if (t.sent < t.volume) w.outgoing.push_back(k);

@@ -11,16 +11,23 @@ namespace {
 constexpr std::uint64_t active_bit = std::uint64_t{1} << 63;
 constexpr std::uint64_t one_writer = 1;
 constexpr int offset_shift = 31;
-std::uint64_t writers(std::uint64_t word) { return word & ((std::uint64_t{1} << 31) - 1); }
-std::uint64_t offset(std::uint64_t word) { return (word & ~active_bit) >> offset_shift; }
+std::uint64_t writers(std::uint64_t word) {
+    return word & ((std::uint64_t{1} << 31) - 1);
+}
+std::uint64_t offset(std::uint64_t word) {
+    return (word & ~active_bit) >> offset_shift;
+}
 
-double exponential(Stream& stream, double mean) { return -mean * std::log1p(-stream.uniform()); }
+double exponential(Stream& stream, double mean) {
+    return -mean * std::log1p(-stream.uniform());
+}
 
 }  // namespace
 
 ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
-                         std::vector<Stream> streams)
-    : latency(operations),
+                         std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication)
+    : clock(seed, replication),
+      latency(operations),
       machine_(std::move(machine)),
       nodes_(machine_.home.size()),
       operations_(operations),
@@ -68,7 +75,7 @@ void ErisRouting::start_counting() {
     counts.memory_lines.assign(nodes_, 0);
     counts.link_lines.assign(link_.size(), 0);
     counts.link_requests.assign(link_.size(), 0);
-    for (auto& of_operation : latency) of_operation = Quantiles{};
+    for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
     for (auto& server : link_) server.start_counting(since_);
     for (auto& server : core_) server.start_counting(since_);
@@ -86,22 +93,40 @@ void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>
         }
 }
 
+const char* ErisRouting::event_name(std::uint32_t kind) {
+    static constexpr const char* names[] = {
+        "round",    "swapped", "received",    "executed", "issued",  "attempted", "copied",
+        "released", "alarm",   "transferred", "arrived",  "rebuilt", "linked"};
+    return kind < std::size(names) ? names[kind] : "unknown";
+}
+
 void ErisRouting::handle(const Event& event) {
     const std::uint32_t i = event.subject;
     switch (static_cast<Kind>(event.kind)) {
-        case round: return begin_round(i);
-        case swapped: return collect(i);
-        case received: return receive_all(i);
-        case executed: return done_executing(i);
-        case issued: return made(i);
-        case attempted: return attempt(i);
-        case copied: return arrive(i);
-        case released: return release(i);
-        case alarm: return awake(i, 0);
+        case round:
+            return begin_round(i);
+        case swapped:
+            return collect(i);
+        case received:
+            return receive_all(i);
+        case executed:
+            return done_executing(i);
+        case issued:
+            return made(i);
+        case attempted:
+            return attempt(i);
+        case copied:
+            return arrive(i);
+        case released:
+            return release(i);
+        case alarm:
+            return awake(i, 0);
         case transferred:
         case arrived:
-        case rebuilt: return transfer_event(event);
-        case linked: return go_on_balancing(i);
+        case rebuilt:
+            return transfer_event(event);
+        case linked:
+            return go_on_balancing(i);
     }
     throw std::logic_error("unknown kind of event");
 }
@@ -134,7 +159,8 @@ double ErisRouting::memory_latency(std::size_t i) {
     Load& load = loads_[home];
     const Time elapsed = clock.now() - load.start;
     if (elapsed >= window) {
-        const double now = std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
+        const double now =
+            std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
         const auto& x = machine_.load;
         std::size_t k = 1;
         while (k + 1 < x.size() && x[k] < now) ++k;
@@ -154,8 +180,7 @@ void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Tim
         for (std::size_t at = b; at != a;) {
             const std::size_t row = a * vertices + at;
             const auto link = static_cast<std::size_t>(machine_.entering[row]);
-            const Time each =
-                data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
+            const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
             (data ? counts.link_lines : counts.link_requests)[link] += lines;
             const Time free =
                 link_[link].serve(clock.now(), rounded_ps(lines * static_cast<double>(each)));
@@ -263,7 +288,8 @@ void ErisRouting::receive_all(std::uint32_t i) {
     for (std::size_t b = 0; b < taken.batches.size(); ++b) {
         const Batch& batch = taken.batches[b];
         if (keyed_ > 1)
-            for (std::size_t o = 0; o < keyed_; ++o) w.to_do[o] += taken.by_operation[b * keyed_ + o];
+            for (std::size_t o = 0; o < keyed_; ++o)
+                w.to_do[o] += taken.by_operation[b * keyed_ + o];
         else if (keyed_ == 1)
             w.to_do[0] += batch.count;
         if (batch.answers) answer(i, batch.answers);
@@ -296,14 +322,13 @@ void ErisRouting::execute(std::uint32_t i) {
     const std::size_t at = w.operation * workers() + i;
     double units, shared = 1;
     if (w.operation < keyed_) {
-        w.executing = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(w.to_do[w.operation], static_cast<std::uint64_t>(machine_.batch)));
+        w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            w.to_do[w.operation], static_cast<std::uint64_t>(machine_.batch)));
         units = w.executing;
     } else {  // one pass over the lines, for all scans that wait
         if (w.scan_left == 0) w.scan_left = demands_.scan_lines[at];
         shared = static_cast<double>(w.to_do[w.operation]);
-        units = w.scan_now =
-            std::min(w.scan_left, static_cast<double>(machine_.scan_chunk_lines));
+        units = w.scan_now = std::min(w.scan_left, static_cast<double>(machine_.scan_chunk_lines));
     }
     // Of what a core can have under way, a batch of few commands leaves some unused.
     const double slots = std::min(demands_.slots[at], units * threads(i));
@@ -313,9 +338,9 @@ void ErisRouting::execute(std::uint32_t i) {
         if (demands_.surely_ps[at] > 0) each = std::min(each, demands_.surely_ps[at]);
         held += lines * each;
     }
-    const Time done = phase(i, w.operation < keyed_ ? walk : scan,
-                            units * shared * demands_.core_ps[at], units * held,
-                            units * demands_.memory_lines[at]);
+    const Time done =
+        phase(i, w.operation < keyed_ ? walk : scan, units * shared * demands_.core_ps[at],
+              units * held, units * demands_.memory_lines[at]);
     clock.schedule(done, executed, i);
 }
 
@@ -345,7 +370,7 @@ void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
             keyed_ > 1 ? w.taken->by_operation[w.at_batch * keyed_ + w.operation] : batch.count;
         const std::uint32_t part = std::min(count, all - w.of_batch);
         if (part > 0) {
-            latency[w.operation].spread(now - batch.last, now - batch.first, part);
+            spread(latency[w.operation], now - batch.last, now - batch.first, part);
             if (machine_.answers) {
                 answers_[pair(i, batch.source)] += part;
                 w.in_row += part;
@@ -362,14 +387,25 @@ void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
     }
 }
 
+// Commands of a batch were made one after the other: their latencies lie evenly in its range, here
+// at eight points.
+void ErisRouting::spread(Histogram& into, Time least, Time most, std::uint32_t count) const {
+    constexpr Time points = 8;
+    std::uint32_t left = count;
+    for (Time k = 0; k < points && left > 0; ++k) {
+        const auto part = static_cast<std::uint32_t>(left / static_cast<std::uint32_t>(points - k));
+        into.add(least + (most - least) * (2 * k + 1) / (2 * points), part);
+        left -= part;
+    }
+}
+
 // The client of a worker has `count` answers more.
 void ErisRouting::answer(std::uint32_t source, std::uint32_t count) {
     if (machine_.think_ps <= 0) return;
     Worker& w = worker_[source];
     w.outstanding -= std::min<std::uint64_t>(w.outstanding, count);
     if (w.outstanding > 0) return;
-    w.think_until =
-        clock.now() + rounded_ps(exponential(streams_[source], machine_.think_ps));
+    w.think_until = clock.now() + rounded_ps(exponential(streams_[source], machine_.think_ps));
     clock.schedule(w.think_until, alarm, source);
 }
 
@@ -463,7 +499,8 @@ void ErisRouting::make(std::uint32_t i) {
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
     if (more_than_half_full(i)) w.to_make = 0;
-    const auto most = std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
+    const auto most =
+        std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
     while (w.made < most) {
         Time since = now;
         if (w.pending == none) {
@@ -595,8 +632,8 @@ void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
     Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
-    buffer.batches.push_back({i, w.version, w.sends, w.sends_answers, w.sends_references,
-                              first_[at], clock.now()});
+    buffer.batches.push_back(
+        {i, w.version, w.sends, w.sends_answers, w.sends_references, first_[at], clock.now()});
     if (keyed_ > 1) {
         std::uint32_t left = w.sends;
         for (std::size_t o = 0; o < keyed_; ++o) {
@@ -620,7 +657,8 @@ void ErisRouting::arrive(std::uint32_t i) {
     w.in_row -= w.sends + w.sends_answers + w.sends_references;
     if (w.in_row == 0 && !w.asked.empty()) {
         w.asked.clear();
-        std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(), 0);
+        std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(),
+                    0);
     }
     note(copied, i, w.to, w.sends);
     const Time way = handed(i, w.to);
@@ -673,8 +711,8 @@ void ErisRouting::end_round(std::uint32_t i) {
     for (const auto to : w.full_targets) again = again || has_room(to, wanted(i, to));
     if (w.pending != none && !again) {  // a scan's turn may have come meanwhile
         const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());
-        again = w.pending >= by_key &&
-                running_scans_[keyed_ + w.pending - by_key] < machine_.scans_max;
+        again =
+            w.pending >= by_key && running_scans_[keyed_ + w.pending - by_key] < machine_.scans_max;
     }
     if (machine_.think_ps > 0 && w.outstanding == 0 && clock.now() >= w.think_until) again = true;
     if (machine_.arrival_ps > 0 && w.next_arrival <= clock.now() && w.pending == none) again = true;
@@ -732,8 +770,9 @@ std::uint64_t ErisRouting::in_flight() const {
 void ErisRouting::check() const {
     const std::uint64_t flying = in_flight();
     if (made_ != executed_ + flying)
-        throw std::logic_error("commands made: " + std::to_string(made_) + ", executed: " +
-                               std::to_string(executed_) + ", in flight: " + std::to_string(flying));
+        throw std::logic_error("commands made: " + std::to_string(made_) +
+                               ", executed: " + std::to_string(executed_) +
+                               ", in flight: " + std::to_string(flying));
     for (std::size_t k = 0; k < memory_.size(); ++k)
         if (memory_done(k) > clock.now() - since_)
             throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");

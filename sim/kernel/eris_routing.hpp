@@ -41,12 +41,13 @@ struct ErisTrace {
 struct ErisTransfer {
     std::uint32_t source, target;
     double volume;
-    double source_ps, target_ps;                    // instructions
-    double source_lines, lines, written_lines;      // read at the source, sent, written
-    double source_slots, target_slots, across_ps;   // how many under way, and a line's latency
-    double chunk;                                   // units of a message
+    double source_ps, target_ps;                   // instructions
+    double source_lines, lines, written_lines;     // read at the source, sent, written
+    double source_slots, target_slots, across_ps;  // how many under way, and a line's latency
+    double chunk;                                  // units of a message
     double sent = 0, rebuilt = 0;
-    std::uint32_t under_way = 0;                    // messages sent and not yet rebuilt
+    double messages = 0;          // sent so far
+    std::uint32_t under_way = 0;  // messages sent and not yet rebuilt
 };
 
 // A part of a worker's commands that belongs to another since the table of this version.
@@ -56,12 +57,12 @@ struct ErisMove {
 };
 
 struct ErisCounts {
-    std::vector<std::uint64_t> executed;  // [O, A] commands; scans by workers
-    std::vector<std::uint64_t> done;      // [O] operations that are done
-    std::vector<Time> asleep;             // [A] with nothing to do
-    std::vector<Time> step[6];            // [A] by step, see Step
-    std::vector<double> held;             // [C] slots of misses taken
-    std::vector<double> memory_lines;     // [n]
+    std::vector<std::uint64_t> executed;            // [O, A] commands; scans by workers
+    std::vector<std::uint64_t> done;                // [O] operations that are done
+    std::vector<Time> asleep;                       // [A] with nothing to do
+    std::vector<Time> step[6];                      // [A] by step, see Step
+    std::vector<double> held;                       // [C] slots of misses taken
+    std::vector<double> memory_lines;               // [n]
     std::vector<double> link_lines, link_requests;  // [2L]
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
@@ -71,12 +72,24 @@ class ErisRouting {
   public:
     enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer };
     enum Kind : std::uint32_t {
-        round, swapped, received, executed, issued, attempted, copied, released, alarm,
-        transferred, arrived, rebuilt, linked
+        round,
+        swapped,
+        received,
+        executed,
+        issued,
+        attempted,
+        copied,
+        released,
+        alarm,
+        transferred,
+        arrived,
+        rebuilt,
+        linked
     };
 
+    // `streams`: of each worker's commands, then of what each forwards.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
-                std::vector<Stream> streams);
+                std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
     void update(ErisDemands demands) { demands_ = std::move(demands); }
     // A new table; `moves` [A] say what has left each worker since the one before.
@@ -95,11 +108,16 @@ class ErisRouting {
     void begin(std::vector<ErisTransfer> transfers);
     const std::vector<ErisTransfer>& transfers() const { return transfers_; }
     // Halts when so many more units in all have been rebuilt.
-    void halt_after(double units) { grain_ = units; progressed_ = 0; }
+    void halt_after(double units) {
+        grain_ = units;
+        progressed_ = 0;
+    }
+
+    static const char* event_name(std::uint32_t kind);
 
     Simulation clock;
     ErisCounts counts;
-    std::vector<Quantiles> latency;  // [O]
+    std::vector<Histogram> latency;  // [O]
     std::vector<ErisTrace> trace;
     bool tracing = false;
 
@@ -178,10 +196,10 @@ class ErisRouting {
     };
 
     std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
-    std::size_t node(std::size_t i) const {
-        return static_cast<std::size_t>(machine_.node[i]);
+    std::size_t node(std::size_t i) const { return static_cast<std::size_t>(machine_.node[i]); }
+    double threads(std::size_t i) const {
+        return threads_[static_cast<std::size_t>(machine_.core[i])];
     }
-    double threads(std::size_t i) const { return threads_[static_cast<std::size_t>(machine_.core[i])]; }
     Time handed(std::size_t i, std::size_t t) const {
         return machine_.handed_ps[node(i) * nodes_ + node(t)];
     }
@@ -199,6 +217,7 @@ class ErisRouting {
     void begin_round(std::uint32_t i);
     void collect(std::uint32_t i);
     void take(std::uint32_t i);
+    void spread(Histogram& into, Time least, Time most, std::uint32_t count) const;
     std::uint64_t forward(std::uint32_t i, Incoming& taken);
     std::uint32_t forward(std::uint32_t i, const Batch& batch, std::uint32_t operation,
                           std::uint32_t count);
@@ -251,8 +270,8 @@ class ErisRouting {
     std::vector<Time> first_;
     std::vector<Scan> scans_;
     std::vector<std::uint32_t> free_scans_;
-    std::vector<std::uint32_t> running_scans_;               // [O]
-    std::vector<std::vector<std::uint32_t>> scan_waiters_;   // [O]
+    std::vector<std::uint32_t> running_scans_;              // [O]
+    std::vector<std::vector<std::uint32_t>> scan_waiters_;  // [O]
     std::vector<std::uint32_t> at_barrier_;
     std::size_t called_ = 0;
     std::vector<ErisTransfer> transfers_;
