@@ -75,6 +75,7 @@ void ErisRouting::start_counting() {
     counts.memory_lines.assign(nodes_, 0);
     counts.link_lines.assign(link_.size(), 0);
     counts.link_requests.assign(link_.size(), 0);
+    counts.link_bytes.assign(link_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
     for (auto& server : link_) server.start_counting(since_);
@@ -147,6 +148,14 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
             loads_[home].work += work;
             done = std::max(done, memory_[home].serve(now, work));
         }
+        const std::size_t at = node(i);
+        for (auto k = machine_.line_first[at]; k < machine_.line_first[at + 1]; ++k) {
+            const auto entry = static_cast<std::size_t>(k);
+            const auto link = static_cast<std::size_t>(machine_.line_link[entry]);
+            counts.link_bytes[link] += lines * machine_.line_bytes[entry];
+            const Time work = rounded_ps(lines * machine_.line_ps[entry]);
+            done = std::max(done, link_[link].serve(now, work));
+        }
     }
     counts.held[of] += held;
     counts.step[step][i] += done - now;
@@ -208,7 +217,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     ++counts.rounds;
     Incoming& old = w.incoming[w.active];
     note(round, i, 0, offset(old.word));
-    if (offset(old.word) == 0) return balance(i);
+    if (offset(old.word) == 0) return begin_work(i);
     w.idle = false;
     w.taken = &old;
     w.received = false;
@@ -235,10 +244,9 @@ void ErisRouting::take(std::uint32_t i) {
     double held = 0;
     std::uint64_t all = 0;
     for (const Batch& batch : w.taken->batches) {
-        const std::uint64_t of_batch = batch.count + batch.answers + batch.references;
-        all += of_batch;
+        all += batch.count + batch.answers + batch.references;
         held += handed_lines_ps(i, batch.source,
-                                static_cast<double>(of_batch) * machine_.lines_per_command);
+                                lines_of(batch.count + batch.references, batch.answers));
     }
     const std::uint64_t forwarded = version_ > 1 ? forward(i, *w.taken) : 0;
     const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
@@ -300,10 +308,41 @@ void ErisRouting::receive_all(std::uint32_t i) {
     w.at_batch = 0;
     w.of_batch = 0;
     w.scan_left = 0;
-    execute(i);
+    begin_work(i);
 }
 
 // -- executing ------------------------------------------------------------------------------------
+
+// What the worker may make in this round.
+void ErisRouting::begin_work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.stuck = false;
+    w.to_make = static_cast<std::uint64_t>(machine_.round_commands);
+    if (w.first_round) {  // workers that begin together do not stay in step
+        w.first_round = false;
+        w.to_make =
+            static_cast<std::uint64_t>(static_cast<double>(w.to_make) * streams_[i].uniform()) + 1;
+    }
+    if (machine_.think_ps > 0) {
+        const bool ready = w.outstanding == 0 && clock.now() >= w.think_until;
+        w.to_make = ready ? static_cast<std::uint64_t>(machine_.batch) : 0;
+    }
+    // What was routed by an older table goes first.
+    if (w.in_row == 0) w.version = version_;
+    w.stuck = w.version != version_;
+    w.makes = false;
+    work(i);
+}
+
+// A batch is executed, a batch is made, in turn, until there is neither.
+void ErisRouting::work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.makes = !w.makes;
+    const bool may_make = w.to_make > 0 && !w.stuck;
+    if (w.taken != nullptr && (!w.makes || !may_make)) return execute(i);
+    if (may_make) return make(i);
+    balance(i);
+}
 
 void ErisRouting::execute(std::uint32_t i) {
     Worker& w = worker_[i];
@@ -317,7 +356,8 @@ void ErisRouting::execute(std::uint32_t i) {
         w.taken->by_operation.clear();
         w.taken->scans.clear();
         w.taken = nullptr;
-        return balance(i);
+        w.makes = false;
+        return work(i);
     }
     const std::size_t at = w.operation * workers() + i;
     double units, shared = 1;
@@ -357,7 +397,7 @@ void ErisRouting::done_executing(std::uint32_t i) {
         w.scan_left -= w.scan_now;
         if (w.scan_left <= 0) finish_scans(i);
     }
-    execute(i);
+    work(i);
 }
 
 // The next `count` commands of the operation at hand are done, in the order of their batches.
@@ -437,20 +477,6 @@ bool ErisRouting::more_than_half_full(std::uint32_t i) const {
            static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
 }
 
-void ErisRouting::begin_making(std::uint32_t i) {
-    Worker& w = worker_[i];
-    if (w.version != version_) {  // what was routed by an older table goes first
-        if (w.in_row > 0) return flush_rest(i);
-        w.version = version_;
-    }
-    w.to_make = static_cast<std::uint64_t>(machine_.round_commands);
-    if (machine_.think_ps > 0) {
-        const bool ready = w.outstanding == 0 && clock.now() >= w.think_until;
-        w.to_make = ready ? static_cast<std::uint64_t>(machine_.batch) : 0;
-    }
-    make(i);
-}
-
 // A cell of the table; few steps from where the guide says.
 std::uint32_t ErisRouting::draw(std::uint32_t i) {
     const double u = streams_[i].uniform();
@@ -498,14 +524,17 @@ void ErisRouting::make(std::uint32_t i) {
     w.made = 0;
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (more_than_half_full(i)) w.to_make = 0;
+    if (more_than_half_full(i)) w.stuck = true;
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
-    while (w.made < most) {
+    while (w.made < most && !w.stuck) {
         Time since = now;
         if (w.pending == none) {
             if (machine_.arrival_ps > 0) {
-                if (w.next_arrival > now) break;
+                if (w.next_arrival > now) {
+                    w.stuck = true;
+                    break;
+                }
                 since = w.next_arrival;
                 w.next_arrival += rounded_ps(exponential(streams_[i], machine_.arrival_ps));
             }
@@ -515,8 +544,10 @@ void ErisRouting::make(std::uint32_t i) {
         if (w.pending >= by_key) {
             const auto before = w.in_row;
             if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          w.pending_since))
+                          w.pending_since)) {
+                w.stuck = true;
                 break;
+            }
             written += static_cast<std::uint32_t>(w.in_row - before);
         } else {
             const std::uint32_t to = w.pending % count;
@@ -532,7 +563,7 @@ void ErisRouting::make(std::uint32_t i) {
         ++w.made;
         if (w.full != none) break;
     }
-    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : flush_rest(i);
+    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
     w.idle = false;
     const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
     clock.schedule(phase(i, issue, core, 0, 0), issued, i);
@@ -545,8 +576,7 @@ void ErisRouting::made(std::uint32_t i) {
     if (machine_.think_ps > 0) w.outstanding += w.made;
     note(issued, i, w.full, w.made);
     if (w.full != none) return begin_flush(i, w.full, After::making);
-    if (w.to_make > 0) return make(i);
-    flush_rest(i);
+    work(i);
 }
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -616,7 +646,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     }
     const auto bytes = commands * static_cast<std::uint64_t>(machine_.command_bytes);
     buffer.word += (bytes << offset_shift) + one_writer;
-    const double lines = static_cast<double>(commands) * machine_.lines_per_command;
+    const double lines = lines_of(w.sends + w.sends_references, w.sends_answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
     Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
@@ -687,9 +717,8 @@ void ErisRouting::after_flush(std::uint32_t i, bool sent) {
     if (!sent) w.full_targets.push_back(w.to);
     if (w.after == After::end_of_round) return flush_rest(i);
     // Without room for a command in hand no other can be made.
-    const bool stuck = !sent && w.pending != none;
-    if (stuck || w.to_make == 0) return flush_rest(i);
-    make(i);
+    if (!sent && w.pending != none) w.stuck = true;
+    work(i);
 }
 
 void ErisRouting::flush_rest(std::uint32_t i) {

@@ -31,11 +31,16 @@ struct ErisMachine {
     Numbers memory_line_ps;    // [n] how long a line takes a controller; 0: not limited
     Numbers load, load_ratio;  // loaded latency over idle, by load
     double lines_per_command = 0.25;
-    double data_lines_per_flush = 0;
+    double answer_lines = 0;    // of what is sent back for a command
     Positions link_data_ps;     // [2L] wire time of a line with its header
     Positions link_request_ps;  // [2L] wire time of a request
-    Positions entering;         // [n, v] directed link into vertex v on the way from node i
-    Positions predecessor;      // [n, v] and the vertex that it comes from
+    // What a line from memory costs on links: data that come from another node's memory, snoops.
+    Positions line_first;   // [n + 1] where the entries of each node begin
+    Positions line_link;    // links
+    Numbers line_ps;        // and the wire time that each line takes there
+    Numbers line_bytes;     // and its bytes
+    Positions entering;     // [n, v] directed link into vertex v on the way from node i
+    Positions predecessor;  // [n, v] and the vertex that it comes from
     std::int64_t vertices = 0;
     std::int64_t buffer_commands = 128;  // of an outgoing buffer
     std::int64_t round_commands = 0;     // that a worker makes in a round of its loop, at most

@@ -39,6 +39,7 @@ py::dict counts(Model& self) {
     found["memory_lines"] = array_of(c.memory_lines);
     found["link_lines"] = array_of(c.link_lines);
     found["link_requests"] = array_of(c.link_requests);
+    found["link_bytes"] = array_of(c.link_bytes);
     found["memory_done"] =
         column(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
     found["link_done"] =
@@ -87,8 +88,13 @@ void register_eris(py::module_& module) {
     FIELD(load);
     FIELD(load_ratio);
     FIELD(lines_per_command);
+    FIELD(answer_lines);
     FIELD(link_data_ps);
     FIELD(link_request_ps);
+    FIELD(line_first);
+    FIELD(line_link);
+    FIELD(line_ps);
+    FIELD(line_bytes);
     FIELD(entering);
     FIELD(predecessor);
     FIELD(vertices);
@@ -175,7 +181,10 @@ void register_eris(py::module_& module) {
                                })
         .def("counts", &counts)
         .def("latency",
-             [](Model& self, std::size_t operation) { return self->latency.at(operation); })
+             [](Model& self, std::size_t operation) {
+                 const Histogram& of = self->latency.at(operation);
+                 return py::make_tuple(of.count(), of.mean(), of.quantile(0.5));
+             })
         .def_property(
             "tracing", [](Model& self) { return self->tracing; },
             [](Model& self, bool on) { self->tracing = on; })
