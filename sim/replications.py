@@ -3,8 +3,8 @@
 The warm-up. With ``auto`` a pilot run, replication 0, is played and thrown away; MSER-5 tells from
 its series when it has settled. All replications leave out twice that time, as some settle later
 than the pilot, but at most half of the horizon. So replications are alike in what they count, which
-intervals rely on, and no run is judged by a time that its own draws chose. Where the workload changes, or a policy acts, it is the time before the first change that
-must settle: what comes later is meant to be seen.
+intervals rely on, and no run is judged by a time that its own draws chose. Where the workload
+changes, the time before the first change must settle: what comes later is meant to be seen.
 
 Replications are numbered from 1. Which numbers are played, and what they draw, depends on the
 scenario alone, neither on how many workers there are nor on who is faster.
@@ -96,7 +96,7 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     columns = _watched(pilot.series)
     found = [mser5(column) for column in columns]
     first = max((one.first for one in found), default=0)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if not all(one.settled for one in found):
         notes = (
             f"warm-up: a pilot run of {until_s:g} s is not seen to settle; half of it is left out: "

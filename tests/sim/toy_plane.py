@@ -23,7 +23,7 @@ from numatwin.sim.record import ResourceUse, Why
 from numatwin.sim.scenario import Scenario
 from numatwin.sim.streams import stream_key
 
-EDGES_NS = 1_000.0 * 1.01 ** np.arange(1_200)
+EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
 CHUNK = 1_024
 SERVER = "server"
 
