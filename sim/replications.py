@@ -27,13 +27,12 @@ from joblib.externals.loky import get_reusable_executor
 
 from .control.control_plane import ControlPlane
 from .control.sampling import Sampling
-from .planes.plane import Outcome, RandomPlane
+from .planes.plane import Maker, Outcome
 from .record import ControlEvent, Series
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
 from .warm_up import mser5
 
-Maker = Callable[[Scenario, int], RandomPlane]
 Progress = Callable[[float], None]
 
 PILOT = 0
