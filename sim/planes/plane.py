@@ -76,8 +76,9 @@ class RandomPlane(Plane, Protocol):
 
     Its ``Maker`` is listed in ``run.RANDOM_PLANES``. All its randomness comes from
     ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1, and 0
-    is the pilot that the warm-up is read from. ``run.py`` decides when counting starts, plays as many replications as the scenario
-    asks for, and makes one Record of their Outcomes; so a plane knows of no warm-up and no mean.
+    is the pilot that the warm-up is read from. ``run.py`` decides when counting starts, plays as
+    many replications as the scenario asks for, and makes one Record of their Outcomes; so a plane
+    knows of no warm-up and no mean.
 
     ``advance`` may be called in as small steps as you like: where time stops does not change what
     happens. ``Outcome.series`` stays empty: the series come from ``totals``. ``Outcome.resources``
