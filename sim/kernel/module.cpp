@@ -6,6 +6,8 @@
 PYBIND11_MODULE(_kernel, module) {
     module.doc() = "numatwin's compiled kernel";
     numatwin::register_flow_network(module);
+    numatwin::register_eris(module);
     numatwin::register_max_min(module);
+    numatwin::register_running(module);
     numatwin::register_stream(module);
 }
