@@ -273,7 +273,8 @@ class ErisRouting {
     std::vector<Stream> streams_;
     std::vector<Worker> worker_;
     Numbers threads_;  // [C]
-    std::vector<Backlog> memory_, link_, core_;
+    std::vector<Backlog> memory_, core_;
+    std::vector<Link> link_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]
     std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;
