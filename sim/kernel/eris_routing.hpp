@@ -107,7 +107,7 @@ class ErisRouting {
     bool gathered() const { return called_ > 0 && called_ == at_barrier_.size(); }
     // All who met go on; each has `link_ps` of work with its links first.
     void dismiss(const std::vector<Time>& link_ps);
-    void begin(std::vector<ErisTransfer> transfers);
+    void begin(const std::vector<ErisTransfer>& more);
     const std::vector<ErisTransfer>& transfers() const { return transfers_; }
     // Halts when so many more units in all have been rebuilt.
     void halt_after(double units) {
