@@ -56,7 +56,9 @@ void QueueingNetwork::add_source(Index station, DurationDraws between) {
 
 void QueueingNetwork::add_customers(Index station, std::size_t count) {
     require_before_run();
-    station_at(station);
+    const StationSpec& spec = station_at(station).spec;
+    require(count <= spec.room - station_[station].initial, "count", "no more than there is room");
+    station_[station].initial += count;
     for (std::size_t k = 0; k < count; ++k) clock.schedule(0, enter, station, new_customer());
 }
 
