@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from math import ceil, inf
 from typing import Any, Literal
@@ -173,9 +174,10 @@ class Run:
     def __post_init__(self) -> None:
         self.created = 0
         stations = self.network.stations
+        services = [self.network.stream(f"service {k}") for k in range(len(stations))]
         self.draw: list[Callable[[], int]] = [
-            lambda d=s.service, r=self.network.stream(f"service {k}"): d.draw(r)
-            for k, s in enumerate(stations)
+            partial(station.service.draw, service)
+            for station, service in zip(stations, services, strict=True)
         ]
         self.route = [self.network.stream(f"route {k}") for k in range(len(stations))]
         self.server = [simpy.Resource(self.env, s.servers) for s in stations]
