@@ -25,7 +25,6 @@ from ..inputs import (
     Setting,
     Strict,
     changed,
-    format_quantity,
     load_yaml,
     merged,
     parse_setting,
@@ -261,11 +260,10 @@ def _check_plane(document: Document, plane: str) -> None:
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
     warm_up_s = description.statistics.warm_up_s
     if warm_up_s is not None and warm_up_s >= description.horizon.value:
-        horizon = format_quantity(description.horizon.value, "time")
         raise document.error(
             ("statistics", "warm_up"),
             "statistics.warm_up: nothing is left of the horizon",
-            expected=f"less than {horizon}",
+            expected=f"less than {description.horizon.value:g} s",
         )
 
 
