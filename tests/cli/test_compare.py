@@ -109,7 +109,7 @@ def test_replications_with_the_same_draws_are_paired(numatwin: CommandLine) -> N
     assert found["ratio_interval"] == pytest.approx([1.025 - half, 1.025 + half], rel=1e-6)
     out = numatwin("compare", *names).out
     assert "×1.02 [1.01, 1.04]" in out
-    assert "Intervals: 95%, each on its own, of the mean over replications (A: 3, B: 3)." in out
+    assert "Intervals: 95%, each on its own, over replications (A: 3, B: 3)." in out
     assert "B: compared pair by pair with A's replications, which have the same draws." in out
 
 

@@ -59,8 +59,9 @@ def test_the_table_tells_all_of_it(numatwin: CommandLine) -> None:
         assert re.search(rf" {figure} +{number} +{number} to {number}", out), (figure, out)
     assert re.search(r"memory traffic +[\d.]+ MB/s \[[\d.]+ MB/s, [\d.]+ MB/s\]", out)
     assert re.search(r"server +[\d.]+% \[[\d.]+%, [\d.]+%\]", out)
-    record = load_record("out/small-on-event-replications-3")
-    assert record.replications == 3
+    folder = out.rsplit("Record: ")[1].splitlines()[0]
+    assert folder.startswith("out/small-on-event-replications-3-")
+    assert load_record(folder).replications == 3
 
 
 def test_one_replication_says_what_it_does_not_know(numatwin: CommandLine) -> None:
