@@ -28,7 +28,7 @@ void ErisRouting::balance(std::uint32_t i) {
         if (at_barrier_.size() == called_) clock.halt();
         return;
     }
-    if (!work_at_transfers(i)) begin_making(i);
+    if (!work_at_transfers(i)) flush_rest(i);
 }
 
 void ErisRouting::dismiss(const std::vector<Time>& link_ps) {
@@ -93,7 +93,7 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
 
 void ErisRouting::go_on_balancing(std::uint32_t i) {
     if (clock.now() < worker_[i].transfers_until && work_at_transfers(i)) return;
-    begin_making(i);
+    flush_rest(i);
 }
 
 void ErisRouting::transfer_event(const Event& event) {

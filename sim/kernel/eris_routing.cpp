@@ -1,8 +1,9 @@
 #include "eris_routing.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
+
+#include "interpolation.hpp"
 
 namespace numatwin {
 namespace {
@@ -16,10 +17,6 @@ std::uint64_t writers(std::uint64_t word) {
 }
 std::uint64_t offset(std::uint64_t word) {
     return (word & ~active_bit) >> offset_shift;
-}
-
-double exponential(Stream& stream, double mean) {
-    return -mean * std::log1p(-stream.uniform());
 }
 
 }  // namespace
@@ -54,7 +51,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         worker_[i].to_do.assign(operations_, 0);
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
-            worker_[i].next_arrival = rounded_ps(exponential(streams_[i], machine_.arrival_ps));
+            worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
     }
     start_counting();
 }
@@ -75,6 +72,7 @@ void ErisRouting::start_counting() {
     counts.memory_lines.assign(nodes_, 0);
     counts.link_lines.assign(link_.size(), 0);
     counts.link_requests.assign(link_.size(), 0);
+    counts.link_bytes.assign(link_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
     for (auto& server : link_) server.start_counting(since_);
@@ -147,6 +145,16 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
             loads_[home].work += work;
             done = std::max(done, memory_[home].serve(now, work));
         }
+        const std::size_t at = node(i);
+        machine_.line_data_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].data(now, rounded_ps(lines * each)));
+        });
+        machine_.line_control_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].message(now, rounded_ps(lines * each)));
+        });
+        machine_.line_bytes.each(at, [&](std::size_t link, double each, std::size_t) {
+            counts.link_bytes[link] += lines * each;
+        });
     }
     counts.held[of] += held;
     counts.step[step][i] += done - now;
@@ -159,13 +167,9 @@ double ErisRouting::memory_latency(std::size_t i) {
     Load& load = loads_[home];
     const Time elapsed = clock.now() - load.start;
     if (elapsed >= window) {
-        const double now =
+        const double part =
             std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
-        const auto& x = machine_.load;
-        std::size_t k = 1;
-        while (k + 1 < x.size() && x[k] < now) ++k;
-        const auto& y = machine_.load_ratio;
-        const double ratio = y[k - 1] + (y[k] - y[k - 1]) * (now - x[k - 1]) / (x[k] - x[k - 1]);
+        const double ratio = interpolated(part, machine_.load, machine_.load_ratio);
         load = {clock.now(), 0, (ratio - 1.0) * machine_.memory_idle_ps[home]};
     }
     return machine_.memory_idle_ps[node(i)] + load.wait_ps;
@@ -181,10 +185,10 @@ void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Tim
             const std::size_t row = a * vertices + at;
             const auto link = static_cast<std::size_t>(machine_.entering[row]);
             const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
+            const Time work = rounded_ps(lines * static_cast<double>(each));
             (data ? counts.link_lines : counts.link_requests)[link] += lines;
-            const Time free =
-                link_[link].serve(clock.now(), rounded_ps(lines * static_cast<double>(each)));
-            done = std::max(done, free);
+            done = std::max(done, data ? link_[link].data(clock.now(), work)
+                                       : link_[link].message(clock.now(), work));
             at = static_cast<std::size_t>(machine_.predecessor[row]);
         }
     };
@@ -208,7 +212,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     ++counts.rounds;
     Incoming& old = w.incoming[w.active];
     note(round, i, 0, offset(old.word));
-    if (offset(old.word) == 0) return balance(i);
+    if (offset(old.word) == 0) return begin_work(i);
     w.idle = false;
     w.taken = &old;
     w.received = false;
@@ -235,10 +239,9 @@ void ErisRouting::take(std::uint32_t i) {
     double held = 0;
     std::uint64_t all = 0;
     for (const Batch& batch : w.taken->batches) {
-        const std::uint64_t of_batch = batch.count + batch.answers + batch.references;
-        all += of_batch;
+        all += batch.count + batch.answers + batch.references;
         held += handed_lines_ps(i, batch.source,
-                                static_cast<double>(of_batch) * machine_.lines_per_command);
+                                lines_of(batch.count + batch.references, batch.answers));
     }
     const std::uint64_t forwarded = version_ > 1 ? forward(i, *w.taken) : 0;
     const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
@@ -300,10 +303,41 @@ void ErisRouting::receive_all(std::uint32_t i) {
     w.at_batch = 0;
     w.of_batch = 0;
     w.scan_left = 0;
-    execute(i);
+    begin_work(i);
 }
 
 // -- executing ------------------------------------------------------------------------------------
+
+// What the worker may make in this round.
+void ErisRouting::begin_work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.stuck = false;
+    w.to_make = static_cast<std::uint64_t>(machine_.round_commands);
+    if (w.first_round) {  // workers that begin together do not stay in step
+        w.first_round = false;
+        w.to_make =
+            static_cast<std::uint64_t>(static_cast<double>(w.to_make) * streams_[i].uniform()) + 1;
+    }
+    if (machine_.think_ps > 0) {
+        const bool ready = w.outstanding == 0 && clock.now() >= w.think_until;
+        w.to_make = ready ? static_cast<std::uint64_t>(machine_.batch) : 0;
+    }
+    // What was routed by an older table goes first.
+    if (w.in_row == 0) w.version = version_;
+    w.stuck = w.version != version_;
+    w.makes = false;
+    work(i);
+}
+
+// A batch is executed, a batch is made, in turn, until there is neither.
+void ErisRouting::work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.makes = !w.makes;
+    const bool may_make = w.to_make > 0 && !w.stuck;
+    if (w.taken != nullptr && (!w.makes || !may_make)) return execute(i);
+    if (may_make) return make(i);
+    balance(i);
+}
 
 void ErisRouting::execute(std::uint32_t i) {
     Worker& w = worker_[i];
@@ -317,7 +351,8 @@ void ErisRouting::execute(std::uint32_t i) {
         w.taken->by_operation.clear();
         w.taken->scans.clear();
         w.taken = nullptr;
-        return balance(i);
+        w.makes = false;
+        return work(i);
     }
     const std::size_t at = w.operation * workers() + i;
     double units, shared = 1;
@@ -357,7 +392,7 @@ void ErisRouting::done_executing(std::uint32_t i) {
         w.scan_left -= w.scan_now;
         if (w.scan_left <= 0) finish_scans(i);
     }
-    execute(i);
+    work(i);
 }
 
 // The next `count` commands of the operation at hand are done, in the order of their batches.
@@ -405,7 +440,7 @@ void ErisRouting::answer(std::uint32_t source, std::uint32_t count) {
     Worker& w = worker_[source];
     w.outstanding -= std::min<std::uint64_t>(w.outstanding, count);
     if (w.outstanding > 0) return;
-    w.think_until = clock.now() + rounded_ps(exponential(streams_[source], machine_.think_ps));
+    w.think_until = clock.now() + rounded_ps(streams_[source].exponential(machine_.think_ps));
     clock.schedule(w.think_until, alarm, source);
 }
 
@@ -435,20 +470,6 @@ bool ErisRouting::more_than_half_full(std::uint32_t i) const {
     const Worker& w = worker_[i];
     return 2 * offset(w.incoming[w.active].word) >
            static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
-}
-
-void ErisRouting::begin_making(std::uint32_t i) {
-    Worker& w = worker_[i];
-    if (w.version != version_) {  // what was routed by an older table goes first
-        if (w.in_row > 0) return flush_rest(i);
-        w.version = version_;
-    }
-    w.to_make = static_cast<std::uint64_t>(machine_.round_commands);
-    if (machine_.think_ps > 0) {
-        const bool ready = w.outstanding == 0 && clock.now() >= w.think_until;
-        w.to_make = ready ? static_cast<std::uint64_t>(machine_.batch) : 0;
-    }
-    make(i);
 }
 
 // A cell of the table; few steps from where the guide says.
@@ -498,16 +519,19 @@ void ErisRouting::make(std::uint32_t i) {
     w.made = 0;
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (more_than_half_full(i)) w.to_make = 0;
+    if (more_than_half_full(i)) w.stuck = true;
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
-    while (w.made < most) {
+    while (w.made < most && !w.stuck) {
         Time since = now;
         if (w.pending == none) {
             if (machine_.arrival_ps > 0) {
-                if (w.next_arrival > now) break;
+                if (w.next_arrival > now) {
+                    w.stuck = true;
+                    break;
+                }
                 since = w.next_arrival;
-                w.next_arrival += rounded_ps(exponential(streams_[i], machine_.arrival_ps));
+                w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
             }
             w.pending = draw(i);
             w.pending_since = since;
@@ -515,8 +539,10 @@ void ErisRouting::make(std::uint32_t i) {
         if (w.pending >= by_key) {
             const auto before = w.in_row;
             if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          w.pending_since))
+                          w.pending_since)) {
+                w.stuck = true;
                 break;
+            }
             written += static_cast<std::uint32_t>(w.in_row - before);
         } else {
             const std::uint32_t to = w.pending % count;
@@ -532,7 +558,7 @@ void ErisRouting::make(std::uint32_t i) {
         ++w.made;
         if (w.full != none) break;
     }
-    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : flush_rest(i);
+    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
     w.idle = false;
     const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
     clock.schedule(phase(i, issue, core, 0, 0), issued, i);
@@ -545,8 +571,7 @@ void ErisRouting::made(std::uint32_t i) {
     if (machine_.think_ps > 0) w.outstanding += w.made;
     note(issued, i, w.full, w.made);
     if (w.full != none) return begin_flush(i, w.full, After::making);
-    if (w.to_make > 0) return make(i);
-    flush_rest(i);
+    work(i);
 }
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -616,7 +641,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     }
     const auto bytes = commands * static_cast<std::uint64_t>(machine_.command_bytes);
     buffer.word += (bytes << offset_shift) + one_writer;
-    const double lines = static_cast<double>(commands) * machine_.lines_per_command;
+    const double lines = lines_of(w.sends + w.sends_references, w.sends_answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
     Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
@@ -687,9 +712,8 @@ void ErisRouting::after_flush(std::uint32_t i, bool sent) {
     if (!sent) w.full_targets.push_back(w.to);
     if (w.after == After::end_of_round) return flush_rest(i);
     // Without room for a command in hand no other can be made.
-    const bool stuck = !sent && w.pending != none;
-    if (stuck || w.to_make == 0) return flush_rest(i);
-    make(i);
+    if (!sent && w.pending != none) w.stuck = true;
+    work(i);
 }
 
 void ErisRouting::flush_rest(std::uint32_t i) {

@@ -4,10 +4,11 @@
 // A worker's loop, round after round (Kissinger et al., ERIS, ADMS 2014):
 //   1. swap the incoming buffers, wait for the writers of the old one
 //   2. receive: take its commands, put them to those of their operation
-//   3. execute each group, a batch at a time; scans of one column together
+//   3. execute each group, a batch at a time; scans of one column together. In turn with that,
+//      make new commands, a batch at a time, at most `round_commands` in a round, and route them;
+//      an outgoing buffer that is full is flushed at once
 //   4. balancing commands and transfers
-//   5. make new commands, at most `round_commands`, and route them; an outgoing buffer that is full
-//      is flushed at once, all others before the loop begins again
+//   5. flush what the outgoing buffers hold
 //
 // Incoming buffers. A 64-bit descriptor each: 1 bit active, 32 bits offset, 31 bits writers. A
 // writer reads the active one; what it read is as old as the line's way. It reserves room by one
@@ -63,7 +64,8 @@ struct ErisCounts {
     std::vector<Time> step[6];                      // [A] by step, see Step
     std::vector<double> held;                       // [C] slots of misses taken
     std::vector<double> memory_lines;               // [n]
-    std::vector<double> link_lines, link_requests;  // [2L]
+    std::vector<double> link_lines, link_requests;  // [2L] of what goes from worker to worker
+    std::vector<double> link_bytes;                 // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
 };
@@ -165,6 +167,9 @@ class ErisRouting {
         std::uint32_t pending = none;  // a cell that was drawn and has no room yet
         std::uint32_t full = none;     // a buffer that has just been filled
         Time pending_since = 0;
+        bool first_round = true;
+        bool makes = false;         // whose turn it is: to make commands, or to execute some
+        bool stuck = false;         // no more commands can be made in this round
         bool idle = true;           // nothing was received, made or moved in this round
         std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
         std::uint64_t in_row = 0;   // commands in its outgoing buffers
@@ -203,6 +208,10 @@ class ErisRouting {
     Time handed(std::size_t i, std::size_t t) const {
         return machine_.handed_ps[node(i) * nodes_ + node(t)];
     }
+    double lines_of(std::uint64_t commands, std::uint64_t answers) const {
+        return static_cast<double>(commands) * machine_.lines_per_command +
+               static_cast<double>(answers) * machine_.answer_lines;
+    }
     double handed_lines_ps(std::size_t i, std::size_t t, double lines) const {
         return lines * static_cast<double>(handed(i, t)) / machine_.stream_slots[node(i)];
     }
@@ -231,7 +240,8 @@ class ErisRouting {
     void balance(std::uint32_t i);
     void go_on_balancing(std::uint32_t i);
     bool work_at_transfers(std::uint32_t i);
-    void begin_making(std::uint32_t i);
+    void begin_work(std::uint32_t i);
+    void work(std::uint32_t i);
     void make(std::uint32_t i);
     void made(std::uint32_t i);
     void transfer_event(const Event& event);
@@ -263,7 +273,8 @@ class ErisRouting {
     std::vector<Stream> streams_;
     std::vector<Worker> worker_;
     Numbers threads_;  // [C]
-    std::vector<Backlog> memory_, link_, core_;
+    std::vector<Backlog> memory_, core_;
+    std::vector<Link> link_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]
     std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;

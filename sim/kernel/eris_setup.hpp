@@ -15,6 +15,21 @@ namespace numatwin {
 using Numbers = std::vector<double>;
 using Positions = std::vector<std::int64_t>;
 
+// Sparse rows: entries first[i] … first[i + 1] - 1 are those of node i.
+struct SparseRows {
+    Positions first, column;
+    Numbers value;
+
+    template <class Use>
+    void each(std::size_t row, Use use) const {
+        if (first.empty()) return;
+        for (auto k = first[row]; k < first[row + 1]; ++k) {
+            const auto at = static_cast<std::size_t>(k);
+            use(static_cast<std::size_t>(column[at]), value[at], at);
+        }
+    }
+};
+
 // What does not change while a scenario runs.
 struct ErisMachine {
     Positions node;            // [A] of each worker
@@ -31,11 +46,15 @@ struct ErisMachine {
     Numbers memory_line_ps;    // [n] how long a line takes a controller; 0: not limited
     Numbers load, load_ratio;  // loaded latency over idle, by load
     double lines_per_command = 0.25;
-    double data_lines_per_flush = 0;
+    double answer_lines = 0;    // of what is sent back for a command
     Positions link_data_ps;     // [2L] wire time of a line with its header
     Positions link_request_ps;  // [2L] wire time of a request
-    Positions entering;         // [n, v] directed link into vertex v on the way from node i
-    Positions predecessor;      // [n, v] and the vertex that it comes from
+    // What a line from memory costs on links: data that come from another node's memory, snoops.
+    SparseRows line_data_ps;     // wire time of data
+    SparseRows line_control_ps;  // and of control messages
+    SparseRows line_bytes;       // bytes of both
+    Positions entering;          // [n, v] directed link into vertex v on the way from node i
+    Positions predecessor;       // [n, v] and the vertex that it comes from
     std::int64_t vertices = 0;
     std::int64_t buffer_commands = 128;  // of an outgoing buffer
     std::int64_t round_commands = 0;     // that a worker makes in a round of its loop, at most
