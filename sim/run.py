@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
+from .planes.eris_events import ErisEvents
 from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
 from .record import Record
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
-RANDOM_PLANES: Mapping[str, Maker] = {}
+RANDOM_PLANES: Mapping[str, Maker] = {"event": ErisEvents}
 
 Progress = Callable[[float], None]
 

@@ -48,8 +48,8 @@ from .system import AnySystem
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow",)
-PLANES_TO_COME = ("event", "reference", "native")
+PLANES = ("flow", "event")
+PLANES_TO_COME = ("reference", "native")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16

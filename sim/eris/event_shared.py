@@ -127,4 +127,3 @@ class _Setup:
         return np.asarray(
             self.demand.contended * self.costs.handed_s[:, self.used].mean(axis=1) * PS_PER_S
         )
-

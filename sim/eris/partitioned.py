@@ -99,9 +99,7 @@ class PartitionedDemands(ErisDemands):
             routing=self._routing(executed),
         )
 
-    def commands(
-        self, phase: PhaseState, time_s: float, partitions: Partitions
-    ) -> CommandDemands:
+    def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
         costs, workers = self.costs, self.workers
         node, order = workers.node, list(phase.operations.values())
@@ -269,6 +267,10 @@ class PartitionedDemands(ErisDemands):
             lines=moved,
             written_lines=written,
         )
+
+    def link_instructions(self, name: str) -> float:
+        """Of cutting a key range out of an index's tree, or of hanging one into it."""
+        return self.costs.instructions.link_level * self.trees[name].levels
 
     def transfer_bytes(self, name: str) -> float:
         """Bytes that cross the machine per key or entry of a copy."""

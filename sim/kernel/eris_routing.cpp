@@ -466,10 +466,13 @@ void ErisRouting::finish_scans(std::uint32_t i) {
 
 // -- making commands ------------------------------------------------------------------------------
 
-bool ErisRouting::more_than_half_full(std::uint32_t i) const {
+// Whether what the worker has taken, or what waits for it, fills more than half a buffer.
+bool ErisRouting::is_behind(std::uint32_t i) const {
     const Worker& w = worker_[i];
-    return 2 * offset(w.incoming[w.active].word) >
-           static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
+    const auto full =
+        static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
+    const std::uint64_t taken = w.taken == nullptr ? 0 : offset(w.taken->word);
+    return 2 * std::max(taken, offset(w.incoming[w.active].word)) > full;
 }
 
 // A cell of the table; few steps from where the guide says.
@@ -519,7 +522,7 @@ void ErisRouting::make(std::uint32_t i) {
     w.made = 0;
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (more_than_half_full(i)) w.stuck = true;
+    if (is_behind(i)) w.stuck = true;
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
     while (w.made < most && !w.stuck) {

@@ -162,8 +162,7 @@ void register_eris(py::module_& module) {
         .def("call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); })
         .def_property_readonly("gathered", [](Model& self) { return self->gathered(); })
         .def("dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); })
-        .def("begin",
-             [](Model& self, std::vector<ErisTransfer> all) { self->begin(std::move(all)); })
+        .def("begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); })
         .def("halt_after", [](Model& self, double units) { self->halt_after(units); })
         .def_property_readonly("rebuilt",
                                [](Model& self) {
