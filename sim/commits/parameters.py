@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
-from ..inputs import InputError
+from ...inputs import InputError
 
 COUNT_MAX = 2**31 - 1
 TIME_MAX_PS = 2**60  # thirteen days; sums of some of them stay within 64 bits
@@ -127,8 +127,8 @@ class CommitParameters:
     ``client_machine``: of each client; a client has a thread of its own. ``storage``: the servers
     that hold records; record r lies at server r mod their number. ``timestamps``: the node of the
     timestamp service. ``managers``: the nodes that run transactions as TM (2PC only), taken in
-    turn by each client, client c starting with the c-th. These three are indices into ``nodes``; one
-    node may have several roles, and needs no message to talk to itself. Within one machine a
+    turn by each client, client c starting with the c-th. These three are indices into ``nodes``;
+    one node may have several roles, and needs no message to talk to itself. Within one machine a
     message takes thread time, but no network.
 
     ``costs``: by message type; entry k of the tuple is for k records aboard, the last one for
