@@ -1,13 +1,17 @@
 // Runs any model from Python: without the GIL, stopped by Ctrl-C, with errors that can be replayed.
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "simulation.hpp"
+#include "trace.hpp"
 
 namespace numatwin {
 
@@ -88,6 +92,12 @@ class Runnable {
     Model model_;
     bool busy_ = false;
 };
+
+// A copy: fields time_ps, event, subject, data.
+inline pybind11::array_t<TraceRow> trace_array(const Trace& trace) {
+    const auto& rows = trace.rows();
+    return pybind11::array_t<TraceRow>(static_cast<pybind11::ssize_t>(rows.size()), rows.data());
+}
 
 // What every runnable model offers to Python: run, now_ps, events, pending.
 template <class Model, class Class>
