@@ -89,15 +89,24 @@ class Operation(_OfKind):
 
     ``keys``: which keys lookups and upserts ask for, or which records a transaction.
     ``selectivity``: the part of the entries that a scan's filter lets through; ``result``: what it
-    makes of them. A transaction reads ``reads`` different records of its table, writes the first
-    ``updates`` of them anew, and adds ``inserts`` records to other tables, by their names.
+    makes of them. A transaction reads ``reads`` different records of its table, changes
+    ``changed_size`` bytes (all by default) of the first ``updates`` of them, and adds ``inserts``
+    records to tables, by their names.
     """
 
     FIELDS: ClassVar[Fields] = {
         "lookup": ("object", "share", "keys+"),
         "upsert": ("object", "share", "keys+"),
         "scan": ("object", "share", "selectivity", "result"),
-        "transaction": ("object", "share", "keys+", "reads+", "updates", "inserts"),
+        "transaction": (
+            "object",
+            "share",
+            "keys+",
+            "reads+",
+            "updates",
+            "changed_size",
+            "inserts",
+        ),
     }
 
     kind: Literal["lookup", "upsert", "scan", "transaction"]
@@ -108,6 +117,7 @@ class Operation(_OfKind):
     result: Literal["sum", "bitmap", "positions"] = "sum"
     reads: Annotated[Whole, Field(ge=1, le=RECORDS_MAX)] | None = None
     updates: Annotated[Whole, Field(ge=0, le=RECORDS_MAX)] = 0
+    changed_size: Size | None = None
     inserts: dict[Name, Annotated[Whole, Field(ge=1, le=RECORDS_MAX)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -160,6 +160,15 @@ def _check_transaction(description: WorkloadDescription, name: str, operation: O
             if records
             else f"table '{operation.object}' has no records: expected 'records' there",
         )
+    size, changed = description.objects[operation.object].record_size, operation.changed_size
+    if size is not None and changed is not None and changed.value > size.value:
+        raise DescriptionError(
+            ("operations", name, "changed_size"), f"expected at most {size.value:.0f} B, a record"
+        )
+    if not operation.updates and not operation.inserts:
+        raise DescriptionError(
+            ("operations", name), "writes nothing: expected updates, inserts or both"
+        )
     for table in operation.inserts:
         place: Place = ("operations", name, "inserts", table)
         stored = description.objects.get(table)
