@@ -1,4 +1,4 @@
-"""numatwin's compiled kernel (C++20): max-min fair shares, alone and over time."""
+"""numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -148,6 +148,9 @@ class FlowNetwork:
         Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
         Raises ValueError if a flow is active already.
         """
+
+class ModelError(RuntimeError):
+    """A model failed while it ran: tells the seed, the replication, the time and the event."""
 
 class Stream:
     """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1])."""

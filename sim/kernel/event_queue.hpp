@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace numatwin {
 
 using Time = std::int64_t;  // picoseconds
+constexpr Time never = std::numeric_limits<Time>::max();
 
 // What is to happen, and to what. Equal times are ordered by priority (lower first), then by the
 // sequence in which events were scheduled: one seed gives one trace.
@@ -18,24 +20,50 @@ struct Event {
     std::uint32_t subject;  // whom it is about
     std::uint64_t data;
 
-    friend bool operator<(const Event& a, const Event& b) {
-        return a.time != b.time ? a.time < b.time : a.order < b.order;
+    // Times and orders as one number, so that comparing two events takes no branch: which one is
+    // earlier cannot be predicted.
+    unsigned __int128 key() const {
+        return static_cast<unsigned __int128>(static_cast<std::uint64_t>(time)) << 64 | order;
     }
+    friend bool operator<(const Event& a, const Event& b) { return a.key() < b.key(); }
 };
 
-// A 4-ary heap. No allocation once it has grown to the most events that were ever pending.
+// A 4-ary heap of events (LaMarca and Ladner, The influence of caches on the performance of heaps,
+// JEA 1996) with two changes:
+//
+// - pop() leaves a hole at the root. The next push() fills it from above, as most events schedule
+//   one other: this *hold* costs one way down the heap, instead of one down and one up.
+// - The places behind the last event hold events that never happen, so that every parent has four
+//   children, and the least of four is found without a branch.
+//
+// Times are not negative. No allocation once it has grown to the most events ever pending.
 class EventQueue {
   public:
-    bool empty() const { return heap_.empty(); }
-    std::size_t size() const { return heap_.size(); }
-    const Event& top() const { return heap_.front(); }
-    void clear() { heap_.clear(); }
+    EventQueue() { heap_.resize(children + 1, nothing()); }
+
+    bool empty() const { return size() == 0; }
+    std::size_t size() const { return used_ - hole_; }
+    void clear() {
+        heap_.assign(heap_.size(), nothing());
+        used_ = hole_ = 0;
+    }
+
+    // The earliest event; one that never happens if there is none.
+    const Event& top() {
+        if (hole_) fill_hole();
+        return heap_.front();
+    }
 
     void push(const Event& event) {
-        std::size_t at = heap_.size();
-        heap_.push_back(event);
+        if (hole_) {
+            hole_ = 0;
+            sink(event);
+            return;
+        }
+        std::size_t at = used_++;
+        if (used_ + children > heap_.size()) heap_.resize(2 * heap_.size(), nothing());
         while (at > 0) {
-            const std::size_t parent = (at - 1) / 4;
+            const std::size_t parent = (at - 1) / children;
             if (!(event < heap_[parent])) break;
             heap_[at] = heap_[parent];
             at = parent;
@@ -43,32 +71,58 @@ class EventQueue {
         heap_[at] = event;
     }
 
+    // The earliest event, which leaves; the queue must not be empty.
     Event pop() {
-        const Event first = heap_.front();
-        const Event last = heap_.back();
-        heap_.pop_back();
-        if (!heap_.empty()) sink(last);
-        return first;
+        if (hole_) fill_hole();
+        hole_ = 1;
+        return heap_.front();
+    }
+
+    // Takes out all events for which this holds. Costs as much as a look at each event.
+    template <class Predicate>
+    void remove_if(Predicate holds) {
+        if (hole_) fill_hole();
+        std::size_t kept = 0;
+        for (std::size_t at = 0; at < used_; ++at)
+            if (!holds(heap_[at])) heap_[kept++] = heap_[at];
+        for (std::size_t at = kept; at < used_; ++at) heap_[at] = nothing();
+        used_ = kept;
+        for (std::size_t at = used_ / children + 1; at-- > 0;) sink(Event(heap_[at]), at);
     }
 
   private:
-    void sink(const Event& event) {
-        std::size_t at = 0;
+    static constexpr std::size_t children = 4;
+    static constexpr Event nothing() {
+        return {never, std::numeric_limits<std::uint64_t>::max(), 0, 0, 0};
+    }
+
+    void fill_hole() {
+        hole_ = 0;
+        const Event last = heap_[--used_];
+        heap_[used_] = nothing();
+        if (used_ > 0) sink(last);
+    }
+
+    // Moves least children up until the event has its place, from `at` down.
+    void sink(const Event event, std::size_t at = 0) {
+        Event* const heap = heap_.data();
+        const auto key = event.key();
         for (;;) {
-            const std::size_t child = 4 * at + 1;
-            if (child >= heap_.size()) break;
-            const std::size_t end = child + 4 < heap_.size() ? child + 4 : heap_.size();
-            std::size_t least = child;
-            for (std::size_t k = child + 1; k < end; ++k)
-                if (heap_[k] < heap_[least]) least = k;
-            if (!(heap_[least] < event)) break;
-            heap_[at] = heap_[least];
+            const std::size_t child = children * at + 1;
+            if (child >= used_) break;
+            const std::size_t one = child + (heap[child + 1] < heap[child]);
+            const std::size_t other = child + 2 + (heap[child + 3] < heap[child + 2]);
+            const std::size_t least = heap[other] < heap[one] ? other : one;
+            if (!(heap[least].key() < key)) break;
+            heap[at] = heap[least];
             at = least;
         }
-        heap_[at] = event;
+        heap[at] = event;
     }
 
     std::vector<Event> heap_;
+    std::size_t used_ = 0;  // places, of which the first is empty where there is a hole
+    std::size_t hole_ = 0;  // 0 or 1
 };
 
 }  // namespace numatwin

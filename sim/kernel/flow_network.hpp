@@ -33,6 +33,9 @@ class FlowNetwork {
   public:
     using Index = FlowSharing::Index;
 
+    // A small number for a flow: no other active one has the same.
+    static std::size_t slot(std::int64_t flow) { return static_cast<std::uint32_t>(flow); }
+
     double now() const { return now_; }
     std::size_t resources() const { return sharing_.resources(); }
     std::size_t active() const { return active_; }

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "elementary.hpp"
+
 namespace numatwin {
 
 // One stream of random numbers; its key says which.
@@ -20,6 +22,15 @@ class Stream {
 
     // In [0, 1), 53 bits: as numpy.random.Generator.random().
     double uniform() { return static_cast<double>(bits() >> 11) * 0x1.0p-53; }
+
+    // Exponential by inverse transform: -mean log(1 - u).
+    double exponential(double mean) { return -mean * elementary::log(1.0 - uniform()); }
+
+    // From 0 to n - 1, n > 0: floor(n * word / 2^64). No number is more probable than another by
+    // more than n * 2^-64, and every draw takes one word.
+    std::uint64_t below(std::uint64_t n) {
+        return static_cast<std::uint64_t>(static_cast<unsigned __int128>(n) * bits() >> 64);
+    }
 
   private:
     void refill() {

@@ -1,0 +1,109 @@
+// Servers that serve in order of arrival: a NIC, a link, a core; and groups of k with one queue.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "event_queue.hpp"
+#include "statistics.hpp"
+
+namespace numatwin {
+
+// What a server tells about its work; exact. A job counts when it is admitted, though its service
+// may lie ahead.
+struct ServerWork {
+    std::uint64_t jobs = 0;
+    Wide busy_ps = 0;     // service times
+    Wide waiting_ps = 0;  // from arrival to the start of service
+};
+
+// Who arrives first is served first, and how long it takes is known on arrival. So the end of a
+// job is known on arrival too (Lindley's recursion):
+//
+//     start = max(now, end of the job before),  end = start + service
+//
+// and one event, at its end, is all that a job costs. Nothing is queued here.
+class FifoServer {
+  public:
+    // A job arrives; returns when it ends. Arrivals come in order of time.
+    Time admit(Time now, Time service) {
+        const Time start = std::max(now, free_at_);
+        ++work_.jobs;
+        work_.busy_ps += service;
+        work_.waiting_ps += start - now;
+        return free_at_ = start + service;
+    }
+
+    // When all work admitted so far is done.
+    Time free_at() const { return free_at_; }
+    Time backlog(Time now) const { return std::max<Time>(free_at_ - now, 0); }
+    bool is_free(Time now) const { return free_at_ <= now; }
+
+    const ServerWork& work() const { return work_; }
+    // Busy time up to now: what was admitted, less what still lies ahead.
+    Wide busy_ps(Time now) const { return work_.busy_ps - backlog(now); }
+
+  private:
+    Time free_at_ = 0;
+    ServerWork work_;
+};
+
+// k alike servers with one queue: a job goes to the one that is free first (the lowest of them
+// that are free at one time).
+class FifoServers {
+  public:
+    explicit FifoServers(std::size_t servers) : free_at_(servers), heap_(servers) {
+        if (servers == 0) throw std::invalid_argument("servers: expected at least 1, got 0");
+        for (std::size_t s = 0; s < servers; ++s) heap_[s] = static_cast<std::uint32_t>(s);
+    }
+
+    std::size_t servers() const { return heap_.size(); }
+
+    // A job arrives; returns when it ends. Arrivals come in order of time.
+    Time admit(Time now, Time service) {
+        const std::uint32_t server = heap_.front();
+        const Time start = std::max(now, free_at_[server]);
+        ++work_.jobs;
+        work_.busy_ps += service;
+        work_.waiting_ps += start - now;
+        const Time end = start + service;
+        free_at_[server] = end;
+        sink();
+        return end;
+    }
+
+    Time next_free() const { return free_at_[heap_.front()]; }
+    const ServerWork& work() const { return work_; }
+    Wide busy_ps(Time now) const {
+        Wide ahead = 0;
+        for (const Time free : free_at_) ahead += std::max<Time>(free - now, 0);
+        return work_.busy_ps - ahead;
+    }
+
+  private:
+    bool before(std::uint32_t a, std::uint32_t b) const {
+        return free_at_[a] != free_at_[b] ? free_at_[a] < free_at_[b] : a < b;
+    }
+    void sink() {
+        const std::uint32_t server = heap_.front();
+        std::size_t at = 0;
+        for (;;) {
+            std::size_t child = 2 * at + 1;
+            if (child >= heap_.size()) break;
+            if (child + 1 < heap_.size() && before(heap_[child + 1], heap_[child])) ++child;
+            if (!before(heap_[child], server)) break;
+            heap_[at] = heap_[child];
+            at = child;
+        }
+        heap_[at] = server;
+    }
+
+    std::vector<Time> free_at_;
+    std::vector<std::uint32_t> heap_;  // servers, the first to be free on top
+    ServerWork work_;
+};
+
+}  // namespace numatwin
