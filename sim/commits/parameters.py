@@ -13,7 +13,10 @@ from typing import Literal
 from ...inputs import InputError
 
 COUNT_MAX = 2**31 - 1
-TIME_MAX_PS = 2**60  # thirteen days; sums of some of them stay within 64 bits
+READS_MAX = 64
+VERSIONS_MAX = 64
+TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
+FACTOR_MAX = 1_000_000
 
 TWO_PHASE_MESSAGES = (
     "snapshot-request",  # client → timestamp service: which snapshot may I read?
@@ -253,6 +256,9 @@ def _check_transactions(p: CommitParameters) -> None:
     _at_least(1, records=p.records, reads=p.reads, versions=p.versions)
     _at_least(1, send_queue=p.send_queue, snapshot_every=p.snapshot_every, poll_ps=p.poll_ps)
     _at_least(0, updates=p.updates, inserts=p.inserts, retries=p.retries)
+    _expect(p.reads <= READS_MAX, "reads", str(p.reads), f"at most {READS_MAX}")
+    _expect(p.versions <= VERSIONS_MAX, "versions", str(p.versions), f"at most {VERSIONS_MAX}")
+    _expect(p.inserts <= READS_MAX, "inserts", str(p.inserts), f"at most {READS_MAX}")
     _expect(p.reads <= p.records, "reads", str(p.reads), f"at most all {p.records} records")
     _expect(p.updates <= p.reads, "updates", str(p.updates), f"at most the {p.reads} records read")
     _expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
@@ -269,7 +275,9 @@ def _check_transactions(p: CommitParameters) -> None:
         "uniform, zipf or hot",
     )
     if keys.distribution == "zipf":
-        _expect(0 <= keys.exponent <= 10, "exponent of keys", f"{keys.exponent:g}", "from 0 to 10")
+        _expect(
+            0 < keys.exponent <= 3, "exponent of keys", f"{keys.exponent:g}", "above 0, up to 3"
+        )
     if keys.distribution == "hot":
         _expect(
             p.reads <= keys.hot_records and keys.hot_records + p.reads <= p.records,
@@ -304,10 +312,10 @@ def _check_faults(p: CommitParameters) -> None:
         _time("at_ps of a death", death.at_ps)
     for straggler in p.stragglers:
         _expect(
-            1 <= straggler.factor <= COUNT_MAX,
+            1 <= straggler.factor <= FACTOR_MAX,
             "factor of a straggler",
             str(straggler.factor),
-            "at least 1",
+            f"from 1 to {FACTOR_MAX}",
         )
     for name, value in (("lease_ps", p.lease_ps), ("skip_after_ps", p.skip_after_ps)):
         if value is not None:

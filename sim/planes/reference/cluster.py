@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import simpy
@@ -101,10 +101,9 @@ class Cluster:
         if place.gone:
             yield self.never
 
-    def post(self, kind: str, sender: Place, records: int = 0, times: int = 1) -> Process:
-        """The sender's thread writes messages and hands them to its card, all at once."""
-        self.sent[kind] += times
-        work_ps = self.cost(kind, records).send_ps * times
+    def post(self, sender: Place, kinds: Sequence[str], records: int = 0) -> Process:
+        """The sender's thread writes messages, to hand them to its card all at once."""
+        work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
             yield sender.threads.work(work_ps * sender.factor)
         if sender.gone:
@@ -117,6 +116,7 @@ class Cluster:
 
         Nobody takes what reaches a client that is gone.
         """
+        self.sent[kind] += 1
         cost = self.cost(kind, records)
         if sender.card is not receiver.card:
             out_end = sender.card.outgoing.admit(cost.out_ps)
@@ -137,7 +137,7 @@ class Cluster:
     ) -> Process:
         """Posted and carried; to itself, the receiver's work only."""
         if sender is not receiver:
-            yield from self.post(kind, sender, records)
+            yield from self.post(sender, [kind], records)
             yield from self.carry(kind, sender, receiver, records, work_ps)
         elif work_ps:
             yield receiver.threads.work(work_ps * receiver.factor)

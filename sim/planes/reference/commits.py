@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...commits.history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ...commits.parameters import CommitParameters, Death
 from ...commits.result import CommitResult, Latencies
-from ...commits.workload import TransactionDraw
+from ...commits.workload import TransactionDraw, server_of
 from .cluster import Cluster, Place, Process, Servers
 
 
@@ -78,7 +78,7 @@ class CommitModel(ABC):
         self.timestamps = self.nodes[p.timestamps]
         self.commits = 0
         self.given_up = 0
-        self.aborts = Counter({cause: 0 for cause in CAUSES})
+        self.aborts = Counter(dict.fromkeys(CAUSES, 0))
         self.latencies_ps: list[int] = []
         for death in p.deaths:
             self.env.timeout(death.at_ps, death).callbacks.append(self._die)
@@ -145,7 +145,7 @@ class CommitModel(ABC):
 
     def holder(self, key: int) -> Node:
         """The storage server of a record."""
-        return self.storage[key % len(self.storage)]
+        return self.storage[server_of(self.p, key)]
 
     def log(self, kind: int, client: Client, a: int, b: int = 0) -> None:
         """A row about the client's present transaction."""

@@ -17,7 +17,11 @@ below which all are done with.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+
+import simpy
 
 from ...commits.history import COMMIT, CONFLICT, INSTALL, LOCKED, ROLLED_BACK, SNAPSHOT, WRITE
 from ...commits.parameters import CommitParameters
@@ -25,6 +29,15 @@ from .cluster import Process
 from .commits import Client, CommitModel, Node
 
 GRANTED = -1  # a vote, else the cause of an abort
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one RM has to do with a transaction: the records that it locks, and its new ones."""
+
+    rm: Node
+    updates: list[int]
+    inserts: list[int]
 
 
 class TimestampService:
@@ -90,33 +103,96 @@ class TwoPhaseModel(CommitModel):
         yield from self.message("record", rm, client)
         return seen
 
-    def manage(self, tm, client, updates, inserts, outcome) -> Process:  # type: ignore[no-untyped-def]
+    def manage(
+        self,
+        tm: Node,
+        client: Client,
+        updates: list[int],
+        inserts: list[int],
+        outcome: simpy.Event,
+    ) -> Process:
         """The TM's side: from the commit request to the end of the transaction."""
         number, rid = client.transaction, client.snapshot
         log = partial(self.cluster.log, client=client.number, transaction=number)
-        rms = [
-            (rm, [k for k in updates if self.holder(k) is rm], [k for k in inserts if self.holder(k) is rm])
+        shares = [
+            Share(
+                rm,
+                [k for k in updates if self.holder(k) is rm],
+                [k for k in inserts if self.holder(k) is rm],
+            )
             for rm in self.storage
         ]
         if not self.p.every_rm:
-            rms = [(rm, locks, news) for rm, locks, news in rms if locks or news]
+            shares = [share for share in shares if share.updates or share.inserts]
         cid, *votes = yield from self.cluster.together(
             [self.fetch_timestamp(tm)]  # (2)
-            + [self.prepare(tm, rm, client.number, rid, locks) for rm, locks, _ in rms]  # (3)
+            + [self.prepare(tm, client.number, rid, share) for share in shares]  # (3)
         )
         vote = max(votes)
         self.env.process(self.tell(tm, client, outcome, (cid, vote)))  # (6)
         if vote == GRANTED:
-            for _, locks, news in rms:
-                for key in (*locks, *news):
+            for share in shares:
+                for key in share.updates + share.inserts:
                     log(WRITE, a=key, b=cid)
             yield from self.cluster.together(
-                [self.install(tm, rm, cid, locks, news, log) for rm, locks, news in rms]  # (4)
+                [self.install(tm, cid, share, log) for share in shares]  # (4)
             )
         else:
-            for (rm, locks, _), granted in zip(rms, votes, strict=True):
-                if granted == GRANTED and locks:
-                    self.env.process(self.roll_back(tm, rm, locks))
+            for share, granted in zip(shares, votes, strict=True):
+                if granted == GRANTED and share.updates:
+                    self.env.process(self.roll_back(tm, share))
         yield from self.message("finished", tm, self.timestamps)  # (5)
         self.service.finish(cid)
         log(COMMIT if vote == GRANTED else ROLLED_BACK, a=cid)
+
+    def fetch_timestamp(self, tm: Node) -> Process:
+        """(2)."""
+        yield from self.message("timestamp-request", tm, self.timestamps)
+        cid = self.service.next()
+        yield from self.message("timestamp", self.timestamps, tm)
+        return cid
+
+    def prepare(self, tm: Node, client: int, rid: int, share: Share) -> Process:
+        """(3): all records of an RM, or none."""
+        count = len(share.updates)
+        work_ps = count * self.p.check_work_ps
+        yield from self.message("prepare", tm, share.rm, count, work_ps)
+        vote = self.check(share, client, rid)
+        yield from self.message("vote", share.rm, tm)
+        return vote
+
+    def check(self, share: Share, client: int, rid: int) -> int:
+        """The RM's vote; it locks where it grants."""
+        records = [share.rm.record(key) for key in share.updates]
+        for record in records:
+            if record.owner is not None:
+                return LOCKED
+            if record.versions[0] > rid:
+                return CONFLICT
+        for record in records:
+            record.owner = client
+        return GRANTED
+
+    def install(self, tm: Node, cid: int, share: Share, log: Callable[..., None]) -> Process:
+        """(4)."""
+        written = share.updates + share.inserts
+        work_ps = len(written) * self.p.install_work_ps
+        yield from self.message("install", tm, share.rm, len(written), work_ps)
+        for key in share.updates:
+            share.rm.record(key).install(cid, self.p.versions)
+        for key in written:
+            log(INSTALL, a=key, b=cid)
+        yield from self.message("installed", share.rm, tm)
+
+    def roll_back(self, tm: Node, share: Share) -> Process:
+        """Another RM voted no; nobody waits for this."""
+        count = len(share.updates)
+        work_ps = count * self.p.check_work_ps
+        yield from self.message("rollback", tm, share.rm, count, work_ps)
+        for key in share.updates:
+            share.rm.record(key).owner = None
+
+    def tell(self, tm: Node, client: Client, outcome: simpy.Event, told: object) -> Process:
+        """(6)."""
+        yield from self.message("outcome", tm, client)
+        outcome.succeed(told)
