@@ -13,6 +13,7 @@ from .._version import __version__
 from ..topologies.draw import picture_data
 from .combined import Combined
 from .control.control_plane import ControlPlane
+from .planes.commits import reference_plane
 from .planes.flow import FlowPlane
 from .planes.plane import Plane
 from .record import Record
@@ -28,7 +29,8 @@ from .scenario import Scenario
 
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
-RANDOM_PLANES: Mapping[str, Maker] = {}
+# By plane, then by the kind of the system that they play.
+RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {"reference": {"commits": reference_plane}}
 
 Progress = Callable[[float], None]
 
@@ -52,7 +54,8 @@ def run_scenario(
     has a Record, where Ctrl-C comes after the first of several replications.
     """
     if scenario.plane in RANDOM_PLANES:
-        return run_random(RANDOM_PLANES[scenario.plane], scenario, workers, progress)
+        make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
+        return run_random(make, scenario, workers, progress)
     began = time.perf_counter()
     plane = PLANES[scenario.plane](scenario)
     control = ControlPlane(scenario, plane)

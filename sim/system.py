@@ -30,6 +30,7 @@ from .system_fields import (
 
 Ints = npt.NDArray[np.int64]
 
+
 class ErisSystem(Strict):
     """ERIS: AEUs (autonomous execution units), each a thread pinned for life with its partitions.
 

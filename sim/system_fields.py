@@ -12,13 +12,16 @@ from ..topologies import Machine
 
 COUNT_MAX = 1_000_000
 
+
 def whole(raw: Any) -> Any:
+    """Whole numbers only."""
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise ValueError("expected a whole number")
     return raw
 
 
 def nodes_or_count(raw: Any) -> Any:
+    """How many nodes, or their ids as a tuple."""
     ids = raw if isinstance(raw, (list, tuple)) else [raw]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in ids):
         raise ValueError(
@@ -36,6 +39,7 @@ def nodes_or_count(raw: Any) -> Any:
 
 
 def threads_or_kind(raw: Any) -> Any:
+    """How many threads, or which."""
     if raw in ("hardware-threads", "cores") or (
         isinstance(raw, int) and not isinstance(raw, bool) and raw >= 1
     ):

@@ -66,7 +66,11 @@ class MessageCurve:
             # What goes inline is as fast as the smallest; the next line begins where that ends.
             inside = sum(at <= inline.value for at in sizes)
             sizes = [*sizes[:inside], inline.value, *sizes[inside:]]
-            latencies_s = [*latencies_s[:inside], latencies_s[max(inside - 1, 0)], *latencies_s[inside:]]
+            latencies_s = [
+                *latencies_s[:inside],
+                latencies_s[max(inside - 1, 0)],
+                *latencies_s[inside:],
+            ]
         beyond_s = self._port_s(max(size, sizes[-1])) - self._port_s(sizes[-1])
         return float(np.interp(size, sizes, latencies_s)) + beyond_s
 

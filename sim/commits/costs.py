@@ -9,7 +9,7 @@ from ...topologies import Machine
 from ...topologies.nics import MessageCurve
 from ...workloads import Workload
 from .parameters import MessageCost
-from .sizes import Sizes, one_sided_sizes, transaction_records, two_phase_sizes
+from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .system import CommitSystem, clock_Hz
 
 PS = 1e12
