@@ -17,8 +17,8 @@ class MessageCurve:
     """One transport of an adapter, over some of its ports; sizes are payload in bytes.
 
     A direction of the adapter is one server: ``occupancy_s`` is how long a message takes it. The
-    latency of a message that meets no other is what the machine file says, and holds its time at the
-    receiving direction; ``wire_s`` is the rest.
+    latency of a message that meets no other is what the machine file says; it holds the time at
+    the receiving direction.
     """
 
     nic: Nic
@@ -85,10 +85,6 @@ class MessageCurve:
                 slower_s = self.latency_s(size) - self.latency_s(point.size.value)
                 return point.read_latency.value + slower_s
         return self.latency_s(0.0) + self.latency_s(size)
-
-    def wire_s(self, size: float) -> float:
-        """What the latency holds beyond the time at the receiving direction."""
-        return max(self.latency_s(size) - self.occupancy_s(size), 0.0)
 
     def cycles(self, size: float) -> float:
         """Processor cycles of one side: constant up to the window, in proportion beyond it."""

@@ -324,10 +324,10 @@ class Transport(Strict):
     """A way to use a NIC (IPoEth, IPoIB, RDMA): its curve and its CPU cost per message.
 
     ``bandwidth``: of payload, at the most, through one port and direction. A message is cut into
-    packets of at most ``packet`` payload, each with a ``header`` on the wire. Each side of a message
-    costs ``cycles_per_message``, which grows in proportion to the size beyond ``window`` (without
-    one it does not). Up to ``inline_limit`` a payload goes with its request: the latency is that of
-    the first point.
+    packets of at most ``packet`` payload, each with a ``header`` on the wire. Each side of a
+    message costs ``cycles_per_message``, which grows in proportion to the size beyond ``window``
+    (without one it does not). Up to ``inline_limit`` a payload goes with its request: the latency
+    is that of the first point.
     """
 
     bandwidth: Bandwidth
