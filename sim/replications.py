@@ -14,29 +14,32 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 
 from .control.control_plane import ControlPlane
 from .control.sampling import Sampling
-from .planes.plane import Outcome, RandomPlane
+from .planes.plane import Maker, Outcome
 from .record import ControlEvent, Series
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
 from .warm_up import mser5
 
-Maker = Callable[[Scenario, int], RandomPlane]
 Progress = Callable[[float], None]
 
 PILOT = 0
 SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
+IDLE_S = 30.0  # how long workers wait for the next run
 
 
 @dataclass(frozen=True)
@@ -168,21 +171,32 @@ def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
 def _in_parallel(
     make: Maker, scenario: Scenario, numbers: range, warm_up_s: float, workers: int
 ) -> Iterator[Replication]:
-    """Those replications, in their order, each as soon as it and those before it are there."""
-    tasks = (
-        joblib.delayed(_play_again)(make, scenario.settings, number, warm_up_s)
-        for number in numbers
-    )
-    parallel = joblib.Parallel(
-        n_jobs=min(workers, len(numbers)), return_as="generator", pre_dispatch="all", batch_size=1
-    )
-    # Ctrl-C is for this process, which then ends its workers: they are born deaf to it.
-    with _without_interrupts():
-        played = parallel(tasks)
+    """Those replications, in their order, each as soon as it and those before it are there.
+
+    No worker outlives this where it ends before its time.
+    """
+    to_play, due = deque(numbers), numbers[0]
+    playing: dict[Future[Replication], int] = {}
+    ready: dict[int, Replication] = {}
+    executor = get_reusable_executor(max_workers=min(workers, len(numbers)), timeout=IDLE_S)
     try:
-        yield from played
-    finally:
-        played.close()
+        while due in numbers:
+            # Ctrl-C is for this process, which then ends its workers: they are born deaf to it.
+            with _without_interrupts():
+                while to_play and len(playing) < workers:
+                    number = to_play.popleft()
+                    played = executor.submit(
+                        _play_again, make, scenario.settings, number, warm_up_s
+                    )
+                    playing[played] = number
+            for played in wait(playing, return_when=FIRST_COMPLETED).done:
+                ready[playing.pop(played)] = played.result()
+            while due in ready:
+                yield ready.pop(due)
+                due += 1
+    except BaseException:
+        executor.shutdown(wait=True, kill_workers=True)
+        raise
 
 
 def _play_again(

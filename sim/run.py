@@ -7,25 +7,19 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..topologies.draw import picture_data
-from .combined import Combined
 from .control.control_plane import ControlPlane
 from .planes.commits import reference_plane
 from .planes.flow import FlowPlane
-from .planes.plane import Plane
+from .planes.plane import Maker, Plane
 from .record import Record
-from .replications import (
-    Maker,
-    Replication,
-    WarmUp,
-    relative_half_width,
-    replicate,
-    warm_up_of,
-)
 from .scenario import Scenario
+
+if TYPE_CHECKING:
+    from .replications import Replication, WarmUp
 
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
@@ -84,6 +78,8 @@ def run_random(
     make: Maker, scenario: Scenario, workers: int | None = None, progress: Progress | None = None
 ) -> Record:
     """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``."""
+    from .replications import replicate, warm_up_of  # SciPy and workers, which flows do without
+
     began = time.perf_counter()
     done: list[Replication] = []
     try:
@@ -101,6 +97,8 @@ def run_random(
 def _random_record(
     scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float
 ) -> Record:
+    from .combined import Combined
+
     plan = scenario.statistics
     together = Combined(done, plan.confidence, warm_up.warm_up_s)
     steps = warm_up.steps + sum(one.outcome.steps for one in done)
@@ -133,6 +131,8 @@ def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
         return [f"interrupted: {len(done)} of {plan.replications} replications"]
     if plan.half_width is None:
         return []
+    from .replications import relative_half_width
+
     reached = relative_half_width(done, plan.confidence)
     if reached <= plan.half_width:
         return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -171,8 +171,8 @@ def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
 def _row_of(
     metric: Metric,
     values: list[float | None],
-    intervals: list[list[float] | None],
-    differences: list[dict[str, Any] | None],
+    intervals: Sequence[list[float] | None],
+    differences: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
     first = values[0]
     return {
@@ -180,8 +180,8 @@ def _row_of(
         "unit": metric.unit,
         "values": values,
         "ratios": [value / first if first and value is not None else None for value in values],
-        "intervals": intervals,
-        "differences": differences,
+        "intervals": list(intervals),
+        "differences": list(differences),
     }
 
 
@@ -193,7 +193,7 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
     """
     from ..sim.recovery import recoveries_together, share_levels
 
-    rows, nothing = [], [None for _ in records]
+    rows, nothing = [], [None] * len(records)
     for operation in dict.fromkeys(name for record in records for name in record.throughput):
         depths: list[float | None] = []
         times: list[float | None] = []

@@ -74,13 +74,15 @@ class BoundedQueue {
                                         " units never fits a queue with room for " +
                                         std::to_string(room_));
         }
-        if (!held_.empty() || units > room_ - used_) {
+        if (is_full(units)) {
             held_.push({std::move(item), units});
             return false;
         }
         enter({std::move(item), units});
         return true;
     }
+
+    bool is_full(std::uint64_t units = 1) const { return !held_.empty() || units > room_ - used_; }
 
     // The first item leaves; there must be one.
     T take() {
@@ -89,8 +91,13 @@ class BoundedQueue {
         return std::move(entry.item);
     }
 
+    // The same, but the item keeps its room, until so many units are released: it is worked on
+    // where it lies.
+    T take_keeping_room() { return std::move(queued_.pop().item); }
+    void release(std::uint64_t units = 1) { used_ -= units; }
+
     // Moves the first held item into the queue if there is room now, and tells which it was. To be
-    // called until false after each take().
+    // called until false after each take() or release().
     bool admit(T& item) {
         if (held_.empty() || held_.front().units > room_ - used_) return false;
         item = held_.front().item;

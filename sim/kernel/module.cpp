@@ -7,7 +7,10 @@ PYBIND11_MODULE(_kernel, module) {
     module.doc() = "numatwin's compiled kernel";
     numatwin::register_draws(module);
     numatwin::register_flow_network(module);
+    numatwin::register_eris(module);
     numatwin::register_max_min(module);
+    numatwin::register_queueing(module);
     numatwin::register_running(module);
+    numatwin::register_statistics(module);
     numatwin::register_stream(module);
 }

@@ -1,14 +1,15 @@
-// Python's view of failures of models: ModelError.
+// Python's view of running models: failures (ModelError), the rows of traces.
 #include <pybind11/pybind11.h>
 
 #include "register.hpp"
-#include "simulation.hpp"
+#include "running.hpp"
 
 namespace py = pybind11;
 
 namespace numatwin {
 
 void register_running(py::module_& module) {
+    PYBIND11_NUMPY_DTYPE(TraceRow, time_ps, event, subject, data);
     py::register_exception<ModelError>(module, "ModelError", PyExc_RuntimeError);
 }
 

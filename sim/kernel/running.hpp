@@ -1,13 +1,16 @@
 // Runs any model from Python: without the GIL, stopped by Ctrl-C, with errors that can be replayed.
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "simulation.hpp"
+#include "trace.hpp"
 
 namespace numatwin {
 
@@ -49,8 +52,9 @@ class Runnable {
     Runnable& operator=(const Runnable&) = delete;
 
     // Handles all events before until_ps, or all there are for None. Releases the GIL. Ctrl-C
-    // raises KeyboardInterrupt between two events, and the next run goes on from there.
-    void run(std::optional<Time> until_ps) {
+    // raises KeyboardInterrupt between two events, and the next run goes on from there. False where
+    // the model halted before until_ps, to let the control plane act.
+    bool run(std::optional<Time> until_ps) {
         Model& model = *operator->();
         bool done = false;
         {
@@ -59,7 +63,8 @@ class Runnable {
             SignalInterrupt signals;
             done = model.clock.run(model, until_ps.value_or(never), &signals);
         }
-        if (!done) throw pybind11::error_already_set();
+        if (!done && PyErr_Occurred()) throw pybind11::error_already_set();
+        return done;
     }
 
     Model* operator->() {
@@ -88,6 +93,12 @@ class Runnable {
     Model model_;
     bool busy_ = false;
 };
+
+// A copy: fields time_ps, event, subject, data.
+inline pybind11::array_t<TraceRow> trace_array(const Trace& trace) {
+    const auto& rows = trace.rows();
+    return pybind11::array_t<TraceRow>(static_cast<pybind11::ssize_t>(rows.size()), rows.data());
+}
 
 // What every runnable model offers to Python: run, now_ps, events, pending.
 template <class Model, class Class>

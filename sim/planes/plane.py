@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from ...workloads.workload import PhaseState
 from ..control.policy import Observation, Rebalance
 from ..histogram import Histogram
 from ..record import ControlEvent, ResourceUse, Series, Why
+from ..scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class Plane(Protocol):
 class RandomPlane(Plane, Protocol):
     """A plane that draws at random; it plays one replication, and is made for it.
 
-    It is made by a callable ``(scenario, replication) -> RandomPlane``, listed in
-    ``run.RANDOM_PLANES``. All its randomness comes from ``streams.stream_key(scenario.seed,
-    replication, name)``; replications are counted from 1, and 0 is the pilot that the warm-up is
-    read from. ``run.py`` decides when counting starts, plays as many replications as the scenario
-    asks for, and makes one Record of their Outcomes; so a plane knows of no warm-up and no mean.
+    Its ``Maker`` is listed in ``run.RANDOM_PLANES``. All its randomness comes from
+    ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1, and 0
+    is the pilot that the warm-up is read from. ``run.py`` decides when counting starts, plays as
+    many replications as the scenario asks for, and makes one Record of their Outcomes; so a plane
+    knows of no warm-up and no mean.
 
     ``advance`` may be called in as small steps as you like: where time stops does not change what
     happens. ``Outcome.series`` stays empty: the series come from ``totals``. ``Outcome.resources``
@@ -105,3 +106,7 @@ class RandomPlane(Plane, Protocol):
         - ``utilisation/<resource name>``: seconds in which it was in use, times the part of it.
         - Any other column likewise: ``imbalance/<object>``, its integral over time.
         """
+
+
+Maker = Callable[[Scenario, int], RandomPlane]
+"""Makes the plane that plays one replication of a scenario, by its number."""
