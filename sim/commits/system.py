@@ -169,6 +169,7 @@ class CommitSystem(Strict):
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says, or no room."""
         roles = self.roles(machine)
+        self.curve(machine, roles)
         threads = sum(machine.nodes[k].threads for k in roles.clients)
         if self.clients > threads:
             raise DescriptionError(
@@ -178,15 +179,17 @@ class CommitSystem(Strict):
             )
         for position in (*roles.storage, roles.timestamps):
             threads_of(machine, position, self.message_threads, "message_threads")
-        self.curve(machine, roles)
         for positions in ((*roles.storage, roles.timestamps), roles.clients):
             clock_Hz(machine, positions)
         self._check_room(machine, workload, roles)
 
     def _check_room(self, machine: Machine, workload: Workload, roles: Roles) -> None:
         """Each storage server holds its share of all records, with all their versions."""
-        stored = [found for found in workload.objects.values() if found.record_size is not None]
-        bytes_each = sum(found.records * found.record_size.value for found in stored)
+        bytes_each = sum(
+            stored.records * stored.record_size.value
+            for stored in workload.objects.values()
+            if stored.record_size is not None
+        )
         share = self.versions * bytes_each / len(roles.storage)
         for position in roles.storage:
             node = machine.nodes[position]

@@ -73,7 +73,9 @@ def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
     if not costs.machine.links:
         return
     each_ps = PS_PER_S / costs.link_Bps
-    found.link_data_ps = _list(np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int))
+    found.link_data_ps = _list(
+        np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int)
+    )
     found.link_request_ps = _list(np.rint(costs.link_request_bytes * each_ps).astype(int))
     lines = np.zeros((count, count))
     lines[np.arange(count), demands.home] = 1.0

@@ -99,9 +99,7 @@ class PartitionedDemands(ErisDemands):
             routing=self._routing(executed),
         )
 
-    def commands(
-        self, phase: PhaseState, time_s: float, partitions: Partitions
-    ) -> CommandDemands:
+    def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
         costs, workers = self.costs, self.workers
         node, order = workers.node, list(phase.operations.values())
