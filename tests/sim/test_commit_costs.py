@@ -1,4 +1,4 @@
-"""Costs of the commit protocols' messages, worked by hand from the facts of the source's cluster."""
+"""Costs of the commit protocols' messages, by hand from the facts of the source's cluster."""
 
 from typing import Any
 

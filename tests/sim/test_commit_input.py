@@ -51,7 +51,7 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         ),
         (CLIENTS, "seed: 70", "4:1: missing field 'clients' in system"),
         (STORAGE, "storage_node: 3", "4:1: missing field 'storage_nodes' in system"),
-        (STORAGE, "storage_nodes: 3\n  lock: 1", "9:3: unknown field 'lock' in system"),
+        (STORAGE, "storage_nodes: 3\n  lock: 1", "9:9: unknown field 'lock' in system"),
         (
             STORAGE,
             "storage_nodes: [0, 9]",
@@ -108,8 +108,8 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             STORAGE,
             "storage_nodes: 1\n  versions: 1000",
-            "8:18: system.storage_nodes: 953.7 GiB of records for each, more than node 6 of machine "
-            "'ib-fdr-8n' holds: expected at most 256.0 GiB",
+            "8:18: system.storage_nodes: 953.7 GiB of records for each, more than node 6 of "
+            "machine 'ib-fdr-8n' holds: expected at most 256.0 GiB",
         ),
         (
             STORAGE,
@@ -186,7 +186,8 @@ def test_the_workload_that_is_changed_below_is_fine(tmp_path: Path) -> None:
         ),
         (
             "updates: 2",
-            "updates: 2, keys: {distribution: moving_hot_range, from: 0, to: 4, step: 1, every: 1 s}",
+            "updates: 2, keys: "
+            "{distribution: moving_hot_range, from: 0, to: 4, step: 1, every: 1 s}",
             "keys of form moving_hot_range: expected one of uniform, zipf, hot_range",
         ),
         (
