@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
-from .planes.commits import reference_plane
+from .planes.commits import event_plane, reference_plane
 from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
 from .record import Record
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
 # By plane, then by the kind of the system that they play.
-RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {"reference": {"commits": reference_plane}}
+RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
+    "event": {"commits": event_plane},
+    "reference": {"commits": reference_plane},
+}
 
 Progress = Callable[[float], None]
 

@@ -5,6 +5,7 @@
 
 PYBIND11_MODULE(_kernel, module) {
     module.doc() = "numatwin's compiled kernel";
+    numatwin::register_commits(module);
     numatwin::register_draws(module);
     numatwin::register_flow_network(module);
     numatwin::register_eris(module);

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..commits.model import KernelCommitModel
 from ..commits.parameters import CommitParameters
 from ..histogram import Histogram
 from .reference.commits import CommitModel as SimpyModel
@@ -59,6 +60,42 @@ class Model(Protocol):
 
     def counters(self) -> Counters:
         """What was counted so far."""
+
+
+class EventModel:
+    """A protocol as a compiled model."""
+
+    def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
+        self._model = KernelCommitModel(parameters, seed, replication)
+
+    @property
+    def events(self) -> int:
+        """See Model."""
+        return self._model.events
+
+    def run(self, until_ps: int) -> None:
+        """See Model."""
+        self._model.run(until_ps)
+
+    def counters(self) -> Counters:
+        """See Model."""
+        found = self._model.result()
+        busy = [
+            *found.outgoing_busy_ps,
+            *found.incoming_busy_ps,
+            *found.node_busy_ps,
+            found.client_busy_ps,
+        ]
+        counts = np.array(self._model.latency_buckets(), dtype=np.int64)
+        mean_ps = found.latency_ps.mean or 0.0
+        return Counters(
+            found.time_ps,
+            found.given_up,
+            found.aborts,
+            found.messages,
+            np.array(busy, dtype=np.int64),
+            Histogram(bucket_edges_ns(len(counts)), counts, mean_ps * found.commits / 1e3),
+        )
 
 
 class ReferenceModel:

@@ -20,7 +20,7 @@ from ..commits.system import CommitSystem
 from ..control.policy import Observation
 from ..record import ControlEvent, ResourceUse
 from ..scenario import Scenario
-from .commit_models import Counters, Model, ReferenceModel
+from .commit_models import Counters, EventModel, Model, ReferenceModel
 from .commit_why import Need, explain
 from .plane import Command, Outcome
 
@@ -199,5 +199,8 @@ def _servers(
     yield _Server("threads of the clients", "clients", len(parameters.client_machine))
 
 
+event_plane = partial(CommitPlane, EventModel)
+"""Makes the event plane, from a scenario and the number of a replication."""
+
 reference_plane = partial(CommitPlane, ReferenceModel)
-"""Makes the reference plane, from a scenario and the number of a replication."""
+"""The same, of the reference plane."""

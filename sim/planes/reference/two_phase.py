@@ -141,9 +141,14 @@ class TwoPhaseModel(CommitModel):
             for share, granted in zip(shares, votes, strict=True):
                 if granted == GRANTED and share.updates:
                     self.env.process(self.roll_back(tm, share))
-        yield from self.message("finished", tm, self.timestamps)  # (5)
+        kind = COMMIT if vote == GRANTED else ROLLED_BACK
+        self.env.process(self.finish(tm, cid, partial(log, kind, a=cid)))
+
+    def finish(self, tm: Node, cid: int, log: Callable[[], None]) -> Process:
+        """(5)."""
+        yield from self.message("finished", tm, self.timestamps)
         self.service.finish(cid)
-        log(COMMIT if vote == GRANTED else ROLLED_BACK, a=cid)
+        log()
 
     def fetch_timestamp(self, tm: Node) -> Process:
         """(2)."""
