@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from ._kernel import Histogram as KernelHistogram
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -79,3 +82,24 @@ def merged(histograms: Sequence[Histogram]) -> Histogram:
             raise ValueError("histograms of different edges")
         counts[: len(one.counts)] += one.counts
     return Histogram(longest.edges, counts, float(sum(one.total for one in histograms)))
+
+
+# The buckets of the kernel's histograms: 2^-7 of their power of two wide (kernel/statistics.hpp).
+_PARTS, _SHIFTS = 128, 56
+
+
+@cache
+def _bucket_edges_ns() -> Floats:
+    first = np.arange(2 * _PARTS, dtype=np.float64)
+    wider = [np.arange(_PARTS, 2 * _PARTS) * 2.0**shift for shift in range(1, _SHIFTS)]
+    return np.concatenate([first, *wider]) / 1e3
+
+
+def of_kernel(counted: KernelHistogram) -> Histogram:
+    """What the kernel counted in picoseconds, in nanoseconds."""
+    edges = _bucket_edges_ns()
+    first_ps, numbers = counted.buckets()
+    at = np.searchsorted(edges, np.asarray(first_ps) / 1e3)
+    counts = np.zeros(int(at[-1]) + 1 if len(at) else 1, dtype=np.int64)
+    counts[at] = numbers
+    return Histogram(edges[: len(counts) + 1], counts, counted.mean * counted.count / 1e3)

@@ -13,6 +13,7 @@ from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
 from .planes.commits import event_plane, reference_plane
+from .planes.eris_events import ErisEvents
 from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
 from .record import Record
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
 # By plane, then by the kind of the system that they play.
 RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
-    "event": {"commits": event_plane},
+    "event": {"eris": ErisEvents, "commits": event_plane},
     "reference": {"commits": reference_plane},
 }
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...workloads.schema import Clients
 from ...workloads.workload import PhaseState
 from .._kernel import ErisDemands as KernelDemands
-from .._kernel import ErisMachine
+from .._kernel import ErisMachine, SparseRows
 from ..costs import LINE_BYTES
 from ..workers import Workers
 from .partitioned import CommandDemands, PartitionedDemands
@@ -69,7 +69,6 @@ def machine_of(demands: PartitionedDemands, clients: Clients) -> ErisMachine:
 def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
     costs = demands.costs
     routes, count = costs.machine.routes, len(demands.home)
-    found.line_first = [0] * (count + 1)
     if not costs.machine.links:
         return
     each_ps = PS_PER_S / costs.link_Bps
@@ -79,15 +78,19 @@ def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
     found.link_request_ps = _list(np.rint(costs.link_request_bytes * each_ps).astype(int))
     lines = np.zeros((count, count))
     lines[np.arange(count), demands.home] = 1.0
-    bytes_ = costs.wire_rows(lines).sum(axis=0)
-    node, link = np.nonzero(bytes_)
-    found.line_first = _list(np.searchsorted(node, np.arange(count + 1)))
-    found.line_link = _list(link)
-    found.line_bytes = _list(bytes_[node, link])
-    found.line_ps = _list(bytes_[node, link] * each_ps[link])
+    data, control = costs.wire_rows(lines)
+    found.line_data_ps, found.line_control_ps = sparse(data * each_ps), sparse(control * each_ps)
+    found.line_bytes = sparse(data + control)
     found.entering = _list(routes.entering.ravel())
     found.predecessor = _list(routes.predecessor.ravel())
     found.vertices = routes.vertices
+
+
+def sparse(rows: Floats) -> SparseRows:
+    """The entries of ``rows`` (n, K) that are not 0."""
+    row, column = np.nonzero(rows)
+    first = np.searchsorted(row, np.arange(len(rows) + 1))
+    return SparseRows(first.tolist(), column.tolist(), rows[row, column].tolist())
 
 
 def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDemands:

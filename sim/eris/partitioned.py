@@ -268,6 +268,10 @@ class PartitionedDemands(ErisDemands):
             written_lines=written,
         )
 
+    def link_instructions(self, name: str) -> float:
+        """Of cutting a key range out of an index's tree, or of hanging one into it."""
+        return self.costs.instructions.link_level * self.trees[name].levels
+
     def transfer_bytes(self, name: str) -> float:
         """Bytes that cross the machine per key or entry of a copy."""
         stored = self.objects[name]

@@ -40,4 +40,24 @@ class Backlog {
     Time before_ = 0;  // left of what came before the count began
 };
 
+// A directed link. Control messages (requests, snoops, answers without data) have a channel of
+// their own and go first: data give way to them, they do not wait for data.
+class Link {
+  public:
+    Time data(Time now, Time work) { return wire_.serve(now, work); }
+    Time message(Time now, Time work) {
+        wire_.serve(now, work);
+        return control_.serve(now, work);
+    }
+    Time taken() const { return wire_.taken(); }
+    Time done(Time now) const { return wire_.done(now); }
+    void start_counting(Time now) {
+        wire_.start_counting(now);
+        control_.start_counting(now);
+    }
+
+  private:
+    Backlog wire_, control_;
+};
+
 }  // namespace numatwin

@@ -42,15 +42,13 @@ void ErisRouting::dismiss(const std::vector<Time>& link_ps) {
     called_ = 0;
 }
 
-void ErisRouting::begin(std::vector<ErisTransfer> transfers) {
-    transfers_ = std::move(transfers);
-    for (auto& w : worker_) {
-        w.outgoing.clear();
-        w.rebuilds.clear();
-    }
-    for (std::uint32_t k = 0; k < transfers_.size(); ++k) {
-        worker_[transfers_[k].source].outgoing.push_back(k);
-        awake(transfers_[k].source, 0);
+// More transfers; none, once all are done, forgets them.
+void ErisRouting::begin(const std::vector<ErisTransfer>& more) {
+    if (more.empty()) transfers_.clear();
+    for (const auto& one : more) {
+        worker_[one.source].outgoing.push_back(static_cast<std::uint32_t>(transfers_.size()));
+        transfers_.push_back(one);
+        awake(one.source, 0);
     }
 }
 
@@ -118,7 +116,7 @@ void ErisRouting::transfer_event(const Event& event) {
     progressed_ += units;
     note(rebuilt, i, t.source, static_cast<std::uint64_t>(units));
     if (t.sent < t.volume) awake(t.source, 0);
-    if (grain_ > 0 && progressed_ >= grain_) {
+    if (grain_ > 0 && (progressed_ >= grain_ || t.rebuilt >= t.volume)) {
         progressed_ = 0;
         clock.halt();
     }

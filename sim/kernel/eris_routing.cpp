@@ -1,8 +1,9 @@
 #include "eris_routing.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
+
+#include "interpolation.hpp"
 
 namespace numatwin {
 namespace {
@@ -16,10 +17,6 @@ std::uint64_t writers(std::uint64_t word) {
 }
 std::uint64_t offset(std::uint64_t word) {
     return (word & ~active_bit) >> offset_shift;
-}
-
-double exponential(Stream& stream, double mean) {
-    return -mean * std::log1p(-stream.uniform());
 }
 
 }  // namespace
@@ -54,7 +51,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         worker_[i].to_do.assign(operations_, 0);
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
-            worker_[i].next_arrival = rounded_ps(exponential(streams_[i], machine_.arrival_ps));
+            worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
     }
     start_counting();
 }
@@ -149,13 +146,15 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
             done = std::max(done, memory_[home].serve(now, work));
         }
         const std::size_t at = node(i);
-        for (auto k = machine_.line_first[at]; k < machine_.line_first[at + 1]; ++k) {
-            const auto entry = static_cast<std::size_t>(k);
-            const auto link = static_cast<std::size_t>(machine_.line_link[entry]);
-            counts.link_bytes[link] += lines * machine_.line_bytes[entry];
-            const Time work = rounded_ps(lines * machine_.line_ps[entry]);
-            done = std::max(done, link_[link].serve(now, work));
-        }
+        machine_.line_data_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].data(now, rounded_ps(lines * each)));
+        });
+        machine_.line_control_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].message(now, rounded_ps(lines * each)));
+        });
+        machine_.line_bytes.each(at, [&](std::size_t link, double each, std::size_t) {
+            counts.link_bytes[link] += lines * each;
+        });
     }
     counts.held[of] += held;
     counts.step[step][i] += done - now;
@@ -168,13 +167,9 @@ double ErisRouting::memory_latency(std::size_t i) {
     Load& load = loads_[home];
     const Time elapsed = clock.now() - load.start;
     if (elapsed >= window) {
-        const double now =
+        const double part =
             std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
-        const auto& x = machine_.load;
-        std::size_t k = 1;
-        while (k + 1 < x.size() && x[k] < now) ++k;
-        const auto& y = machine_.load_ratio;
-        const double ratio = y[k - 1] + (y[k] - y[k - 1]) * (now - x[k - 1]) / (x[k] - x[k - 1]);
+        const double ratio = interpolated(part, machine_.load, machine_.load_ratio);
         load = {clock.now(), 0, (ratio - 1.0) * machine_.memory_idle_ps[home]};
     }
     return machine_.memory_idle_ps[node(i)] + load.wait_ps;
@@ -190,10 +185,10 @@ void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Tim
             const std::size_t row = a * vertices + at;
             const auto link = static_cast<std::size_t>(machine_.entering[row]);
             const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
+            const Time work = rounded_ps(lines * static_cast<double>(each));
             (data ? counts.link_lines : counts.link_requests)[link] += lines;
-            const Time free =
-                link_[link].serve(clock.now(), rounded_ps(lines * static_cast<double>(each)));
-            done = std::max(done, free);
+            done = std::max(done, data ? link_[link].data(clock.now(), work)
+                                       : link_[link].message(clock.now(), work));
             at = static_cast<std::size_t>(machine_.predecessor[row]);
         }
     };
@@ -445,7 +440,7 @@ void ErisRouting::answer(std::uint32_t source, std::uint32_t count) {
     Worker& w = worker_[source];
     w.outstanding -= std::min<std::uint64_t>(w.outstanding, count);
     if (w.outstanding > 0) return;
-    w.think_until = clock.now() + rounded_ps(exponential(streams_[source], machine_.think_ps));
+    w.think_until = clock.now() + rounded_ps(streams_[source].exponential(machine_.think_ps));
     clock.schedule(w.think_until, alarm, source);
 }
 
@@ -471,10 +466,13 @@ void ErisRouting::finish_scans(std::uint32_t i) {
 
 // -- making commands ------------------------------------------------------------------------------
 
-bool ErisRouting::more_than_half_full(std::uint32_t i) const {
+// Whether what the worker has taken, or what waits for it, fills more than half a buffer.
+bool ErisRouting::is_behind(std::uint32_t i) const {
     const Worker& w = worker_[i];
-    return 2 * offset(w.incoming[w.active].word) >
-           static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
+    const auto full =
+        static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
+    const std::uint64_t taken = w.taken == nullptr ? 0 : offset(w.taken->word);
+    return 2 * std::max(taken, offset(w.incoming[w.active].word)) > full;
 }
 
 // A cell of the table; few steps from where the guide says.
@@ -524,7 +522,7 @@ void ErisRouting::make(std::uint32_t i) {
     w.made = 0;
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (more_than_half_full(i)) w.stuck = true;
+    if (is_behind(i)) w.stuck = true;
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
     while (w.made < most && !w.stuck) {
@@ -536,7 +534,7 @@ void ErisRouting::make(std::uint32_t i) {
                     break;
                 }
                 since = w.next_arrival;
-                w.next_arrival += rounded_ps(exponential(streams_[i], machine_.arrival_ps));
+                w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
             }
             w.pending = draw(i);
             w.pending_since = since;

@@ -15,9 +15,9 @@
 // CAS, which fails if the word has changed meanwhile, copies, and takes itself off by an atomic
 // subtraction. A buffer without room sends the writer back with its commands in hand.
 //
-// A worker makes no commands while its incoming buffer is more than half full: who is behind does
-// not make more work. Who has nothing to do sleeps until something comes or a full buffer that it
-// waits for is swapped.
+// A worker makes no commands while what it has taken, or what waits for it, fills more than half a
+// buffer: who is behind does not make more work. Who has nothing to do sleeps until something comes
+// or a full buffer that it waits for is swapped.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ class ErisRouting {
     bool gathered() const { return called_ > 0 && called_ == at_barrier_.size(); }
     // All who met go on; each has `link_ps` of work with its links first.
     void dismiss(const std::vector<Time>& link_ps);
-    void begin(std::vector<ErisTransfer> transfers);
+    void begin(const std::vector<ErisTransfer>& more);
     const std::vector<ErisTransfer>& transfers() const { return transfers_; }
     // Halts when so many more units in all have been rebuilt.
     void halt_after(double units) {
@@ -259,7 +259,7 @@ class ErisRouting {
     void awake(std::uint32_t i, Time delay);
     void append(std::uint32_t i, std::uint32_t to, std::uint32_t operation, std::uint32_t count,
                 Time first);
-    bool more_than_half_full(std::uint32_t i) const;
+    bool is_behind(std::uint32_t i) const;
     bool has_room(std::uint32_t to, std::uint64_t commands) const;
     std::uint32_t references(std::uint32_t i, std::uint32_t to) const;
     std::uint32_t waiting_for(std::uint32_t i, std::uint32_t to) const;
@@ -273,7 +273,8 @@ class ErisRouting {
     std::vector<Stream> streams_;
     std::vector<Worker> worker_;
     Numbers threads_;  // [C]
-    std::vector<Backlog> memory_, link_, core_;
+    std::vector<Backlog> memory_, core_;
+    std::vector<Link> link_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]
     std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;

@@ -15,6 +15,21 @@ namespace numatwin {
 using Numbers = std::vector<double>;
 using Positions = std::vector<std::int64_t>;
 
+// Sparse rows: entries first[i] … first[i + 1] - 1 are those of node i.
+struct SparseRows {
+    Positions first, column;
+    Numbers value;
+
+    template <class Use>
+    void each(std::size_t row, Use use) const {
+        if (first.empty()) return;
+        for (auto k = first[row]; k < first[row + 1]; ++k) {
+            const auto at = static_cast<std::size_t>(k);
+            use(static_cast<std::size_t>(column[at]), value[at], at);
+        }
+    }
+};
+
 // What does not change while a scenario runs.
 struct ErisMachine {
     Positions node;            // [A] of each worker
@@ -35,12 +50,11 @@ struct ErisMachine {
     Positions link_data_ps;     // [2L] wire time of a line with its header
     Positions link_request_ps;  // [2L] wire time of a request
     // What a line from memory costs on links: data that come from another node's memory, snoops.
-    Positions line_first;   // [n + 1] where the entries of each node begin
-    Positions line_link;    // links
-    Numbers line_ps;        // and the wire time that each line takes there
-    Numbers line_bytes;     // and its bytes
-    Positions entering;     // [n, v] directed link into vertex v on the way from node i
-    Positions predecessor;  // [n, v] and the vertex that it comes from
+    SparseRows line_data_ps;     // wire time of data
+    SparseRows line_control_ps;  // and of control messages
+    SparseRows line_bytes;       // bytes of both
+    Positions entering;          // [n, v] directed link into vertex v on the way from node i
+    Positions predecessor;       // [n, v] and the vertex that it comes from
     std::int64_t vertices = 0;
     std::int64_t buffer_commands = 128;  // of an outgoing buffer
     std::int64_t round_commands = 0;     // that a worker makes in a round of its loop, at most

@@ -12,18 +12,6 @@ namespace py = pybind11;
 namespace numatwin {
 namespace {
 
-template <typename T>
-py::array_t<T> array_of(const std::vector<T>& values) {
-    return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
-}
-
-template <typename Get>
-auto column(std::size_t size, Get get) {
-    py::array_t<decltype(get(std::size_t{0}))> values(static_cast<py::ssize_t>(size));
-    for (std::size_t k = 0; k < size; ++k) values.mutable_data()[k] = get(k);
-    return values;
-}
-
 using Model = Runnable<ErisRouting>;
 
 py::dict counts(Model& self) {
@@ -32,7 +20,7 @@ py::dict counts(Model& self) {
     py::dict found;
     found["executed"] = array_of(c.executed);
     found["done"] = array_of(c.done);
-    found["busy"] = column(model.workers(), [&](std::size_t i) { return model.busy(i); });
+    found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
     const char* names[] = {"issue", "flush", "receive", "walk", "scan", "transfer"};
     for (std::size_t k = 0; k < std::size(names); ++k) found[names[k]] = array_of(c.step[k]);
     found["held"] = array_of(c.held);
@@ -41,9 +29,9 @@ py::dict counts(Model& self) {
     found["link_requests"] = array_of(c.link_requests);
     found["link_bytes"] = array_of(c.link_bytes);
     found["memory_done"] =
-        column(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
+        column_of(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
     found["link_done"] =
-        column(c.link_lines.size(), [&](std::size_t k) { return model.link_done(k); });
+        column_of(c.link_lines.size(), [&](std::size_t k) { return model.link_done(k); });
     found["made"] = c.made;
     found["flushes"] = c.flushes;
     found["flushed"] = c.flushed;
@@ -70,6 +58,11 @@ py::array_t<std::int64_t> trace(Model& self) {
 }  // namespace
 
 void register_eris(py::module_& module) {
+    py::class_<SparseRows>(module, "SparseRows", "Rows of which few entries are not 0.")
+        .def(py::init([](Positions first, Positions column, Numbers value) {
+                 return SparseRows{std::move(first), std::move(column), std::move(value)};
+             }),
+             py::arg("first"), py::arg("column"), py::arg("value"));
     auto machine = py::class_<ErisMachine>(module, "ErisMachine", "A machine as costs, in ps.");
     machine.def(py::init<>());
 #define FIELD(name) machine.def_readwrite(#name, &ErisMachine::name)
@@ -91,9 +84,8 @@ void register_eris(py::module_& module) {
     FIELD(answer_lines);
     FIELD(link_data_ps);
     FIELD(link_request_ps);
-    FIELD(line_first);
-    FIELD(line_link);
-    FIELD(line_ps);
+    FIELD(line_data_ps);
+    FIELD(line_control_ps);
     FIELD(line_bytes);
     FIELD(entering);
     FIELD(predecessor);
@@ -170,21 +162,17 @@ void register_eris(py::module_& module) {
         .def("call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); })
         .def_property_readonly("gathered", [](Model& self) { return self->gathered(); })
         .def("dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); })
-        .def("begin",
-             [](Model& self, std::vector<ErisTransfer> all) { self->begin(std::move(all)); })
+        .def("begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); })
         .def("halt_after", [](Model& self, double units) { self->halt_after(units); })
         .def_property_readonly("rebuilt",
                                [](Model& self) {
                                    const auto& all = self->transfers();
-                                   return column(all.size(),
-                                                 [&](std::size_t k) { return all[k].rebuilt; });
+                                   return column_of(all.size(),
+                                                    [&](std::size_t k) { return all[k].rebuilt; });
                                })
         .def("counts", &counts)
         .def("latency",
-             [](Model& self, std::size_t operation) {
-                 const Histogram& of = self->latency.at(operation);
-                 return py::make_tuple(of.count(), of.mean(), of.quantile(0.5));
-             })
+             [](Model& self, std::size_t operation) { return self->latency.at(operation); })
         .def_property(
             "tracing", [](Model& self) { return self->tracing; },
             [](Model& self, bool on) { self->tracing = on; })
