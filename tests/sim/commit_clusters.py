@@ -95,9 +95,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
     clients = draw(st.integers(1, 7))
     machines = draw(st.integers(1, 5))
     some_machine = st.integers(0, machines - 1)
-    nodes = draw(
-        st.lists(st.builds(Node, some_machine, st.integers(1, 3)), min_size=1, max_size=5)
-    )
+    nodes = draw(st.lists(st.builds(Node, some_machine, st.integers(1, 3)), min_size=1, max_size=5))
     indices = list(range(len(nodes)))
     roles = st.lists(st.sampled_from(indices), min_size=1, unique=True).map(tuple)
     times = st.sampled_from((0, 1, 1000, 300_000, US))
