@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
 # By plane, then by the kind of the system that they play.
 RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
-    "event": {"eris": ErisEvents, "commits": event_plane},
+    "event": {"commits": event_plane, "eris": ErisEvents},
     "reference": {"commits": reference_plane},
 }
 

@@ -25,7 +25,6 @@ from ..inputs import (
     Setting,
     Strict,
     changed,
-    format_quantity,
     load_yaml,
     merged,
     parse_setting,
@@ -190,17 +189,14 @@ def _with_policy(document: Document, policy: str) -> Document:
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    if isinstance(document.value, dict):
-        _check_mappings(document, ("policies",))
-        for family in families():  # so that they can be set, and stand in the settings
-            if document.part(("policies", family)) is None:
-                document = changed(document, ("policies", family), {}, document.file)
+    document = _with_all_families(document)  # so that they can be set
     inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
             inner[setting.path[0]].append(setting.inside())
         else:
             document = with_setting(document, ScenarioDescription, setting)
+    document = _with_all_families(document)  # so that they stand in the settings
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
@@ -235,6 +231,16 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         settings=_with_files(whole, chosen, lambda path: _anywhere(path, folder)),
         hash=_hash(whole, workload, chosen),
     )
+
+
+def _with_all_families(document: Document) -> Document:
+    """The document with an entry for each policy family."""
+    if isinstance(document.value, dict):
+        _check_mappings(document, ("policies",))
+        for family in families():
+            if document.part(("policies", family)) is None:
+                document = changed(document, ("policies", family), {}, document.file)
+    return document
 
 
 def _check_mappings(document: Document, place: Place) -> None:
@@ -277,11 +283,10 @@ def _check_system(
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
     warm_up_s = description.statistics.warm_up_s
     if warm_up_s is not None and warm_up_s >= description.horizon.value:
-        horizon = format_quantity(description.horizon.value, "time")
         raise document.error(
             ("statistics", "warm_up"),
             "statistics.warm_up: nothing is left of the horizon",
-            expected=f"less than {horizon}",
+            expected=f"less than {description.horizon.value:g} s",
         )
 
 

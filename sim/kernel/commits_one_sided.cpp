@@ -272,6 +272,8 @@ void OneSidedCommits::resume(std::uint32_t client) {
             return complain_about_locks(client);
         case breaking:
             return give_up(client);
+        case setting_bit:
+            return after_bit(client);
         default:
             throw std::logic_error("a client in no phase");
     }
@@ -350,8 +352,8 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     flight_[at].a = own.bit_cid;
     flight_[at].b = own.bit_row;
     flight_[at].c = signaled;
-    if (!signaled) after_bit(client);  // as a SimPy process goes on before the one that it starts
     carry(at);
+    if (!signaled) wake(client, setting_bit);
 }
 
 void OneSidedCommits::after_bit(std::uint32_t client) {

@@ -212,6 +212,11 @@ def test_whatever_is_set_loads_or_is_told_in_one_line(path: str, value: str) -> 
     assert "\n" not in str(_loaded_or_told(f"{path}={value}"))
 
 
+@pytest.mark.parametrize("value", ["{}", "null", "{load_balancing: {}}"])
+def test_without_policies_there_is_none(value: str) -> None:
+    assert load_scenario("eris-fig13", settings=[f"policies={value}"]).policy_name == "none"
+
+
 def _loaded_or_told(setting: str) -> InputError | str:
     try:
         return load_scenario("eris-fig13", settings=[setting]).hash

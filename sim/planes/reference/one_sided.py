@@ -222,6 +222,7 @@ class OneSidedModel(CommitModel):
             yield from travel
         else:
             self.env.process(travel)
+            yield self.env.timeout(0)  # the card has it before the client goes on
 
     def bit_travels(
         self, client: Client, number: int, cid: int, kind: int, signaled: bool
