@@ -25,6 +25,7 @@ from ..inputs import (
     Setting,
     Strict,
     changed,
+    format_quantity,
     load_yaml,
     merged,
     parse_setting,
@@ -42,13 +43,14 @@ from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
+from .plan import Statistics
 from .system import AnySystem
 
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow",)
-PLANES_TO_COME = ("event", "reference", "native")
+PLANES = ("flow", "event")
+PLANES_TO_COME = ("reference", "native")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
@@ -59,7 +61,8 @@ class ScenarioDescription(Strict):
     """A scenario file, with what it extends.
 
     ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
-    description in full. ``policies``: by family; each is ``none`` by default.
+    description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
+    planes that draw at random.
     """
 
     name: Name
@@ -73,6 +76,7 @@ class ScenarioDescription(Strict):
     horizon: Duration
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
     plane: str = "flow"
+    statistics: Statistics = Statistics()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ class Scenario:
     horizon_s: float
     seed: int
     plane: str
+    statistics: Statistics
     settings: Mapping[str, Any]
     hash: str
 
@@ -114,6 +119,7 @@ def load_scenario(
     policy: str | None = None,
     plane: str | None = None,
     seed: int | None = None,
+    replications: int | None = None,
     settings: Sequence[str] = (),
 ) -> Scenario:
     """The bundled scenario of that name, or the one in that file; raises InputError.
@@ -124,14 +130,16 @@ def load_scenario(
     machine (``machine.…``) and its workload (``workload.…``); the later one wins.
     """
     document = _extended(load_yaml(CATALOGUE.path(str(name_or_path))))
-    for field, option, value in (
-        ("machine", "machine", machine),
-        ("workload", "workload", workload),
-        ("plane", "on", plane),
-        ("seed", "seed", seed),
+    for place, option, value in (
+        (("machine",), "machine", machine),
+        (("workload",), "workload", workload),
+        (("plane",), "on", plane),
+        (("seed",), "seed", seed),
+        (("statistics", "replications"), "replications", replications),
     ):
         if value is not None:
-            document = changed(document, (field,), value, f"--{option} {value}")
+            _check_mappings(document, place[:-1])
+            document = changed(document, place, value, f"--{option} {value}")
     parsed = [parse_setting(text) for text in settings]
     if policy is not None:
         document = _with_policy(document, policy)
@@ -207,6 +215,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         description.system.aeu_nodes(machine)
         if description.system.placement == "single-ram":
             description.system.home_position(machine)
+    _check_warm_up(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         "machine": machine.description.model_dump(mode="json", exclude_none=True),
@@ -225,6 +234,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         horizon_s=description.horizon.value,
         seed=description.seed,
         plane=description.plane,
+        statistics=description.statistics,
         settings=_with_files(whole, chosen, lambda path: _anywhere(path, folder)),
         hash=_hash(whole, workload, chosen),
     )
@@ -246,6 +256,17 @@ def _check_plane(document: Document, plane: str) -> None:
         message, token = "unknown plane", plane
     if plane not in PLANES:
         raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
+
+
+def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
+    warm_up_s = description.statistics.warm_up_s
+    if warm_up_s is not None and warm_up_s >= description.horizon.value:
+        horizon = format_quantity(description.horizon.value, "time")
+        raise document.error(
+            ("statistics", "warm_up"),
+            "statistics.warm_up: nothing is left of the horizon",
+            expected=f"less than {horizon}",
+        )
 
 
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:

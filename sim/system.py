@@ -63,7 +63,10 @@ class ErisSystem(Strict):
     ``single-ram``, all data on the node ``home`` (the first of ``nodes`` by default), any thread.
     ``nodes`` run the AEUs: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: AEUs per node. ``buffer_commands``: commands in an outgoing buffer; 128 is
-    where ERIS peaks with index lookups (figure 5). ``command_size``: bytes of a command on its way,
+    where ERIS peaks with index lookups (figure 5). ``round_commands``: commands that an AEU makes in
+    a round of its loop, at most; by default as many as its outgoing buffers hold.
+    ``incoming_size``: of each of an AEU's two incoming buffers; by default four times what all send
+    it in a round. ``command_size``: bytes of a command on its way,
     a key and as much again for operation, object and callback. ``result_size``: bytes sent back;
     0 B where the answer is handed on by callback. ``batch``: commands of one group at most, whose
     memory latencies overlap; a full buffer by default. ``page_size``: of the memory that holds the
@@ -78,6 +81,8 @@ class ErisSystem(Strict):
         "hardware-threads"
     )
     buffer_commands: Count = 128
+    round_commands: Count | None = None
+    incoming_size: Size | None = None
     command_size: Size = Quantity(16.0, 16.0, 16.0)
     result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
     batch: Count = 128
@@ -91,6 +96,38 @@ class ErisSystem(Strict):
                 ("page_size",), "expected a power of two from 4 KiB on, such as 2 MiB"
             )
         return self
+
+    @model_validator(mode="after")
+    def _buffers_hold_commands(self) -> ErisSystem:
+        if self.incoming_size is None:
+            return self
+        size, command = self.incoming_size.value, self.command_size.value
+        if size < command:
+            raise DescriptionError(
+                ("incoming_size",),
+                f"a buffer smaller than a command: expected at least {command:g} B",
+            )
+        if size < command * self.buffer_commands:
+            raise DescriptionError(
+                ("incoming_size",),
+                "smaller than an outgoing buffer: expected at least "
+                f"{command * self.buffer_commands:g} B",
+            )
+        if size >= 2**32:
+            raise DescriptionError(("incoming_size",), "expected less than 4 GiB")
+        return self
+
+    def commands_per_round(self, workers: int) -> int:
+        """What each of so many AEUs makes in a round of its loop, at most."""
+        return self.round_commands or workers * self.buffer_commands
+
+    def incoming_commands(self, workers: int) -> int:
+        """Commands that an incoming buffer holds; its offset is told in 32 bits."""
+        command = self.command_size.value
+        if self.incoming_size is not None:
+            return int(self.incoming_size.value // command)
+        wanted = 4 * max(self.commands_per_round(workers), workers * self.buffer_commands)
+        return min(wanted, int((2**32 - 1) // command))
 
     @model_validator(mode="after")
     def _home_of_single_ram(self) -> ErisSystem:
