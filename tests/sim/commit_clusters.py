@@ -157,6 +157,6 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         stragglers=tuple(
             Straggler(client, draw(st.sampled_from((2, 30)))) for client in draw(some_clients)
         ),
-        lease_ps=draw(st.sampled_from((None, 100 * US))) if one_sided else None,
+        lease_ps=draw(st.sampled_from((None, 30 * US))) if one_sided else None,
         skip_after_ps=draw(st.sampled_from((None, 2 * US, 30 * US))) if one_sided else None,
     )
