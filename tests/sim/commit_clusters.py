@@ -95,9 +95,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
     clients = draw(st.integers(1, 7))
     machines = draw(st.integers(1, 5))
     some_machine = st.integers(0, machines - 1)
-    nodes = draw(
-        st.lists(st.builds(Node, some_machine, st.integers(1, 3)), min_size=1, max_size=5)
-    )
+    nodes = draw(st.lists(st.builds(Node, some_machine, st.integers(1, 3)), min_size=1, max_size=5))
     indices = list(range(len(nodes)))
     roles = st.lists(st.sampled_from(indices), min_size=1, unique=True).map(tuple)
     times = st.sampled_from((0, 1, 1000, 300_000, US))
@@ -159,6 +157,6 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         stragglers=tuple(
             Straggler(client, draw(st.sampled_from((2, 30)))) for client in draw(some_clients)
         ),
-        lease_ps=draw(st.sampled_from((None, 100 * US))) if one_sided else None,
+        lease_ps=draw(st.sampled_from((None, 30 * US))) if one_sided else None,
         skip_after_ps=draw(st.sampled_from((None, 2 * US, 30 * US))) if one_sided else None,
     )
