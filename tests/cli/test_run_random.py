@@ -52,7 +52,8 @@ def test_every_figure_has_its_interval(numatwin: CommandLine) -> None:
 def test_the_table_tells_all_of_it(numatwin: CommandLine) -> None:
     out = numatwin("run", *ARGUMENTS, "--replications", "3").out
     head = {line.split("  ")[0].strip(): line for line in out.splitlines()}
-    assert re.search(r"3, .* of warm-up left out; intervals are 95% *$", head["replications"])
+    runs = r"3, (the first .* [mµ]s|nothing) left out; intervals are 95% *$"
+    assert re.search(runs, head["replications"])
     assert re.search(r"events +\d.* k, .* M?/s on each processor *$", head["events"])
     number = r"\d[\d.]* (k/s|µs)"
     for figure in ("throughput", "mean latency", "p50", "p99", "p99.9"):
