@@ -153,6 +153,23 @@ def test_a_worker_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         run_random(QUEUE, scenario, workers=2)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("plan", [{}, {"warm_up": "1 ms"}, {"half_width": 0.008}])
+def test_progress_goes_from_none_to_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: dict[str, Any], workers: int
+) -> None:
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", 0.0)
+    told: list[float] = []
+    scenario = toy_scenario(tmp_path, "5 ms", replications=3, **plan)
+    record = run_random(QUEUE, scenario, workers, told.append)
+    assert told[0] <= 1 / 3  # workers tell of whole replications only
+    assert told[-1] == pytest.approx(1.0)
+    assert max(told) <= 1.0 + 1e-12
+    assert len(told) >= record.replications
+    if "half_width" not in plan:  # else nobody knows beforehand how many there will be
+        assert told == sorted(told)
+
+
 # -- the warm-up ----------------------------------------------------------------------------------
 
 
