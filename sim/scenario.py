@@ -43,13 +43,13 @@ from ..workloads.keys import Recorded
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .plan import Statistics
-from .system import AnySystem
+from .system import AnySystem, ErisSystem
 
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow", "event")
-PLANES_TO_COME = ("reference", "native")
+PLANES = ("flow", "event", "reference")
+PLANES_TO_COME = ("native",)
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
@@ -70,7 +70,7 @@ class ScenarioDescription(Strict):
     notes: tuple[str, ...] = ()
     machine: str | dict[str, Any]
     workload: str | dict[str, Any]
-    system: AnySystem = AnySystem()
+    system: AnySystem = ErisSystem()
     policies: dict[str, PolicySpec] = Field(default_factory=dict)
     horizon: Duration
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
@@ -207,10 +207,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             f"no node of machine '{machine.name}' has cores, so nothing can run there",
             expected="'cores' in a node type of its file",
         )
-    with _told_at(document, ("system",)):
-        description.system.aeu_nodes(machine)
-        if description.system.placement == "single-ram":
-            description.system.home_position(machine)
+    _check_system(document, description, machine, workload)
     _check_warm_up(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
@@ -262,6 +259,25 @@ def _check_plane(document: Document, plane: str) -> None:
         message, token = "unknown plane", plane
     if plane not in PLANES:
         raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
+
+
+def _check_system(
+    document: Document, description: ScenarioDescription, machine: Machine, workload: Workload
+) -> None:
+    """Refuses a plane, a workload or a machine that the system does not go with."""
+    system = description.system
+    if description.plane not in system.PLANES:
+        raise document.error(
+            ("plane",),
+            f"plane {description.plane} does not play systems of kind {system.kind}",
+            expected=" or ".join(system.PLANES),
+        )
+    if (why := system.misfit(workload)) is not None:
+        raise document.error(
+            ("workload",), f"a system of kind {system.kind} cannot run '{workload.name}': {why}"
+        )
+    with _told_at(document, ("system",)):
+        system.check(machine, workload)
 
 
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:

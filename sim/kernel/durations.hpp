@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -102,6 +103,29 @@ class Durations {
     std::uint64_t count_ = 0;
     GuideTable guide_;
     std::vector<Time> value_;
+};
+
+// A distribution with a stream of its own. Draws a few ahead: a processor works on all of them at
+// once, and an event need not wait for a logarithm.
+class DurationDraws {
+  public:
+    DurationDraws(Durations durations, Stream stream)
+        : durations_(std::move(durations)), stream_(stream) {}
+
+    const Durations& durations() const { return durations_; }
+    Time next() {
+        if (used_ == ahead_.size()) {
+            for (Time& time : ahead_) time = durations_.draw(stream_);
+            used_ = 0;
+        }
+        return ahead_[used_++];
+    }
+
+  private:
+    Durations durations_;
+    Stream stream_;
+    std::array<Time, 4> ahead_{};
+    std::size_t used_ = 4;
 };
 
 }  // namespace numatwin

@@ -1,6 +1,7 @@
 // The future event list: plain events, earliest first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -106,18 +107,29 @@ class EventQueue {
     // Moves least children up until the event has its place, from `at` down.
     void sink(const Event event, std::size_t at = 0) {
         Event* const heap = heap_.data();
-        const auto key = event.key();
         for (;;) {
             const std::size_t child = children * at + 1;
             if (child >= used_) break;
-            const std::size_t one = child + (heap[child + 1] < heap[child]);
-            const std::size_t other = child + 2 + (heap[child + 3] < heap[child + 2]);
-            const std::size_t least = heap[other] < heap[one] ? other : one;
-            if (!(heap[least].key() < key)) break;
+            const std::size_t least = child + least_of(heap + child);
+            if (!(heap[least] < event)) break;
             heap[at] = heap[least];
             at = least;
         }
         heap[at] = event;
+    }
+
+    // Which of four comes first. Which one that is cannot be predicted, so this takes no branch but
+    // one for equal times, and few steps that wait for each other.
+    static std::size_t least_of(const Event* four) {
+        const Time t0 = four[0].time, t1 = four[1].time, t2 = four[2].time, t3 = four[3].time;
+        const Time a = std::min(t0, t1), b = std::min(t2, t3);
+        if ((t0 == t1) | (t2 == t3) | (a == b)) [[unlikely]] {
+            const std::size_t one = four[1] < four[0], other = 2 + (four[3] < four[2]);
+            return four[other] < four[one] ? other : one;
+        }
+        const std::size_t one = t1 < t0, other = 2 + static_cast<std::size_t>(t3 < t2);
+        const std::size_t second = -static_cast<std::size_t>(b < a);
+        return one ^ ((one ^ other) & second);
     }
 
     std::vector<Event> heap_;

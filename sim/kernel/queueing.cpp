@@ -45,19 +45,20 @@ QueueingNetwork::Index QueueingNetwork::add_station(StationSpec spec) {
     return static_cast<Index>(station_.size() - 1);
 }
 
-void QueueingNetwork::add_source(Index station, Durations between, Stream stream) {
+void QueueingNetwork::add_source(Index station, DurationDraws between) {
     require_before_run();
     station_at(station);
-    require(between.mean_ps() > 0, "between", "times with a mean above 0");
-    source_.push_back({station, std::move(between), stream});
-    Source& source = source_.back();
-    clock.schedule(source.between.draw(source.stream), source_due,
+    require(between.durations().mean_ps() > 0, "between", "times with a mean above 0");
+    source_.push_back({station, std::move(between)});
+    clock.schedule(source_.back().between.next(), source_due,
                    static_cast<std::uint32_t>(source_.size() - 1));
 }
 
 void QueueingNetwork::add_customers(Index station, std::size_t count) {
     require_before_run();
-    station_at(station);
+    const StationSpec& spec = station_at(station).spec;
+    require(count <= spec.room - station_[station].initial, "count", "no more than there is room");
+    station_[station].initial += count;
     for (std::size_t k = 0; k < count; ++k) clock.schedule(0, enter, station, new_customer());
 }
 
@@ -106,8 +107,7 @@ void QueueingNetwork::handle(const Event& event) {
     switch (event.kind) {
         case source_due: {
             Source& source = source_[event.subject];
-            clock.schedule(clock.now() + source.between.draw(source.stream), source_due,
-                           event.subject);
+            clock.schedule(clock.now() + source.between.next(), source_due, event.subject);
             come(source.station, new_customer());
             break;
         }
@@ -174,7 +174,7 @@ void QueueingNetwork::accept(Index station, Index customer) {
     ++at.counts.arrivals;
     at.number.change(now, 1);
     if (at.spec.kind == StationKind::bounded) return serve(station);
-    const Time service = at.spec.service.draw(at.spec.stream);
+    const Time service = at.spec.service.next();
     switch (at.spec.kind) {
         case StationKind::fifo: {
             const Time end =
@@ -209,8 +209,7 @@ void QueueingNetwork::serve(Index station) {
         const Index customer = at.queue.take_keeping_room();
         ++at.occupied;
         at.serving.change(clock.now(), 1);
-        clock.schedule(clock.now() + at.spec.service.draw(at.spec.stream), service_ends, station,
-                       customer);
+        clock.schedule(clock.now() + at.spec.service.next(), service_ends, station, customer);
     }
 }
 

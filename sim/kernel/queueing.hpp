@@ -45,8 +45,7 @@ class QueueingNetwork {
 
     struct StationSpec {
         StationKind kind;
-        Durations service;
-        Stream stream;
+        DurationDraws service;
         std::size_t servers = 1;
         std::uint64_t room = BoundedQueue<Index>::unlimited;
         std::vector<std::int64_t> route = {};  // of links, for a transfer
@@ -65,7 +64,7 @@ class QueueingNetwork {
     // run.
     Index add_link(double capacity);  // units per picosecond
     Index add_station(StationSpec spec);
-    void add_source(Index station, Durations between, Stream stream);
+    void add_source(Index station, DurationDraws between);
     void add_customers(Index station, std::size_t count);
     // Where to from this station: a probability each; what is missing to 1 leaves.
     void set_route(Index station, std::span<const double> probability, Stream stream);
@@ -100,8 +99,7 @@ class QueueingNetwork {
     };
     struct Source {
         Index station;
-        Durations between;
-        Stream stream;
+        DurationDraws between;
     };
     struct Station {
         explicit Station(StationSpec given)
@@ -117,6 +115,7 @@ class QueueingNetwork {
         SharedServer shared;
         Timer timer = no_timer;
         BoundedQueue<Index> queue;
+        std::uint64_t initial = 0;  // customers who are there from the start
         std::vector<double> ones;  // a coefficient for each link of the route
         std::size_t occupied = 0;  // servers, by customers in service or held elsewhere
 

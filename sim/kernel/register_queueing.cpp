@@ -1,5 +1,6 @@
 // Python's view of networks of queues: QueueingNetwork.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <limits>
 #include <optional>
@@ -20,21 +21,26 @@ using Index = QueueingNetwork::Index;
 
 Index add_servers(Network& self, StationKind kind, const Durations& service, const Stream& stream,
                   std::size_t servers) {
-    return self->add_station({kind, service, stream, servers});
+    return self->add_station({kind, {service, stream}, servers});
 }
 
 Index add_bounded(Network& self, const Durations& service, const Stream& stream,
                   std::size_t servers, std::optional<std::uint64_t> room) {
-    return self->add_station({StationKind::bounded, service, stream, servers,
+    return self->add_station({StationKind::bounded,
+                              {service, stream},
+                              servers,
                               room.value_or(BoundedQueue<Index>::unlimited)});
 }
 
 Index add_transfer(Network& self, const Durations& volume, const Stream& stream,
                    const Indices& route, double cap) {
     const auto links = view(route, "route");
-    return self->add_station({StationKind::transfer, volume, stream, 1,
+    return self->add_station({StationKind::transfer,
+                              {volume, stream},
+                              1,
                               BoundedQueue<Index>::unlimited,
-                              std::vector<std::int64_t>(links.begin(), links.end()), cap});
+                              std::vector<std::int64_t>(links.begin(), links.end()),
+                              cap});
 }
 
 template <StationKind kind>
@@ -92,7 +98,7 @@ void register_queueing(py::module_& module) {
         .def(
             "add_source",
             [](Network& self, Index station, const Durations& between, const Stream& stream) {
-                self->add_source(station, between, stream);
+                self->add_source(station, {between, stream});
             },
             py::arg("station"), py::arg("between"), py::arg("stream"))
         .def(

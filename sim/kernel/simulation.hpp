@@ -114,11 +114,15 @@ class Simulation {
     }
 
   private:
+    static constexpr Time latest = Time{1} << 62;  // so that sums of times stay in range
     static constexpr std::uint64_t interval = 64;  // events between two looks at the interrupt
 
     Event next_event(Time at, std::uint32_t kind, std::uint32_t subject, std::uint64_t data,
                      std::uint8_t priority) {
-        if (at < now_) throw std::logic_error("an event is scheduled for the past");
+        if (at < now_ || at > latest) [[unlikely]] {
+            throw std::logic_error(at < now_ ? "an event is scheduled for the past"
+                                             : "an event is scheduled beyond 2^62 ps (53 days)");
+        }
         return {at, static_cast<std::uint64_t>(priority) << 56 | sequence_++, kind, subject, data};
     }
 

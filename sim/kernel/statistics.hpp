@@ -16,29 +16,33 @@ namespace numatwin {
 // Sums of 64-bit numbers times 64-bit times do not fit 64 bits.
 using Wide = __int128;
 
-// The average over time of a whole number that changes now and then, such as a queue's length.
+// The average over time of a whole number that changes now and then, such as a queue's length. A
+// level that rises by d_i at time t_i has the integral
+//
+//     level * now - sum of d_i * t_i
+//
+// so a change costs a product and a sum, and needs not know when the last one was.
 class TimeAverage {
   public:
     std::int64_t level() const { return level_; }
     std::int64_t highest() const { return highest_; }
 
-    void set(Time now, std::int64_t level) {
-        integral_ += static_cast<Wide>(level_) * (now - since_);
-        since_ = now;
-        level_ = level;
-        highest_ = std::max(highest_, level);
+    void change(Time now, std::int64_t by) {
+        moment_ += static_cast<Wide>(by) * now;
+        level_ += by;
+        highest_ = std::max(highest_, level_);
     }
-    void change(Time now, std::int64_t by) { set(now, level_ + by); }
+    void set(Time now, std::int64_t level) { change(now, level - level_); }
 
     // Forgets the past, not the level.
     void reset(Time now) {
-        integral_ = 0;
-        start_ = since_ = now;
+        start_ = now;
+        moment_ = static_cast<Wide>(level_) * now;
         highest_ = level_;
     }
 
     // Level times picoseconds, since the start or the last reset.
-    Wide integral(Time now) const { return integral_ + static_cast<Wide>(level_) * (now - since_); }
+    Wide integral(Time now) const { return static_cast<Wide>(level_) * now - moment_; }
 
     // 0 where no time has passed.
     double mean(Time now) const {
@@ -47,9 +51,8 @@ class TimeAverage {
     }
 
   private:
-    Wide integral_ = 0;
+    Wide moment_ = 0;
     Time start_ = 0;
-    Time since_ = 0;
     std::int64_t level_ = 0;
     std::int64_t highest_ = 0;
 };

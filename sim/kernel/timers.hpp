@@ -27,7 +27,7 @@ class TimerTable {
         if (unused_.empty()) {
             unused_.push_back(static_cast<std::uint32_t>(record_.size()));
             record_.push_back({0, 0, 0, 0});
-            unused_.reserve(record_.size());
+            unused_.reserve(record_.capacity());
         }
         const std::uint32_t place = unused_.back();
         unused_.pop_back();
