@@ -162,6 +162,22 @@ class CostModel:
         )
 
     @cached_property
+    def idle_s(self) -> Floats:
+        """(n, n) latency of a line of j's memory to a core of i; the farthest where unknown."""
+        return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
+
+    @cached_property
+    def handed_s(self) -> Floats:
+        """(n, n) latency of a line that a core of j hands over to one of i.
+
+        Within a node it comes from the shared cache.
+        """
+        handed = self.idle_s.copy()
+        cached, diagonal = self.last_cache.latency_s, np.diag_indices_from(handed)
+        handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
+        return handed
+
+    @cached_property
     def random_misses(self) -> Floats:
         """(n,) lines that one core has under way while it walks a tree for a batch of keys.
 
@@ -355,7 +371,7 @@ class CostModel:
         return None
 
     @cached_property
-    def _curve(self) -> tuple[Floats, Floats]:
+    def loaded_latency(self) -> tuple[Floats, Floats]:
         """Load (0..1) and latency over idle latency, both rising."""
         points = self.machine.loaded_latency
         if len(points) >= 3:
@@ -370,7 +386,7 @@ class CostModel:
     def memory_wait_s(self, load: Floats) -> Floats:
         """(…, n) what ``load`` (…, n) of each controller, 0 to 1, adds to its latency."""
         idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
-        return np.asarray((np.interp(load, *self._curve) - 1.0) * idle)
+        return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
 
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""

@@ -56,7 +56,9 @@ class Routing:
     executed: Floats
     """(C,) share of the commands that each core executes; the sum is 1."""
     issue_s: Floats
-    """(n,) core time of issuing all commands of a unit on one node."""
+    """(n,) core time of making and routing all commands of a unit on one node."""
+    flush_s: Floats
+    """(n,) core time of flushing them."""
     receive_s: Floats
     """(n,) core time of receiving all commands of a unit on one node."""
     lines: float

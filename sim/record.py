@@ -12,7 +12,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -96,6 +96,13 @@ class Record:
     ``duration_s`` its length; the other columns are ``throughput/<operation>`` (per second),
     ``utilisation/<resource name>`` and ``imbalance/<object>`` (standard deviation of the
     partitions' accesses over their mean).
+    A random run's figures are means over its replications (``why`` and ``control_events`` are those
+    of the first), and so are its series, in which ``under_way/<operation>`` is how many are under
+    way. ``confidence``: ``level`` (0.95) and the interval [low, high] of each figure, None where it
+    is unknown: ``throughput``, ``bandwidth_Bps``, ``latency_ns``, ``energy_J`` as here;
+    ``utilisation`` {kind: {mean, busiest}}; ``resources`` {name: {utilisation, Bps}};
+    ``resolution_ns`` {operation: {p50 …}}: by how much a percentile may be off either way because
+    latencies are counted in bins (its interval holds this).
     ``machine``: ``Machine.as_json()`` with ``title``, ``hubs`` [{id, kind, group}], ``groups`` (of
     the nodes, in their order) and each link's ``kind``.
     """
@@ -127,8 +134,22 @@ class Record:
     warnings: tuple[str, ...]
     """What the prediction leans on that is doubtful or derived."""
     provenance: Mapping[str, Any]
-    """``wall_s``, ``events``, ``version``, ``host``, ``created``."""
+    """``wall_s``, ``events``, ``version``, ``host``, ``created``; of a random run
+    ``events_per_s``, per second of one processor."""
+    replications: int = 0
+    """Runs with independent draws that the figures are means of; 0 where nothing is random."""
+    warm_up_s: float = 0.0
+    """What is left out of the figures at the beginning of each run; series begin at time 0."""
+    replicates: Mapping[str, Any] = field(default_factory=dict)
+    """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     series: Series = field(default_factory=dict, compare=False)
+
+    def interval(self, *path: str) -> list[float] | None:
+        """The interval [low, high] of the figure at ``path`` of ``confidence``; None if unknown."""
+        found = part_at(self.confidence, path)
+        if not isinstance(found, (list, tuple)) or len(found) != 2:
+            return None
+        return list(found) if all(isinstance(one, (int, float)) for one in found) else None
 
     def as_json(self) -> dict[str, Any]:
         """The stable JSON form of ``numatwin run --json`` (no series).
@@ -184,6 +205,13 @@ class Record:
                 with contextlib.suppress(OSError):
                     made.rmdir()
         return target
+
+
+def part_at(data: Any, path: Sequence[str]) -> Any:
+    """What stands at ``path`` of nested mappings; None where nothing does."""
+    for key in path:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
 
 
 def _replace_both(stage: Path, target: Path) -> None:
@@ -253,9 +281,19 @@ def _head_model() -> type[BaseModel]:
     from pydantic import create_model
 
     hints = get_type_hints(Record)
-    names = [f.name for f in dataclasses.fields(Record) if f.name != "series"]
-    fields: dict[str, Any] = {name: (hints[name], ...) for name in names}
+    fields: dict[str, Any] = {
+        f.name: (hints[f.name], _default(f))
+        for f in dataclasses.fields(Record)
+        if f.name != "series"
+    }
     return create_model("Head", **fields)
+
+
+def _default(of: dataclasses.Field[Any]) -> Any:
+    """What stands for a field that a record of an earlier version lacks; ``...`` for nothing."""
+    if of.default_factory is not dataclasses.MISSING:
+        return of.default_factory()
+    return ... if of.default is dataclasses.MISSING else of.default
 
 
 def _load_series(path: Path) -> Series:

@@ -7,24 +7,53 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
+from .planes.commits import event_plane, reference_plane
+from .planes.eris_events import ErisEvents
 from .planes.flow import FlowPlane
-from .planes.plane import Plane
+from .planes.plane import Maker, Plane
 from .record import Record
 from .scenario import Scenario
 
+if TYPE_CHECKING:
+    from .replications import Replication, WarmUp
+
+# Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
+# By plane, then by the kind of the system that they play.
+RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
+    "event": {"commits": event_plane, "eris": ErisEvents},
+    "reference": {"commits": reference_plane},
+}
+
+Progress = Callable[[float], None]
 
 
-def run_scenario(scenario: Scenario, *, progress: Callable[[float], None] | None = None) -> Record:
-    """The Record of ``scenario``; ``progress`` is told the part of the horizon that is done.
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run of several replications; ``record`` is of those that were finished."""
 
-    Raises InputError where the scenario cannot be run, or a user's policy fails.
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self.record = record
+
+
+def run_scenario(
+    scenario: Scenario, *, workers: int | None = None, progress: Progress | None = None
+) -> Record:
+    """The Record of ``scenario``; ``progress`` is told the part of the work that is done.
+
+    A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
+    processes at most (by default one a processor), which is no matter for the Record. Raises
+    InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
+    has a Record, where Ctrl-C comes after the first of several replications.
     """
+    if scenario.plane in RANDOM_PLANES:
+        make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
+        return run_random(make, scenario, workers, progress)
     began = time.perf_counter()
     plane = PLANES[scenario.plane](scenario)
     control = ControlPlane(scenario, plane)
@@ -32,15 +61,7 @@ def run_scenario(scenario: Scenario, *, progress: Callable[[float], None] | None
     outcome = plane.outcome()
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Record(
-        scenario=scenario.name,
-        title=scenario.title,
-        scenario_hash=scenario.hash,
-        plane=scenario.plane,
-        policy=scenario.policy_name,
-        seed=scenario.seed,
-        horizon_s=scenario.horizon_s,
-        machine=picture_data(scenario.machine),
-        settings=scenario.settings,
+        **_identity(scenario),
         throughput=outcome.throughput,
         operations=outcome.operations,
         bandwidth_Bps=outcome.bandwidth_Bps,
@@ -55,6 +76,89 @@ def run_scenario(scenario: Scenario, *, progress: Callable[[float], None] | None
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
         series=outcome.series,
     )
+
+
+def run_random(
+    make: Maker, scenario: Scenario, workers: int | None = None, progress: Progress | None = None
+) -> Record:
+    """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``."""
+    from .replications import replicate, warm_up_of  # SciPy and workers, which flows do without
+
+    began = time.perf_counter()
+    done: list[Replication] = []
+    try:
+        warm_up = warm_up_of(make, scenario)
+        for one in replicate(make, scenario, warm_up, workers, progress):
+            done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        wall_s = time.perf_counter() - began
+        raise RunInterrupted(_random_record(scenario, warm_up, done, wall_s)) from None
+    return _random_record(scenario, warm_up, done, time.perf_counter() - began)
+
+
+def _random_record(
+    scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float
+) -> Record:
+    from .combined import Combined
+
+    plan = scenario.statistics
+    together = Combined(done, plan.confidence, warm_up.warm_up_s)
+    steps = warm_up.steps + sum(one.outcome.steps for one in done)
+    played_s = warm_up.wall_s + sum(one.wall_s for one in done)
+    return Record(
+        **_identity(scenario),
+        throughput=together.throughput,
+        operations=together.operations,
+        bandwidth_Bps=together.bandwidth_Bps,
+        resources=together.resources,
+        latency_ns=together.latency_ns,
+        why=done[0].outcome.why,
+        energy_J=together.energy_J,
+        control_events=done[0].events,
+        confidence=together.confidence,
+        model=together.model,
+        warnings=(*together.warnings, *warm_up.notes, *_notes(scenario, done)),
+        provenance=_provenance(wall_s, steps) | {"events_per_s": steps / max(played_s, 1e-9)},
+        replications=len(done),
+        warm_up_s=warm_up.warm_up_s,
+        replicates=together.replicates,
+        series=together.series,
+    )
+
+
+def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
+    """What was asked for and not reached."""
+    plan = scenario.statistics
+    if len(done) < plan.replications:
+        return [f"interrupted: {len(done)} of {plan.replications} replications"]
+    if plan.half_width is None:
+        return []
+    from .replications import relative_half_width
+
+    reached = relative_half_width(done, plan.confidence)
+    if reached <= plan.half_width:
+        return []
+    return [
+        f"throughput is known to ±{100 * reached:.2g}% after {len(done)} replications, "
+        f"not to the ±{100 * plan.half_width:.2g}% asked for"
+    ]
+
+
+def _identity(scenario: Scenario) -> dict[str, Any]:
+    """The fields of a Record that say what was run."""
+    return {
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "scenario_hash": scenario.hash,
+        "plane": scenario.plane,
+        "policy": scenario.policy_name,
+        "seed": scenario.seed,
+        "horizon_s": scenario.horizon_s,
+        "machine": picture_data(scenario.machine),
+        "settings": scenario.settings,
+    }
 
 
 def _provenance(wall_s: float, events: int) -> dict[str, Any]:

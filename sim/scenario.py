@@ -42,13 +42,14 @@ from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
-from .system import AnySystem
+from .plan import Statistics
+from .system import AnySystem, ErisSystem
 
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow",)
-PLANES_TO_COME = ("event", "reference", "native")
+PLANES = ("flow", "event", "reference")
+PLANES_TO_COME = ("native",)
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
@@ -59,7 +60,8 @@ class ScenarioDescription(Strict):
     """A scenario file, with what it extends.
 
     ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
-    description in full. ``policies``: by family; each is ``none`` by default.
+    description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
+    planes that draw at random.
     """
 
     name: Name
@@ -68,11 +70,12 @@ class ScenarioDescription(Strict):
     notes: tuple[str, ...] = ()
     machine: str | dict[str, Any]
     workload: str | dict[str, Any]
-    system: AnySystem = AnySystem()
+    system: AnySystem = ErisSystem()
     policies: dict[str, PolicySpec] = Field(default_factory=dict)
     horizon: Duration
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
     plane: str = "flow"
+    statistics: Statistics = Statistics()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,7 @@ class Scenario:
     horizon_s: float
     seed: int
     plane: str
+    statistics: Statistics
     settings: Mapping[str, Any]
     hash: str
 
@@ -114,6 +118,7 @@ def load_scenario(
     policy: str | None = None,
     plane: str | None = None,
     seed: int | None = None,
+    replications: int | None = None,
     settings: Sequence[str] = (),
 ) -> Scenario:
     """The bundled scenario of that name, or the one in that file; raises InputError.
@@ -124,14 +129,16 @@ def load_scenario(
     machine (``machine.…``) and its workload (``workload.…``); the later one wins.
     """
     document = _extended(load_yaml(CATALOGUE.path(str(name_or_path))))
-    for field, option, value in (
-        ("machine", "machine", machine),
-        ("workload", "workload", workload),
-        ("plane", "on", plane),
-        ("seed", "seed", seed),
+    for place, option, value in (
+        (("machine",), "machine", machine),
+        (("workload",), "workload", workload),
+        (("plane",), "on", plane),
+        (("seed",), "seed", seed),
+        (("statistics", "replications"), "replications", replications),
     ):
         if value is not None:
-            document = changed(document, (field,), value, f"--{option} {value}")
+            _check_mappings(document, place[:-1])
+            document = changed(document, place, value, f"--{option} {value}")
     parsed = [parse_setting(text) for text in settings]
     if policy is not None:
         document = _with_policy(document, policy)
@@ -182,17 +189,14 @@ def _with_policy(document: Document, policy: str) -> Document:
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    if isinstance(document.value, dict):
-        _check_mappings(document, ("policies",))
-        for family in families():  # so that they can be set, and stand in the settings
-            if document.part(("policies", family)) is None:
-                document = changed(document, ("policies", family), {}, document.file)
+    document = _with_all_families(document)  # so that they can be set
     inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
             inner[setting.path[0]].append(setting.inside())
         else:
             document = with_setting(document, ScenarioDescription, setting)
+    document = _with_all_families(document)  # so that they stand in the settings
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
@@ -203,10 +207,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             f"no node of machine '{machine.name}' has cores, so nothing can run there",
             expected="'cores' in a node type of its file",
         )
-    with _told_at(document, ("system",)):
-        description.system.aeu_nodes(machine)
-        if description.system.placement == "single-ram":
-            description.system.home_position(machine)
+    _check_system(document, description, machine, workload)
+    _check_warm_up(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         "machine": machine.description.model_dump(mode="json", exclude_none=True),
@@ -225,9 +227,20 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         horizon_s=description.horizon.value,
         seed=description.seed,
         plane=description.plane,
+        statistics=description.statistics,
         settings=_with_files(whole, chosen, lambda path: _anywhere(path, folder)),
         hash=_hash(whole, workload, chosen),
     )
+
+
+def _with_all_families(document: Document) -> Document:
+    """The document with an entry for each policy family."""
+    if isinstance(document.value, dict):
+        _check_mappings(document, ("policies",))
+        for family in families():
+            if document.part(("policies", family)) is None:
+                document = changed(document, ("policies", family), {}, document.file)
+    return document
 
 
 def _check_mappings(document: Document, place: Place) -> None:
@@ -246,6 +259,35 @@ def _check_plane(document: Document, plane: str) -> None:
         message, token = "unknown plane", plane
     if plane not in PLANES:
         raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
+
+
+def _check_system(
+    document: Document, description: ScenarioDescription, machine: Machine, workload: Workload
+) -> None:
+    """Refuses a plane, a workload or a machine that the system does not go with."""
+    system = description.system
+    if description.plane not in system.PLANES:
+        raise document.error(
+            ("plane",),
+            f"plane {description.plane} does not play systems of kind {system.kind}",
+            expected=" or ".join(system.PLANES),
+        )
+    if (why := system.misfit(workload)) is not None:
+        raise document.error(
+            ("workload",), f"a system of kind {system.kind} cannot run '{workload.name}': {why}"
+        )
+    with _told_at(document, ("system",)):
+        system.check(machine, workload)
+
+
+def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
+    warm_up_s = description.statistics.warm_up_s
+    if warm_up_s is not None and warm_up_s >= description.horizon.value:
+        raise document.error(
+            ("statistics", "warm_up"),
+            "statistics.warm_up: nothing is left of the horizon",
+            expected=f"less than {description.horizon.value:g} s",
+        )
 
 
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:

@@ -1,10 +1,13 @@
-"""``numatwin compare``: records side by side, each figure with its ratio to the first record's."""
+"""``numatwin compare``: records side by side, each figure with its ratio to the first record's.
+
+Figures of random runs have intervals, and so has how they differ (``sim/comparison.py``).
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -83,6 +86,34 @@ def compare(
     to.print(table(("", *columns), (_cells(row) for row in known)))
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
+    for note in _notes(loaded, columns, known):
+        to.print(f"\n{note}", soft_wrap=True)
+
+
+def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
+    """What intervals mean, where there are any."""
+    from ..sim.comparison import level_of
+
+    random = [k for k, record in enumerate(records) if record.replications]
+    if not random:
+        return []
+    runs = ", ".join(f"{letters[k]}: {records[k].replications}" for k in random)
+    notes = [
+        f"Intervals: {100 * level_of(records):g}%, each on its own, over replications ({runs})."
+    ]
+    found = [row["differences"] for row in rows]
+    for paired, how in (
+        (True, "compared pair by pair with A's replications, which have the same draws"),
+        (False, "compared with A as independent samples (Welch)"),
+    ):
+        named = [
+            letter
+            for k, letter in enumerate(letters)
+            if any(each[k] is not None and each[k]["paired"] is paired for each in found)
+        ]
+        if named:
+            notes.append(f"{', '.join(named)}: {how}.".replace("A's", f"{letters[0]}'s"))
+    return notes
 
 
 def _letters(count: int) -> list[str]:
@@ -99,6 +130,8 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
         "machine": record.machine["name"],
         "plane": record.plane,
         "seed": record.seed,
+        "replications": record.replications,
+        "warm_up_s": record.warm_up_s,
     }
 
 
@@ -125,12 +158,23 @@ def _metrics(records: Iterable[Record]) -> list[Metric]:
 
 
 def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
-    values = [_value(metric.path, record) for record in records]
-    return _row_of(metric, values, [_interval(metric.path, record) for record in records])
+    from ..sim.comparison import difference, level_of
+
+    path, level = metric.path, level_of(records)
+    values = [_value(path, record) for record in records]
+    intervals = [record.interval(*path) for record in records]
+    first, *others = zip(values, records, strict=True)
+    apart = [
+        difference(path, (first[0], value), (first[1], record), level) for value, record in others
+    ]
+    return _row_of(metric, values, intervals, [None, *apart])
 
 
 def _row_of(
-    metric: Metric, values: list[float | None], intervals: list[list[float] | None]
+    metric: Metric,
+    values: list[float | None],
+    intervals: Sequence[list[float] | None],
+    differences: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
     first = values[0]
     return {
@@ -138,7 +182,8 @@ def _row_of(
         "unit": metric.unit,
         "values": values,
         "ratios": [value / first if first and value is not None else None for value in values],
-        "intervals": intervals,
+        "intervals": list(intervals),
+        "differences": list(differences),
     }
 
 
@@ -150,7 +195,7 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
     """
     from ..sim.recovery import recoveries_together, share_levels
 
-    rows = []
+    rows, nothing = [], [None] * len(records)
     for operation in dict.fromkeys(name for record in records for name in record.throughput):
         depths: list[float | None] = []
         times: list[float | None] = []
@@ -162,7 +207,7 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
             level = {"level": "best" if share_levels(together) else "own"}
             for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
                 metric = Metric(("recovery", operation, name), unit)
-                rows.append(_row_of(metric, values, [None] * len(records)) | level)
+                rows.append(_row_of(metric, values, nothing, nothing) | level)
     return rows
 
 
@@ -184,12 +229,19 @@ def _value(path: Path_, record: Record) -> float | None:
     return part if isinstance(part, (int, float)) else None
 
 
-def _interval(path: Path_, record: Record) -> list[float] | None:
-    """The confidence interval (low, high) of a figure; ``confidence`` is shaped as the record."""
-    part: Any = record.confidence
-    for key in path:
-        part = part.get(key) if isinstance(part, Mapping) else None
-    return list(part) if isinstance(part, (list, tuple)) and len(part) == 2 else None
+def _apart(found: Mapping[str, Any], first: float | None) -> str:
+    """``×1.02 [1.01, 1.03]``, or ``no difference within ±1.6%`` where the interval holds 0."""
+    low, high = found["interval"]
+    if low <= 0 <= high:
+        most = max(-low, high)
+        return f"no difference within ±{100 * most / abs(first):.2g}%" if first else ""
+    if found["ratio_interval"] is None or not first:
+        return ""
+    # As many digits as it takes to tell the bounds apart.
+    values = [1 + found["value"] / first, *found["ratio_interval"]]
+    told = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
+    ratio, *bounds = next((texts for texts in told if texts[1] != texts[2]), told[0])
+    return f"×{ratio} [{', '.join(bounds)}]"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -199,8 +251,10 @@ def _cells(row: dict[str, Any]) -> list[str]:
         cell = written(value)
         if row["intervals"][k] is not None:
             low, high = row["intervals"][k]
-            cell += f" [{written(low)}, {written(high)}]"
-        if k and row["ratios"][k] is not None:
+            cell += f"\n[{written(low)}, {written(high)}]"
+        if row["differences"][k] is not None:
+            cell += f"\n{_apart(row['differences'][k], row['values'][0])}"
+        elif k and row["ratios"][k] is not None:
             cell += f" ×{row['ratios'][k]:.2f}"
         cells.append(cell)
     return cells

@@ -1,10 +1,13 @@
-"""A record as text: rates, use, what limits each operation."""
+"""A record as text: rates, use, what limits each operation; of random runs with their intervals."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ..sim.comparison import level_of
+from ..sim.record import part_at
 from .output import latency, number, percent, print_facts, table
 
 if TYPE_CHECKING:
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from ..sim.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
+LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
+
+Written = Callable[[float | None], str]
 
 
 def print_record(record: Record, to: Console) -> None:
@@ -41,9 +47,11 @@ def _print_head(record: Record, to: Console) -> None:
                 f"{record.plane}, {record.horizon_s:g} s"
                 + (f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""),
             ),
-            ("memory traffic", number(record.bandwidth_Bps.get("memory"), "B/s")),
-            ("link traffic", number(record.bandwidth_Bps.get("links"), "B/s")),
-            ("energy", number(record.energy_J, "J") if record.energy_J is not None else None),
+            ("replications", _replications(record)),
+            ("events", _events(record)),
+            ("memory traffic", _traffic(record, "memory")),
+            ("link traffic", _traffic(record, "links")),
+            ("energy", _energy(record)),
             (
                 "control events",
                 ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or None,
@@ -52,8 +60,54 @@ def _print_head(record: Record, to: Console) -> None:
     )
 
 
+def _replications(record: Record) -> str | None:
+    """``5, 3.8 ms of warm-up each left out; intervals are 95%``; None where nothing is random."""
+    if not record.replications:
+        return None
+    left_out = latency(record.warm_up_s * 1e9) if record.warm_up_s else "no"
+    return (
+        f"{record.replications}, {left_out} of warm-up left out; "
+        f"intervals are {100 * level_of([record]):g}%"
+    )
+
+
+def _events(record: Record) -> str | None:
+    """How many were played, and how fast; None where there are none to speak of."""
+    per_s, count = (record.provenance.get(name) for name in ("events_per_s", "events"))
+    if not isinstance(per_s, (int, float)) or not isinstance(count, (int, float)):
+        return None
+    return f"{number(count)}, {number(per_s, '/s')} on each processor"
+
+
+def _traffic(record: Record, of: str) -> str:
+    return _with_bounds(
+        record, ("bandwidth_Bps", of), record.bandwidth_Bps.get(of), lambda v: number(v, "B/s")
+    )
+
+
+def _energy(record: Record) -> str | None:
+    if record.energy_J is None:
+        return None
+    return _with_bounds(record, ("energy_J",), record.energy_J, lambda v: number(v, "J"))
+
+
+def _with_bounds(record: Record, path: Sequence[str], value: float | None, written: Written) -> str:
+    """The value, and its interval where it has one."""
+    between = record.interval(*path)
+    return written(value) + (f" [{', '.join(map(written, between))}]" if between else "")
+
+
 def _print_operations(record: Record, to: Console) -> None:
-    """A row for each operation; a latency that is known of none has no column."""
+    """A row for each operation; a latency that is known of none has no column.
+
+    Of a random run a row for each figure, with its interval.
+    """
+    to.print()
+    if record.replications:
+        rows = [row for name in record.throughput for row in _figures(record, name)]
+        of = f"{100 * level_of([record]):g}% interval"
+        to.print(table(("operation", "figure", "value", of), rows, left=2))
+        return
     columns = {
         "operation": list(record.throughput),
         "throughput": [number(rate, "/s") for rate in record.throughput.values()],
@@ -63,8 +117,30 @@ def _print_operations(record: Record, to: Console) -> None:
         if any(value is not None for value in found):
             columns[title] = [latency(value) for value in found]
     columns["in all"] = [number(record.operations.get(name)) for name in record.throughput]
-    to.print()
     to.print(table(list(columns), zip(*columns.values(), strict=True)))
+
+
+def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
+    """(operation, figure, value, interval) of throughput and of what is known of latency."""
+
+    def row(path: tuple[str, ...], title: str, value: float, written: Written) -> Any:
+        between = record.interval(*path)
+        told = f"{written(between[0])} to {written(between[1])}" if between else "unknown"
+        bin_ns = part_at(record.confidence, ("resolution_ns", *path[1:]))
+        if not between and isinstance(bin_ns, (int, float)):
+            told += f"; its bin alone ±{latency(bin_ns)}"
+        return ("", title, written(value), told)
+
+    path = ("throughput", operation)
+    rows = [row(path, "throughput", record.throughput[operation], lambda v: number(v, "/s"))]
+    figures = record.latency_ns.get(operation) or {}
+    for name, title in LATENCIES.items():
+        value = figures.get(name)
+        if value is not None:
+            rows.append(row(("latency_ns", operation, name), title, value, latency))
+    rows.append(("", "in all", number(record.operations.get(operation)), ""))
+    rows[0] = (operation, *rows[0][1:])
+    return rows
 
 
 def _print_resources(record: Record, to: Console) -> None:
@@ -77,8 +153,18 @@ def _print_resources(record: Record, to: Console) -> None:
             (
                 (
                     use.name,
-                    percent(use.utilisation),
-                    number(use.Bps, "B/s"),
+                    _with_bounds(
+                        record,
+                        ("resources", use.name, "utilisation"),
+                        use.utilisation,
+                        percent,
+                    ),
+                    _with_bounds(
+                        record,
+                        ("resources", use.name, "Bps"),
+                        use.Bps,
+                        lambda v: number(v, "B/s"),
+                    ),
                     number(use.capacity_Bps, "B/s"),
                 )
                 for use in busiest[:RESOURCES_SHOWN]

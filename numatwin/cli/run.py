@@ -58,8 +58,14 @@ def run(
         typer.Option(metavar="N", min=0, help="Another seed.", show_default=False),
     ] = None,
     replications: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Runs with independent random draws.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Another number of runs with independent random draws.",
+            show_default=False,
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,21 +101,26 @@ def run(
         policy=policy,
         plane=on.value if on else None,
         seed=seed,
+        replications=replications,
         settings=set_ or [],
     )
-    if replications > 1 and loaded.plane == "flow":
+    if replications is not None and replications > 1 and loaded.plane == "flow":
         print(
             f"numatwin: the flow plane computes expected rates and draws nothing at random: "
             f"{replications} replications would be equal, so it runs one",
             file=sys.stderr,
         )
-    from ..sim.run import run_scenario
+    from ..sim.run import RunInterrupted, run_scenario
 
+    interrupted: RunInterrupted | None = None
     with _progress() as progress:
-        record = run_scenario(loaded, progress=progress)
+        try:
+            record = run_scenario(loaded, progress=progress)
+        except RunInterrupted as failure:
+            interrupted, record = failure, failure.record
     if out is None and not json:
         names = [name for name in (scenario, policy, machine, workload) if name is not None]
-        values = {"on": on, "seed": seed}
+        values = {"on": on, "seed": seed, "replications": replications}
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
         _print(record, json)
@@ -118,6 +129,8 @@ def run(
             _keep(record, out)
     if out is not None and not json:
         console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
+    if interrupted is not None:
+        raise interrupted
 
 
 def default_folder(names: Iterable[str], values: Mapping[str, object], digest: str) -> Path:

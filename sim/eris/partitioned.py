@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,12 +23,30 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some
+from .routing import flushes_per_command, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
-TABLE_FANOUT = 8
+
+@dataclass(frozen=True)
+class CommandDemands:
+    """What each command demands of the worker that executes it; arrays (O, A), in the order of the
+    phase's operations. Of a scan: per line that it reads.
+
+    ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
+    memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
+    ``memory_lines``: what the controller reads and writes. ``scan_lines``: of a whole scan; 0 for
+    operations by key.
+    """
+
+    core_s: Floats
+    hit_s: Floats
+    lines: Floats
+    slots: Floats
+    surely_s: Floats
+    memory_lines: Floats
+    scan_lines: Floats
 
 
 class PartitionedDemands(ErisDemands):
@@ -79,33 +99,77 @@ class PartitionedDemands(ErisDemands):
             routing=self._routing(executed),
         )
 
+    def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
+        """What a command of each operation demands of each worker, on present partitions."""
+        costs, workers = self.costs, self.workers
+        node, order = workers.node, list(phase.operations.values())
+        home = self.home[node]
+        shape = (len(order), workers.count)
+        found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
+        found.surely_s[:] = np.inf
+        random, stream = costs.random_misses[node], costs.streaming_misses[node]
+        last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
+        walks = self._walks(phase, time_s, partitions)
+        fits = self._scans_fit(phase, partitions)
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                for scan in operations:
+                    at = order.index(scan)
+                    lines, instructions, results = self._scanned_lines(name, scan, part.sizes())
+                    each = 1.0 / np.maximum(lines, 1e-300)
+                    missed = np.where(fits, 0.0, 1.0)
+                    found.scan_lines[at] = lines
+                    found.core_s[at] = instructions * each / self.worker_rate
+                    found.hit_s[at] = (1.0 - missed) * last_s / stream
+                    found.lines[at] = missed + results * each
+                    found.slots[at] = stream
+                    found.surely_s[at] = costs.streamed_s[node, home]
+                    found.memory_lines[at] = missed + 2 * results * each
+                continue
+            commands = sum((o.share * self._owned(o, time_s, part) for o in operations), start=0.0)
+            per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
+            misses, hits, private, entries = np.zeros((4, workers.count))
+            for mass, walk in walks.get(name, ()):
+                on = walk_rows(walk, node)
+                misses += (mass * on.misses).sum(axis=1) * per
+                hits += (mass * on.hits).sum(axis=1) * per
+                private += (mass * on.private_hits).sum(axis=1) * per
+                entries += (mass * on.entry_misses).sum(axis=1) * per
+            for operation in operations:
+                at = order.index(operation)
+                found.core_s[at] = self._walk_instructions(name, operation) / self.worker_rate
+                found.hit_s[at] = (hits * last_s + private * private_s) / random
+                found.lines[at] = misses
+                found.slots[at] = random
+                found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
+        return found
+
     def _routing(self, executed: Floats) -> Routing | None:
         """Routing of the commands that each worker executes (A,), per unit; None without any."""
         commands = float(executed.sum())
         if commands == 0:
             return None
-        system, counts = self.system, self.costs.instructions
-        per_flush = system.buffer_commands
-        lines = system.command_size.value / LINE_BYTES
-        answer = system.result_size.value / LINE_BYTES
-        levels = table_levels(self.workers.count)
-        flushes = (1 + (answer > 0)) / per_flush
-        instructions = (
-            counts.generate
-            + levels * counts.route_level
-            + counts.route_split
-            + flushes * counts.flush_fixed
-            + (lines + answer) * counts.flush_line
-            + (counts.receive + counts.route_split if answer else 0.0)
+        costs = routing_costs(self.costs, self.system, self.workers.count)
+        count = self.workers.count
+        flushes = flushes_per_command(
+            self.system.commands_per_round(count), self.system.buffer_commands, executed / commands
         )
+        # Answers go back in buffers of their own, as full.
+        all_flushes = (1 + (costs.answer_lines > 0)) * flushes
+        lines = costs.lines + costs.answer_lines
+        answered = costs.receive if costs.answer_lines else 0.0
         return Routing(
             executed=self._per_core(executed) / commands,
-            issue_s=self.costs.core_s(commands * instructions),
-            receive_s=self.costs.core_s(commands * counts.receive),
-            lines=commands * lines,
-            answer_lines=commands * answer,
+            issue_s=self.costs.core_s(commands * (costs.issue + answered)),
+            flush_s=self.costs.core_s(
+                commands * (all_flushes * costs.flush_fixed + lines * costs.flush_line)
+            ),
+            receive_s=self.costs.core_s(commands * costs.receive),
+            lines=commands * costs.lines,
+            answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
-            atomics=commands * 2.0 * flushes,
+            atomics=commands * 2.0 * all_flushes,
         )
 
     def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:
@@ -204,6 +268,10 @@ class PartitionedDemands(ErisDemands):
             written_lines=written,
         )
 
+    def link_instructions(self, name: str) -> float:
+        """Of cutting a key range out of an index's tree, or of hanging one into it."""
+        return self.costs.instructions.link_level * self.trees[name].levels
+
     def transfer_bytes(self, name: str) -> float:
         """Bytes that cross the machine per key or entry of a copy."""
         stored = self.objects[name]
@@ -262,11 +330,3 @@ def walk_rows(walk: Walk, rows: Ints) -> Walk:
     return Walk(
         walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.entry_misses[rows]
     )
-
-
-def table_levels(partitions: int) -> int:
-    """Levels of the partition table's tree over so many partitions."""
-    levels, room = 1, TABLE_FANOUT
-    while room < partitions:
-        levels, room = levels + 1, room * TABLE_FANOUT
-    return levels

@@ -103,6 +103,19 @@ class IndexPartitions:
         order = np.lexsort((part, np.concatenate([np.arange(len(first)), moving]), edges))
         return np.append(edges[order], float(self.keys)), owners[order]
 
+    def moved_ranges(self, before: Floats, after: Floats) -> tuple[Floats, Floats]:
+        """(T,) first keys and ends of what each transfer moves from ``before`` to ``after`` (T,)
+        moved: a part that goes to the left leaves at its left end.
+        """
+        t = self.transfers
+        first = self._edges[:-1][self._moving].astype(np.float64)
+        end = first + t.volume
+        leftward = t.target < t.source
+        return (
+            np.where(leftward, first + before, end - after),
+            np.where(leftward, first + after, end - before),
+        )
+
     def sizes(self) -> Floats:
         """(A,) keys of each worker, as of now."""
         edges, owner = self.pieces()

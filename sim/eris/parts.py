@@ -48,6 +48,7 @@ class ErisDemands(ABC):
             name: tree_of(stored) for name, stored in objects.items() if stored.kind == "index"
         }
         self.core_rate = costs.instructions_per_s[workers.core_node]
+        self.worker_rate = costs.instructions_per_s[workers.node]
         self.facts: dict[str, Any] = {}
         n = len(costs.machine.nodes)
         self.reach = costs.tlb_pages(system.page_size.value)

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace numatwin {
 
@@ -27,6 +28,19 @@ std::span<const T> view(const pybind11::array_t<T, pybind11::array::c_style>& ar
 template <typename T>
 std::span<T> written(pybind11::array_t<T, pybind11::array::c_style>& array) {
     return {array.mutable_data(), static_cast<std::size_t>(array.size())};
+}
+
+// A copy, as an array.
+template <typename T>
+pybind11::array_t<T> array_of(const std::vector<T>& values) {
+    return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
+}
+
+template <typename Get>
+auto column_of(std::size_t size, Get get) {
+    pybind11::array_t<decltype(get(std::size_t{0}))> values(static_cast<pybind11::ssize_t>(size));
+    for (std::size_t k = 0; k < size; ++k) values.mutable_data()[k] = get(k);
+    return values;
 }
 
 // A column of the given length, or one number for all of it.

@@ -5,7 +5,10 @@
 
 namespace numatwin {
 
+void register_commits(pybind11::module_& module);
 void register_draws(pybind11::module_& module);
+void register_eris(pybind11::module_& module);
+void register_eris_shared(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_max_min(pybind11::module_& module);
 void register_queueing(pybind11::module_& module);

@@ -53,8 +53,9 @@ class Runnable {
     Runnable& operator=(const Runnable&) = delete;
 
     // Handles all events before until_ps, or all there are for None. Releases the GIL. Ctrl-C
-    // raises KeyboardInterrupt between two events, and the next run goes on from there.
-    void run(std::optional<Time> until_ps) {
+    // raises KeyboardInterrupt between two events, and the next run goes on from there. False where
+    // the model halted before until_ps, to let the control plane act.
+    bool run(std::optional<Time> until_ps) {
         Model& model = *operator->();
         bool done = false;
         {
@@ -63,7 +64,8 @@ class Runnable {
             SignalInterrupt signals;
             done = model.clock.run(model, until_ps.value_or(never), &signals);
         }
-        if (!done) throw pybind11::error_already_set();
+        if (!done && PyErr_Occurred()) throw pybind11::error_already_set();
+        return done;
     }
 
     Model* operator->() {

@@ -54,6 +54,9 @@ class Simulation {
         queue_.push(next_event(at, kind, subject, data, priority));
     }
 
+    // A model asks for the control plane: `run` returns once the event at hand is handled.
+    void halt() { halted_ = true; }
+
     Timer schedule_timer(Time at, std::uint32_t kind, std::uint32_t subject = 0,
                          std::uint64_t data = 0, std::uint8_t priority = ordinary) {
         Timer name;
@@ -72,8 +75,8 @@ class Simulation {
 
     // Handles all events before `until`, then stands at `until`: what is due then comes after what
     // the control plane does at that time. Until `never`: handles all there are, and stands at the
-    // last. False where it was interrupted before; now() is then the time of the last event.
-    // Throws ModelError where the model throws; the model cannot be run after that.
+    // last. False where it was interrupted or halted before; now() is then the time of the last
+    // event. Throws ModelError where the model throws; the model cannot be run after that.
     template <class Model>
     bool run(Model& model, Time until, Interrupt* interrupt = nullptr) {
         if (failed_) throw ModelError("the model has failed before" + where());
@@ -100,6 +103,10 @@ class Simulation {
                     name = std::string(Model::event_name(event.kind));
                 throw ModelError(std::string(failure.what()) + " in event " + name +
                                  " of subject " + std::to_string(event.subject) + where());
+            }
+            if (halted_) {
+                halted_ = false;
+                return false;
             }
         }
         if (until != never) now_ = until;
@@ -133,6 +140,7 @@ class Simulation {
     std::uint64_t seed_;
     std::uint64_t replication_;
     bool failed_ = false;
+    bool halted_ = false;
 };
 
 }  // namespace numatwin

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ...topologies.machine import Machine
 from ..costs import CostModel
 from ..record import ControlEvent, ResourceUse, Series, Why
-from ..sums import group_sums
 from ..workers import Workers
+from .machine_use import MachineUse
 from .plane import Outcome
 from .rates import Rates, Resources
 
@@ -37,8 +37,7 @@ class FlowLog:
         self._memory_bytes = np.zeros(len(machine.nodes))
         self._link_bytes = np.zeros(len(costs.link_Bps))
         self._pairs = np.zeros((len(machine.nodes),) * 2)
-        self._in_use = np.unique(workers.node)
-        self._cores_of = np.bincount(workers.core_node, minlength=len(machine.nodes))
+        self._machine_use = MachineUse(machine, workers, costs)
 
     def add(
         self,
@@ -53,31 +52,16 @@ class FlowLog:
         self._length.append(length_s)
         self._throughput.append(throughput)
         self._imbalance.append(imbalance)
-        self._use.append(self._by_node(rates.use))
+        r = self.resources
+        self._use.append(
+            self._machine_use.row(
+                *(rates.use[part] for part in (r.workers, r.misses, r.memory, r.links))
+            )
+        )
         self._memory_bytes += rates.memory_Bps * length_s
         self._link_bytes += rates.link_Bps * length_s
         if len(rates.pair_Bps):
             self._pairs += rates.pair_Bps * length_s
-
-    def _by_node(self, use: Floats) -> Floats:
-        """Use of each node's cores and miss slots (means), of memory and links, in one row."""
-        r, node = self.resources, self.workers.core_node
-        n = len(self.machine.nodes)
-        cores, misses = (
-            group_sums(node, use[part], n)[self._in_use] / self._cores_of[self._in_use]
-            for part in (r.workers, r.misses)
-        )
-        return np.concatenate([cores, misses, use[r.memory], use[r.links]])
-
-    def _names(self) -> list[str]:
-        nodes, name = self.machine.nodes, self.machine.vertex_name
-        links = [self.machine.link_name(k) for k in range(2 * len(self.machine.links))]
-        return [
-            *(f"cores of node {name(int(k))}" for k in self._in_use),
-            *(f"misses of node {name(int(k))}" for k in self._in_use),
-            *(f"memory of node {node.id}" for node in nodes),
-            *links,
-        ]
 
     def outcome(
         self,
@@ -102,51 +86,19 @@ class FlowLog:
             throughput={name: amount / total_s for name, amount in done.items()},
             operations=done,
             bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
-            resources=self._resource_uses(mean_use, memory_Bps, link_Bps, total_s),
+            resources=(
+                *self._machine_use.resource_uses(mean_use, memory_Bps, link_Bps),
+                *self._pair_uses(total_s),
+            ),
             latency_ns=dict.fromkeys(done),
             why=why,
-            energy_J=self._energy_J(memory_Bps, link_Bps, total_s),
+            energy_J=self._machine_use.energy_J(memory_Bps, link_Bps, total_s),
             events=tuple(events),
             model=model,
             warnings=warnings,
             series=self._series(use),
             steps=len(length),
         )
-
-    def _resource_uses(
-        self, use: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
-    ) -> tuple[ResourceUse, ...]:
-        machine, names = self.machine, self._names()
-        found = []
-        for k, (name, share) in enumerate(zip(names, use.tolist(), strict=True)):
-            in_use, n = len(self._in_use), len(machine.nodes)
-            if k < 2 * in_use:
-                node = machine.nodes[int(self._in_use[k % in_use])].id
-                kind = "cores" if k < in_use else "misses"
-                found.append(ResourceUse(name, kind, share, node=node))
-            elif k < 2 * in_use + n:
-                at = k - 2 * in_use
-                limit = _known(self.costs.memory_Bps[at])
-                if machine.nodes[at].memory_bytes != 0:
-                    found.append(
-                        ResourceUse(
-                            name,
-                            "memory",
-                            share,
-                            float(memory_Bps[at]),
-                            limit,
-                            machine.nodes[at].id,
-                        )
-                    )
-            else:
-                at = k - 2 * in_use - n
-                ends = [machine.vertex_name(v) for v in machine.links[at // 2].ends]
-                a, b = ends if at % 2 == 0 else reversed(ends)
-                limit = float(self.costs.link_Bps[at])
-                found.append(
-                    ResourceUse(name, "link", share, float(link_Bps[at]), limit, ends=(a, b))
-                )
-        return (*found, *self._pair_uses(total_s))
 
     def _pair_uses(self, total_s: float) -> list[ResourceUse]:
         if not self._pairs.any():
@@ -173,27 +125,6 @@ class FlowLog:
             )
         return found
 
-    def _energy_J(self, memory_Bps: Floats, link_Bps: Floats, total_s: float) -> float | None:
-        """Energy of all cores, memory and links; None where the machine does not say enough.
-
-        Workers poll: a core that runs one is active, whether it finds work or not.
-        """
-        watts = 0.0
-        for k, node in enumerate(self.machine.nodes):
-            if node.cores:
-                if node.core_active_W is None or node.core_idle_W is None:
-                    return None
-                active = float(self._cores_of[k])
-                watts += active * node.core_active_W + (node.cores - active) * node.core_idle_W
-            if memory_Bps[k] > 0:
-                if node.memory_energy_J_per_bit is None:
-                    return None
-                watts += 8.0 * float(memory_Bps[k]) * node.memory_energy_J_per_bit
-        for at, traffic in enumerate(link_Bps.tolist()):
-            per_bit = self.machine.links[at // 2].energy_J_per_bit
-            watts += 8.0 * traffic * (per_bit or 0.0)
-        return watts * total_s
-
     def _series(self, use: Floats) -> Series:
         columns: dict[str, npt.NDArray[Any]] = {
             "time_s": np.array(self._start),
@@ -201,14 +132,10 @@ class FlowLog:
         }
         for name in self._throughput[0]:
             columns[f"throughput/{name}"] = np.array([row[name] for row in self._throughput])
-        for k, name in enumerate(self._names()):
+        for k, name in enumerate(self._machine_use.names):
             columns[f"utilisation/{name}"] = use[:, k]
         for name in dict.fromkeys(name for row in self._imbalance for name in row):
             columns[f"imbalance/{name}"] = np.array(
                 [row.get(name, np.nan) for row in self._imbalance]
             )
         return columns
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...workloads.workload import PhaseState
 from ..control.policy import Observation, Rebalance
+from ..histogram import Histogram
 from ..record import ControlEvent, ResourceUse, Series, Why
+from ..scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,10 @@ Command = Rebalance | StartPhase
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a plane saw from time 0 to now; the fields are those of the Record."""
+    """What a plane saw while it counted, up to now; the fields are those of the Record.
+
+    A plane counts from time 0, or from its last ``start_counting``.
+    """
 
     throughput: Mapping[str, float]
     operations: Mapping[str, float]
@@ -40,7 +45,10 @@ class Outcome:
     warnings: tuple[str, ...]
     series: Series
     steps: int
-    """Pieces of time, or events, that were played."""
+    """Pieces of time, or events, that were played, all since time 0."""
+    latencies_ns: Mapping[str, Histogram] = field(default_factory=dict)
+    """By operation, each latency that was counted. The Record's ``latency_ns`` (mean, p50, p99,
+    p999) comes of it; ``latency_ns`` above then needs no entry for this operation."""
 
 
 class Plane(Protocol):
@@ -61,3 +69,44 @@ class Plane(Protocol):
 
     def outcome(self) -> Outcome:
         """The result so far."""
+
+
+class RandomPlane(Plane, Protocol):
+    """A plane that draws at random; it plays one replication, and is made for it.
+
+    Its ``Maker`` is listed in ``run.RANDOM_PLANES``. All its randomness comes from
+    ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1, and 0
+    is the pilot that the warm-up is read from. ``run.py`` decides when counting starts, plays as
+    many replications as the scenario asks for, and makes one Record of their Outcomes; so a plane
+    knows of no warm-up and no mean.
+
+    ``advance`` may be called in as small steps as you like: where time stops does not change what
+    happens. ``Outcome.series`` stays empty: the series come from ``totals``. ``Outcome.resources``
+    has the same names in each replication.
+    """
+
+    def start_counting(self) -> None:
+        """Forgets all that was counted so far; from now on counts anew.
+
+        Only counters: what is under way goes on. An operation that began before and ends later is
+        counted when it ends, with its whole latency; of a resource that is busy now, only the time
+        from now on is counted.
+        """
+
+    def totals(self) -> Mapping[str, float]:
+        """Sums that grow with time, by column of the Record's series, since time 0 or since
+        ``start_counting``; asked for about a thousand times in a run.
+
+        ``throughput/<operation>``: operations done; each is there from the beginning. These may be:
+
+        - ``under_way/<operation>``: seconds that the done operations took from begin to end, all
+          together. The column, which shows by how much a total grows per second, is then how many
+          are under way (Little). The warm-up is read from it too: latencies may settle later than
+          throughput does.
+        - ``utilisation/<resource name>``: seconds in which it was in use, times the part of it.
+        - Any other column likewise: ``imbalance/<object>``, its integral over time.
+        """
+
+
+Maker = Callable[[Scenario, int], RandomPlane]
+"""Makes the plane that plays one replication of a scenario, by its number."""

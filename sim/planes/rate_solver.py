@@ -51,12 +51,7 @@ class RateSolver:
         self._wires = {} if wires is None else wires
         self._ways: dict[tuple[int, int], tuple[Ints, Floats]] = {}
         self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
-        latency_s = costs.latency_s
-        self.idle_s = np.where(np.isnan(latency_s), np.nanmax(latency_s), latency_s)
-        # A line from another core of the same node comes from the shared cache.
-        self.idle_handed_s = self.idle_s.copy()
-        cached, diagonal = costs.last_cache.latency_s, np.diag_indices_from(latency_s)
-        self.idle_handed_s[diagonal] = np.where(cached > 0, cached, self.idle_s[diagonal])
+        self.idle_s, self.idle_handed_s = costs.idle_s, costs.handed_s
 
     def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
         """Resources of links, and wire bytes on each, of a line that one node reads from another.
@@ -293,10 +288,13 @@ class _Search:
         target = group_sums(node, routing.executed, self.n)
         to_target = latency.handed_s(target)
         lines = routing.lines + routing.answer_lines
-        issue_core = routing.issue_s[node]
+        flush_core = routing.flush_s[node]
+        issue_core = routing.issue_s[node] + flush_core
         issue_miss = lines * to_target[node] / stream
-        # A worker waits for each of its atomic operations.
-        issue_worker = self._overlap(issue_core, issue_miss) + routing.atomics * to_target[node]
+        # A worker waits for each of its atomic operations; the last of a flush lets no later
+        # instruction pass before what it copied has arrived.
+        issue_worker = routing.issue_s[node] + self._overlap(flush_core, issue_miss)
+        issue_worker = issue_worker + routing.atomics * to_target[node]
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)

@@ -56,6 +56,9 @@ BESIDE = {
     "model",
     "warnings",
     "provenance",
+    "replications",
+    "warm_up_s",
+    "replicates",
 }
 
 
@@ -86,6 +89,9 @@ def made_up(**fields: Any) -> Record:
         "model": {"index": {"levels": 4, "rates": [0.5, 0.25]}},
         "warnings": ("doubtful value used: ipc",),
         "provenance": {"wall_s": 0.01, "events": 3, "version": "0", "host": {"cpus": 2}},
+        "replications": 2,
+        "warm_up_s": 0.25,
+        "replicates": {"throughput": {"lookup": [0.9e9, 1.1e9]}},
         "series": {
             "time_s": np.array([0.0, 1.0]),
             "duration_s": np.array([1.0, 1.5]),
@@ -122,6 +128,15 @@ def test_saved_and_loaded_again(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder]
     same(load_record(folder), record)
     same(load_record(folder / HEAD_FILE), record)
+
+
+def test_a_record_of_a_version_without_replications(tmp_path: Path) -> None:
+    folder = made_up().save(tmp_path / "run")
+    head = json.loads((folder / HEAD_FILE).read_text())
+    for name in ("replications", "warm_up_s", "replicates"):
+        del head[name]
+    (folder / HEAD_FILE).write_text(json.dumps(head))
+    same(load_record(folder), made_up(replications=0, warm_up_s=0.0, replicates={}))
 
 
 def test_a_record_cannot_be_changed() -> None:
@@ -367,6 +382,8 @@ def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
         ),
         ("latency_ns", {"lookup": 4}, "latency_ns.lookup"),
         ("warnings", "none", "warnings"),
+        ("replications", "many", "replications"),
+        ("replicates", [], "replicates"),
     ],
 )
 def test_a_field_of_another_kind(folder: Path, field: str, value: Any, place: str) -> None:

@@ -1,0 +1,234 @@
+"""One result of several replications: the mean of each figure, its interval, its replicates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .histogram import Histogram, merged
+from .record import ResourceUse, Series
+from .replications import Replication
+from .statistics import (
+    Interval,
+    batch_means_interval,
+    mean_interval,
+    quantile_interval,
+    replicated_quantile,
+    value_error,
+)
+
+Floats = npt.NDArray[np.float64]
+Values = Sequence[float | None]
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+
+
+class Combined:
+    """What ``played`` say together; all fields but ``series`` are those of the Record.
+
+    Intervals, at ``level``, are those of the mean over replications. Of one replication they are
+    those of batch means over its series from ``warm_up_s`` on, where it has a series of the figure
+    and they can be known. A figure that a replication does not know has neither value nor interval.
+    """
+
+    def __init__(self, played: Sequence[Replication], level: float, warm_up_s: float) -> None:
+        self._level = level
+        self._outcomes = [one.outcome for one in played]
+        self.series = _mean_series([one.series for one in played])
+        self._counted = self.series["time_s"] >= warm_up_s - 1e-12
+        self.confidence: dict[str, Any] = {"level": level}
+        self.replicates: dict[str, Any] = {}
+        first = self._outcomes[0]
+        self.throughput = {
+            name: self._known(
+                ("throughput", name), [one.throughput[name] for one in self._outcomes]
+            )
+            for name in first.throughput
+        }
+        self.operations = {
+            name: math.fsum(one.operations[name] for one in self._outcomes) / len(played)
+            for name in first.operations
+        }
+        self.bandwidth_Bps = {
+            name: self._mean(
+                ("bandwidth_Bps", name), [one.bandwidth_Bps.get(name) for one in self._outcomes]
+            )
+            for name in first.bandwidth_Bps
+        }
+        self.resources = self._resources()
+        self.latency_ns = {name: self._latency(name) for name in first.throughput}
+        self.energy_J = self._mean(("energy_J",), [one.energy_J for one in self._outcomes])
+        self.model = mean_leaves([one.model for one in self._outcomes])
+        told = [text for one in self._outcomes for text in one.warnings]
+        self.warnings = tuple(dict.fromkeys(told))
+
+    # -- one figure -------------------------------------------------------------------------------
+
+    def _known(self, path: tuple[str, ...], values: Sequence[float]) -> float:
+        """The mean of a figure that each replication knows, noted under ``path``."""
+        value = math.fsum(values) / len(values)
+        self._note(path, self._interval(value, values, self._column("/".join(path))), values)
+        return value
+
+    def _mean(self, path: tuple[str, ...], values: Values) -> float | None:
+        """The same of one that may be unknown."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        return self._known(path, known) if known and len(known) == len(values) else None
+
+    def _interval(
+        self, value: float, values: Sequence[float], column: Floats | None
+    ) -> Interval | None:
+        if len(values) > 1:
+            return mean_interval(values, self._level, about=value)
+        return None if column is None else batch_means_interval(column, self._level, about=value)
+
+    def _column(self, name: str) -> Floats | None:
+        """That column of the series, after the warm-up."""
+        return self.series[name][self._counted] if name in self.series else None
+
+    def _note(
+        self,
+        path: tuple[str, ...],
+        interval: Interval | None,
+        values: Sequence[float] | None,
+        highest: float = math.inf,
+    ) -> None:
+        """Keeps interval and replicates; no figure lies below 0 or above ``highest``."""
+        bounds = None
+        if interval is not None:
+            bounds = [min(max(bound, 0.0), highest) for bound in (interval.low, interval.high)]
+        _put(self.confidence, path, bounds)
+        if values is not None:
+            _put(self.replicates, path, list(values))
+
+    # -- resources --------------------------------------------------------------------------------
+
+    def _resources(self) -> tuple[ResourceUse, ...]:
+        """The mean use of each; one that a replication does not list is listed by none."""
+        by_name = [{use.name: use for use in one.resources} for one in self._outcomes]
+        used = []
+        for name, use in by_name[0].items():
+            if all(name in found for found in by_name):
+                used.append(self._use(name, use, [found[name] for found in by_name]))
+        for kind in dict.fromkeys(use.kind for use, _ in used):
+            alike = [(use, each) for use, each in used if use.kind == kind]
+            columns = [self._column(f"utilisation/{use.name}") for use, _ in alike]
+            known = [column for column in columns if column is not None]
+            mean = np.mean(known, axis=0) if len(known) == len(columns) else None
+            self._note_use((kind, "mean"), np.mean([each for _, each in alike], axis=0), mean)
+            # Of each replication the use of this very resource, not of its own busiest: that is
+            # the figure whose mean is told.
+            busiest = max(range(len(alike)), key=lambda k: alike[k][0].utilisation)
+            self._note_use((kind, "busiest"), np.array(alike[busiest][1]), columns[busiest])
+        return tuple(use for use, _ in used)
+
+    def _use(
+        self, name: str, use: ResourceUse, each: Sequence[ResourceUse]
+    ) -> tuple[ResourceUse, list[float]]:
+        """The mean use of one resource, and the part of it in use in each replication."""
+        parts = [one.utilisation for one in each]
+        mean = math.fsum(parts) / len(parts)
+        rates = [one.Bps for one in each if one.Bps is not None]
+        rate = math.fsum(rates) / len(rates) if len(rates) == len(each) else None
+        column = self._column(f"utilisation/{name}")
+        self._note(
+            ("resources", name, "utilisation"), self._interval(mean, parts, column), None, 1.0
+        )
+        if rate is not None:
+            self._note(("resources", name, "Bps"), self._interval(rate, rates, None), None)
+        return replace(use, utilisation=mean, Bps=rate), parts
+
+    def _note_use(self, path: tuple[str, str], parts: Floats, column: Floats | None) -> None:
+        values = parts.tolist()
+        interval = self._interval(math.fsum(values) / len(values), values, column)
+        self._note(("utilisation", *path), interval, values, 1.0)
+
+    # -- latencies --------------------------------------------------------------------------------
+
+    def _latency(self, operation: str) -> dict[str, float | None] | None:
+        """Mean and percentiles: of histograms where each replication has one, else means."""
+        counted = [one.latencies_ns.get(operation) for one in self._outcomes]
+        histograms = [one for one in counted if one is not None]
+        path = ("latency_ns", operation)
+        if len(histograms) < len(counted):
+            told = [one.latency_ns.get(operation) or {} for one in self._outcomes]
+            names = dict.fromkeys(name for one in told for name in one)
+            return {
+                name: self._mean((*path, name), [one.get(name) for one in told]) for name in names
+            } or None
+        whole = merged(histograms)
+        if not whole.count:
+            return None
+        means = [one.mean for one in histograms]
+        mean = self._mean((*path, "mean"), means)
+        if mean is not None and len(means) == 1:
+            self._note((*path, "mean"), self._within_run(operation, mean), means)
+        found = {"mean": mean}
+        for name, part in QUANTILES.items():
+            found[name] = self._quantile((*path, name), histograms, whole, part)
+        return found
+
+    def _within_run(self, operation: str, mean_ns: float) -> Interval | None:
+        """Of the mean latency L / X of one run, L under way and X done per second: batch means of
+        the linearised ratio (L_i - mean X_i) / X (see ``statistics.ratio``).
+        """
+        way, done = (self._column(f"{kind}/{operation}") for kind in ("under_way", "throughput"))
+        if way is None or done is None or not done.any():
+            return None
+        left_ns = (way * 1e9 - mean_ns * done) / done.mean()
+        around = batch_means_interval(left_ns, self._level, about=0.0)
+        return around and Interval(mean_ns, mean_ns + around.low, mean_ns + around.high)
+
+    def _quantile(
+        self,
+        path: tuple[str, str, str],
+        histograms: Sequence[Histogram],
+        whole: Histogram,
+        part: float,
+    ) -> float | None:
+        """A percentile of all latencies; None where they are too few to bound it."""
+        if quantile_interval(whole, part, self._level) is None:
+            return None
+        interval = replicated_quantile(histograms, part, self._level)
+        values = [one.quantile(part) for one in histograms]
+        known = all(math.isfinite(value) for value in values)
+        self._note(path, interval, values if known else None)
+        _put(self.confidence, ("resolution_ns", *path[1:]), value_error(whole, part))
+        return whole.quantile(part)
+
+
+def _put(into: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets the value at ``path`` of nested dictionaries."""
+    for key in path[:-1]:
+        into = into.setdefault(key, {})
+    into[path[-1]] = value
+
+
+def _mean_series(each: Sequence[Series]) -> Series:
+    """The mean of each column that all have; times are those of all."""
+    common = [name for name in each[0] if all(name in one for one in each)]
+    return {name: np.mean([one[name] for one in each], axis=0) for name in common}
+
+
+def mean_leaves(each: Sequence[Any]) -> Any:
+    """Data of one shape, with the mean of each number; where they differ otherwise, the first."""
+    first = each[0]
+    if isinstance(first, Mapping) and all(isinstance(one, Mapping) for one in each):
+        return {
+            key: mean_leaves([one[key] for one in each])
+            for key in first
+            if all(key in one for one in each)
+        }
+    if isinstance(first, (list, tuple)):
+        if all(isinstance(one, (list, tuple)) and len(one) == len(first) for one in each):
+            return [mean_leaves(parts) for parts in zip(*each, strict=True)]
+        return first
+    numbers = [one for one in each if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    if len(numbers) < len(each) or all(one == first for one in each):
+        return first
+    return math.fsum(numbers) / len(numbers)

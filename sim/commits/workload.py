@@ -1,0 +1,87 @@
+"""What clients ask for: which records a transaction reads and creates, and where they lie.
+
+Each client has streams of its own, named in ``STREAMS``: so one client's draws do not depend on
+what the others do, nor on the protocol.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernel import Durations, KeyDraws
+from ..streams import stream, stream_key
+from .parameters import CommitParameters
+
+STREAMS = ("client {} keys", "client {} think")
+
+
+def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np.ndarray:
+    """(clients, 2, 2): the Philox keys of each client's STREAMS."""
+    names = [
+        [name.format(client) for name in STREAMS]
+        for client in range(len(parameters.client_machine))
+    ]
+    keys = [[stream_key(seed, replication, name) for name in row] for row in names]
+    return np.array(keys, dtype=np.uint64)
+
+
+def key_draws(parameters: CommitParameters) -> KeyDraws:
+    """The distribution of records."""
+    keys, records = parameters.keys, parameters.records
+    if keys.distribution == "zipf":
+        return KeyDraws.zipf(records, keys.exponent, scattered=False)
+    breaks, mass = [0, records], [1.0]
+    if keys.distribution == "hot":
+        breaks = [0, keys.hot_records, records]
+        mass = [keys.hot_probability, 1 - keys.hot_probability]
+    return KeyDraws.piecewise(np.array(breaks, dtype=np.int64), np.array(mass))
+
+
+def think_times(parameters: CommitParameters) -> Durations:
+    """The distribution of a client's think times, a straggler's factor left out."""
+    if parameters.think == "exponential" and parameters.think_ps:
+        return Durations.exponential(float(parameters.think_ps))
+    return Durations.deterministic(parameters.think_ps)
+
+
+def server_of(parameters: CommitParameters, key: int) -> int:
+    """The storage server of a record: by key; those that a client creates, in turn from its own."""
+    servers, clients = len(parameters.storage), len(parameters.client_machine)
+    if key < parameters.records:
+        return key % servers
+    created = key - parameters.records
+    return (created % clients + created // clients) % servers
+
+
+class TransactionDraw:
+    """One client's transactions, in order."""
+
+    def __init__(
+        self, parameters: CommitParameters, client: int, seed: int, replication: int
+    ) -> None:
+        self._parameters = parameters
+        self._client = client
+        self._created = 0
+        self._keys, self._think = (
+            stream(seed, replication, name.format(client)) for name in STREAMS
+        )
+        self._key_draws = key_draws(parameters)
+        self._think_times = think_times(parameters)
+
+    def records(self) -> tuple[list[int], list[int]]:
+        """The records that the next transaction reads, all distinct, and those that it creates."""
+        p = self._parameters
+        reads: list[int] = []
+        while len(reads) < p.reads:
+            key = self._key_draws.draw(self._keys)
+            if key not in reads:
+                reads.append(key)
+        clients = len(p.client_machine)
+        first = self._created
+        self._created += p.inserts
+        created = range(first, self._created)
+        return reads, [p.records + self._client + clients * number for number in created]
+
+    def think_ps(self) -> int:
+        """The next think time."""
+        return self._think_times.draw(self._think)

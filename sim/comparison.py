@@ -1,0 +1,73 @@
+"""How far figures of two records lie apart, and how sure that is.
+
+Replication i of one record has the same draws as replication i of another with the same seed:
+their streams are keyed by (seed, replication, name). Compared pair by pair, much of what is random
+cancels. Where seeds or numbers of replications differ, the interval is Welch's. A record of a plane
+that draws nothing is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .record import part_at
+
+if TYPE_CHECKING:  # or a record of flows would wait for SciPy
+    from .record import Record
+    from .statistics import Sample
+
+LEVEL = 0.95
+
+
+def level_of(records: Sequence[Record]) -> float:
+    """The confidence of the first record that has one."""
+    levels = [record.confidence.get("level") for record in records]
+    return next((level for level in levels if isinstance(level, float) and 0 < level < 1), LEVEL)
+
+
+def difference(
+    path: Sequence[str], values: Sequence[float | None], records: Sequence[Record], level: float
+) -> dict[str, Any] | None:
+    """Of the second of two records to the first, in a figure whose ``values`` they have.
+
+    ``interval``: of the difference; ``ratio_interval``: of the ratio, None to 0; ``paired``. None
+    where it is unknown how sure it is.
+    """
+    if not any(record.replications for record in records):
+        return None
+    from . import statistics
+
+    pairs = list(zip(values, records, strict=True))
+    samples = [_sample(path, value, record) for value, record in pairs]
+    first, second = samples
+    if first is None or second is None:
+        return None
+    one, other = records
+    paired = one.seed == other.seed and 1 < one.replications == other.replications
+    apart = statistics.difference(first, second, level, paired)
+    if apart is None:
+        return None
+    ratio = statistics.ratio(first, second, level, paired)
+    return {
+        "value": apart.value,
+        "interval": [apart.low, apart.high],
+        "ratio_interval": [ratio.low, ratio.high] if ratio is not None else None,
+        "paired": paired,
+    }
+
+
+def _sample(path: Sequence[str], value: float | None, record: Record) -> Sample | None:
+    """The figure with its replicates; None where these are not known and it is not exact."""
+    from .statistics import Sample
+
+    if value is None or not math.isfinite(value):
+        return None
+    if not record.replications:
+        return Sample(value)
+    found = part_at(record.replicates, path)
+    whole = isinstance(found, (list, tuple)) and len(found) == record.replications
+    if not whole or not all(isinstance(one, (int, float)) for one in found):
+        return None
+    return Sample(value, tuple(found))

@@ -1,0 +1,61 @@
+"""Looks at a random plane at regular times: its series, and when it starts to count."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+import numpy as np
+import simpy
+
+from ..planes.plane import RandomPlane
+from ..record import Series
+
+INTERVALS = 1_000
+
+
+class Sampling:
+    """A process of the control plane; ``series`` are the rates per interval, once it has ended.
+
+    The plane starts to count at ``warm_up_s``, where that is above 0. Times are whole nanoseconds,
+    as those of the control plane: a very short run has fewer intervals than ``INTERVALS``.
+    """
+
+    def __init__(self, plane: RandomPlane, horizon_s: float, warm_up_s: float) -> None:
+        self.plane = plane
+        end = round(horizon_s * 1e9)
+        self._warm_up = round(warm_up_s * 1e9)
+        edges = {round(end * k / INTERVALS) for k in range(1, INTERVALS)} | {self._warm_up}
+        self._edges = sorted(edge for edge in edges if 0 < edge < end)
+        self._times_s = [0.0]
+        self._before: Mapping[str, float] = {}
+        self._rows: list[dict[str, float]] = []
+
+    def process(self, clock: simpy.Environment) -> Generator[simpy.Event, None, None]:
+        """Looks at all times but the last."""
+        self._before = dict(self.plane.totals())
+        for edge in self._edges:
+            yield clock.timeout(edge - clock.now)
+            self.plane.advance(edge / 1e9)
+            self._look(edge / 1e9)
+            if edge == self._warm_up:
+                self.plane.start_counting()
+                self._before = dict(self.plane.totals())
+
+    def series(self, horizon_s: float) -> Series:
+        """All that was seen, once the plane has reached the horizon."""
+        self._look(horizon_s)
+        times_s = np.array(self._times_s)
+        columns = dict.fromkeys(name for row in self._rows for name in row)
+        return {
+            "time_s": times_s[:-1],
+            "duration_s": np.diff(times_s),
+            **{name: np.array([row.get(name, 0.0) for row in self._rows]) for name in columns},
+        }
+
+    def _look(self, time_s: float) -> None:
+        length_s = time_s - self._times_s[-1]
+        totals, before = dict(self.plane.totals()), self._before
+        row = {name: (total - before.get(name, 0.0)) / length_s for name, total in totals.items()}
+        self._rows.append(row)
+        self._times_s.append(time_s)
+        self._before = totals

@@ -1,0 +1,166 @@
+// Clients in a closed loop: what both commit protocols share.
+#include "commits.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace numatwin {
+namespace {
+
+std::vector<Place> places_of(const CommitSetup& setup) {
+    std::vector<Place> places;
+    for (std::size_t c = 0; c < setup.client_machine.size(); ++c)
+        places.push_back({setup.client_machine[c], 1, setup.client_factor.at(c)});
+    for (std::size_t n = 0; n < setup.node_machine.size(); ++n)
+        places.push_back({setup.node_machine[n], setup.node_threads.at(n), 1});
+    return places;
+}
+
+std::vector<MessageCost> costs_of(const CommitSetup& setup) {
+    std::vector<MessageCost> costs;
+    for (std::size_t k = 0; k + 4 < setup.costs.size(); k += 5) {
+        costs.push_back({setup.costs[k], setup.costs[k + 1], setup.costs[k + 2], setup.costs[k + 3],
+                         setup.costs[k + 4]});
+    }
+    return costs;
+}
+
+// parameters.py has checked the values, and told the user; this is the last line.
+const CommitSetup& checked(const CommitSetup& setup) {
+    const auto expect = [](bool fine, const char* what) {
+        if (!fine) throw std::invalid_argument(std::string("commit setup: wrong ") + what);
+    };
+    const auto below = [](const auto& values, std::size_t end) {
+        return std::ranges::all_of(values, [end](auto v) { return v < end; });
+    };
+    const std::size_t clients = setup.client_machine.size(), nodes = setup.node_machine.size();
+    expect(clients > 0 && below(setup.client_machine, setup.machines), "machines of clients");
+    expect(setup.client_factor.size() == clients, "factors of clients");
+    expect(nodes > 0 && below(setup.node_machine, setup.machines), "machines of nodes");
+    expect(setup.node_threads.size() == nodes, "threads of nodes");
+    expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
+    expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
+    expect(setup.cost_entries > 0 && setup.costs.size() % (5 * setup.cost_entries) == 0, "costs");
+    expect(std::ranges::all_of(setup.costs, [](Time ps) { return ps >= 0; }), "costs");
+    expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
+               setup.updates + setup.inserts > 0,
+           "numbers of records");
+    expect(setup.versions > 0 && setup.send_queue > 0 && setup.snapshot_every > 0, "counts");
+    expect(setup.streams.size() == 4 * clients, "streams");
+    expect(setup.death_client.size() == setup.death_ps.size() &&
+               std::ranges::all_of(
+                   setup.death_client,
+                   [clients](auto c) { return c >= 0 && c < static_cast<std::int64_t>(clients); }),
+           "deaths");
+    return setup;
+}
+
+}  // namespace
+
+Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
+                 std::uint64_t seed, std::uint64_t replication)
+    : Cluster(seed, replication, checked(setup).machines, places_of(setup),
+              static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup),
+              setup.cost_entries, setup.traced),
+      setup_(setup),
+      client_(setup.client_machine.size()),
+      record_(setup.versions),
+      keys_(keys),
+      think_(think),
+      key_(client_.size() * setup.reads),
+      seen_(client_.size() * setup.reads) {
+    for (std::size_t d = 0; d < setup.death_ps.size(); ++d)
+        clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]));
+    for (std::uint32_t c = 0; c < clients(); ++c) {
+        const std::uint64_t* words = &setup.streams[4 * c];
+        client_[c].keys = Stream(words[0], words[1]);
+        client_[c].think = Stream(words[2], words[3]);
+        client_[c].created = -static_cast<std::int64_t>(setup.inserts);
+        clock.schedule(0, resumed, c, 0, 0);  // before anything else
+    }
+}
+
+void Commits::happened(const Event& event) {
+    if (event.kind == resumed) return go_on(event.subject);
+    if (event.kind != died) return happened_to_protocol(event);
+    if (is_gone(event.subject)) return;
+    leave(event.subject);
+    log(died_row, event.subject, 0);
+}
+
+void Commits::go_on(std::uint32_t client) {
+    if (is_gone(client)) return;
+    switch (client_[client].phase) {
+        case next_transaction:
+            return begin_transaction(client);
+        case next_try:
+            return begin_try(client);
+        default:
+            return resume(client);
+    }
+}
+
+void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
+    client_[client].phase = phase;
+    if (ps == 0) return go_on(client);
+    clock.schedule(clock.now() + ps * places_[client].factor, resumed, client);
+}
+
+void Commits::begin_transaction(std::uint32_t client) {
+    Client& self = client_[client];
+    self.created += setup_.inserts;
+    const auto first = &read_key(client, 0);
+    for (auto end = first; end < first + setup_.reads;) {
+        const std::int64_t key = keys_.draw(self.keys.uniform());
+        if (std::find(first, end, key) == end) *end++ = key;
+    }
+    self.began = clock.now();
+    self.tries = 0;
+    begin_try(client);
+}
+
+void Commits::begin_try(std::uint32_t client) {
+    ++client_[client].transaction;
+    if (client_[client].copy_uses == 0) return fetch_snapshot(client);
+    begun(client, false);
+}
+
+void Commits::begun(std::uint32_t client, bool fetched) {
+    Client& self = client_[client];
+    if (fetched) self.copy_uses = setup_.snapshot_every;
+    --self.copy_uses;
+    log(begin_row, client, self.snapshot);
+    transact(client);
+}
+
+bool Commits::saw(std::uint32_t client) {
+    bool all = true;
+    for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
+        log(read_row, client, read_key(client, slot), seen(client, slot));
+        all = all && seen(client, slot) != Records::gone;
+    }
+    return all;
+}
+
+void Commits::ended_well(std::uint32_t client, std::int64_t cid) {
+    Client& self = client_[client];
+    log(outcome_row, client, cid);
+    ++committed_;
+    latency_.add(clock.now() - self.began);
+    pause(client, think_.draw(self.think), next_transaction);
+}
+
+void Commits::ended_badly(std::uint32_t client, std::int64_t cause) {
+    Client& self = client_[client];
+    log(abort_row, client, cause);
+    ++aborts_[static_cast<std::size_t>(cause)];
+    self.copy_uses = 0;
+    if (self.tries < setup_.retries) {
+        ++self.tries;
+        return pause(client, setup_.backoff_ps, next_try);
+    }
+    ++given_up_;
+    pause(client, think_.draw(self.think), next_transaction);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,515 @@
+// RSI as a state machine; the protocol and its remedies: planes/reference/one_sided.py.
+#include <algorithm>
+
+#include "commits.hpp"
+
+namespace numatwin {
+
+OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
+                                 const Durations& think, std::uint64_t seed,
+                                 std::uint64_t replication)
+    : Commits(setup, keys, think, seed, replication),
+      vector_(clients(), setup.timestamp_bits),
+      own_(clients()),
+      newest_(static_cast<std::size_t>(clients()) * setup.reads),
+      word_(static_cast<std::size_t>(clients()) * setup.updates),
+      shut_out_(setup.node_machine.size()),
+      fence_of_(clients(), none) {
+    if (vector_.lap() == 0) throw std::invalid_argument("commit setup: too few timestamp bits");
+    const bool remedies =
+        setup.lease_ps != CommitSetup::none || setup.skip_after_ps != CommitSetup::none;
+    if (sent().size() != (remedies ? revoked : bit_done) + 1)
+        throw std::invalid_argument("commit setup: wrong costs");
+    for (std::uint32_t c = 0; c < clients(); ++c) own_[c].next_cid = c + 1;
+}
+
+// Verbs: a client's thread posts a phase's requests, and the client goes on when all are complete.
+
+void OneSidedCommits::post(std::uint32_t client, Time send, std::uint32_t phase) {
+    client_[client].phase = phase;
+    if (send > 0) return clock.schedule(work(client, send), batch_posted, client);
+    if (!is_gone(client)) ring(client);
+}
+
+std::uint32_t OneSidedCommits::request(std::uint32_t client, std::uint32_t type, std::uint32_t to) {
+    const std::uint32_t at = begin_flight(type, client, to);
+    flight_[at].client = client;
+    flight_[at].number = client_[client].transaction;
+    return at;
+}
+
+// The doorbell: the card has all requests of the phase.
+void OneSidedCommits::ring(std::uint32_t client) {
+    Client& self = client_[client];
+    OwnClient& own = own_[client];
+    switch (self.phase) {
+        case fetching:
+            self.left = 1;
+            return carry(request(client, snapshot_read, timestamps()));
+        case reading:
+            self.left = setup_.reads;
+            for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
+                const std::int64_t key = read_key(client, slot);
+                const std::uint32_t at = request(client, read, storage(server_of(key)));
+                flight_[at].slot = slot;
+                flight_[at].key = key;
+                carry(at);
+            }
+            return;
+        case locking:
+            self.left = setup_.updates + own.claim_asked;
+            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+                const std::int64_t key = read_key(client, slot);
+                const std::uint32_t at = request(client, cas, storage(server_of(key)));
+                flight_[at].slot = slot;
+                flight_[at].key = key;
+                flight_[at].a = seen(client, slot);
+                flight_[at].b = own.locking_since;
+                carry(at);
+            }
+            if (!own.claim_asked) return;
+            [[fallthrough]];
+        case claiming: {
+            if (self.phase == claiming) self.left = 1;
+            const std::uint32_t at = request(client, claim, timestamps());
+            flight_[at].a = own.next_cid;
+            return carry(at);
+        }
+        case writing: {
+            if (setup_.lease_ps != CommitSetup::none &&
+                clock.now() - own.locking_since > setup_.lease_ps / 2) {
+                own.cause = cause_lease;
+                return undo(client);
+            }
+            self.left = writes();
+            const std::int64_t cid = own.next_cid;
+            for (std::uint32_t slot = 0; slot < writes(); ++slot)
+                log(write_row, client, written_key(client, slot), cid);
+            for (std::uint32_t slot = 0; slot < writes(); ++slot) {
+                const std::int64_t key = written_key(client, slot);
+                const std::uint32_t at = request(client, write, storage(server_of(key)));
+                flight_[at].key = key;
+                flight_[at].a = cid;
+                carry(at);
+            }
+            return;
+        }
+        case unlocking:
+        case breaking: {
+            const bool breaks = self.phase == breaking;
+            const auto concerns = [&](const Word& w) {
+                return breaks ? w.expired : w.status == granted;
+            };
+            self.left = 0;
+            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+                self.left += concerns(word(client, slot));
+            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+                if (!concerns(word(client, slot))) continue;
+                const std::int64_t key = read_key(client, slot);
+                const std::uint32_t at =
+                    request(client, breaks ? break_lock : unlock, storage(server_of(key)));
+                flight_[at].key = key;
+                flight_[at].a = breaks ? word(client, slot).owner : client;
+                carry(at);
+            }
+            return;
+        }
+        case setting_bit:
+            return bit_posted(client);
+        default:
+            throw std::logic_error("a client in no phase");
+    }
+}
+
+// What a signaled request does to memory; its answer goes back at once.
+void OneSidedCommits::at_memory(std::uint32_t at) {
+    Flight& f = flight_[at];
+    f.refused = shut_out(f.receiver, f.client);
+    if (!f.refused) {
+        switch (f.type) {
+            case snapshot_read:
+                f.a = vector_.highest();
+                break;
+            case read: {
+                const std::uint32_t record = record_.find(f.key);
+                f.a = record_.visible(record, client_[f.client].snapshot);
+                f.b = record_.newest(record);
+                break;
+            }
+            case cas: {
+                const std::uint32_t record = record_.find(f.key);
+                Records::Lock& lock = record_.lock(record);
+                if (lock.owner != Records::free) {
+                    f.a = cause_locked;
+                } else if (record_.newest(record) != f.a) {
+                    f.a = cause_conflict;
+                } else {
+                    f.a = granted;
+                    lock = {f.client, f.b};
+                }
+                f.b = lock.owner;
+                f.c = lock.since;
+                break;
+            }
+            case write:
+                if (f.key < setup_.records) record_.install(record_.find(f.key), f.a);
+                Cluster::log(install_row, f.client, f.number, f.key, f.a);
+                break;
+            case unlock:
+                record_.unlock(record_.find(f.key), f.a);
+                break;
+            case break_lock:
+                if (record_.unlock(record_.find(f.key), f.a))
+                    Cluster::log(broken_row, f.client, f.number, f.key, f.a);
+                break;
+            default:  // claim
+                f.a = vector_.claim(f.a);
+                f.b = vector_.top();
+        }
+    }
+    message(answer(at, f.type + 1));
+}
+
+// An answer has come; with the last one, the client goes on.
+void OneSidedCommits::complete(std::uint32_t at) {
+    const Flight& f = flight_[at];
+    const std::uint32_t client = f.client;
+    if (f.refused) {
+        end_flight(at);
+        return learn_of_fence(client);
+    }
+    OwnClient& own = own_[client];
+    switch (f.type) {
+        case snapshot_data:
+            own.fetched = f.a;
+            break;
+        case record:
+            seen(client, f.slot) = f.a;
+            newest_[client * setup_.reads + f.slot] = f.b;
+            break;
+        case cas_result:
+            word(client, f.slot) = {f.a, f.b, f.c, false};
+            break;
+        case claim_result:
+            own.claimed = f.a != 0;
+            own.top = f.b;
+            break;
+        default:
+            break;
+    }
+    end_flight(at);
+    if (--client_[client].left == 0) wake(client, client_[client].phase);
+}
+
+void OneSidedCommits::learn_of_fence(std::uint32_t client) {
+    if (is_gone(client)) return;
+    leave(client);
+    log(fenced_row, client, 0);
+}
+
+// A transaction.
+
+void OneSidedCommits::fetch_snapshot(std::uint32_t client) {
+    post(client, send_ps(snapshot_read), fetching);
+}
+
+void OneSidedCommits::fetched(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    own.unsignaled = 0;
+    if (own.fetched != own.known) {
+        own.known = own.fetched;
+        own.since = clock.now();
+    } else if (setup_.skip_after_ps != CommitSetup::none &&
+               clock.now() - own.since >= setup_.skip_after_ps) {
+        return complain(client, -1);
+    }
+    fetch_ended(client);
+}
+
+void OneSidedCommits::fetch_ended(std::uint32_t client) {
+    if (own_[client].polls) {
+        own_[client].polls = false;
+        return computed(client);
+    }
+    client_[client].snapshot = own_[client].known;
+    begun(client, true);
+}
+
+void OneSidedCommits::transact(std::uint32_t client) {
+    post(client, setup_.reads * send_ps(read), reading);
+}
+
+void OneSidedCommits::resume(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    switch (client_[client].phase) {
+        case fetching:
+            return fetched(client);
+        case reading:
+            own.cause = granted;
+            if (!saw(client)) own.cause = cause_snapshot;
+            for (std::uint32_t slot = 0; own.cause == granted && slot < setup_.updates; ++slot)
+                if (newest_[client * setup_.reads + slot] > client_[client].snapshot)
+                    own.cause = cause_conflict;
+            if (own.cause != granted) return give_up(client);
+            return pause(client, setup_.compute_ps, computing);
+        case computing:
+            return computed(client);
+        case polling:
+            own.polls = true;
+            return fetch_snapshot(client);
+        case locking:
+            return locked(client);
+        case claiming:
+            note_claim(client);
+            return claim_or_write(client);
+        case writing:
+            own.claimed = false;
+            return set_bit(client, commit_row);
+        case unlocking:
+            own.complained = 0;
+            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+                word(client, slot).expired = has_expired(client, slot);
+            return complain_about_locks(client);
+        case breaking:
+            return give_up(client);
+        case setting_bit:
+            return after_bit(client);
+        default:
+            throw std::logic_error("a client in no phase");
+    }
+}
+
+void OneSidedCommits::computed(std::uint32_t client) {
+    if (own_[client].next_cid > own_[client].known + vector_.lap())
+        return pause(client, setup_.poll_ps, polling);
+    lock_all(client);
+}
+
+void OneSidedCommits::lock_all(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    own.locking_since = clock.now();
+    own.claim_asked = setup_.skip_after_ps != CommitSetup::none;
+    if (setup_.updates == 0 && !own.claim_asked) return claim_or_write(client);
+    post(client, setup_.updates * send_ps(cas) + (own.claim_asked ? send_ps(claim) : 0), locking);
+}
+
+void OneSidedCommits::locked(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    if (own.claim_asked) note_claim(client);
+    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+        own.cause = std::max(own.cause, word(client, slot).status);
+    claim_or_write(client);
+}
+
+void OneSidedCommits::note_claim(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    own.unsignaled = 0;
+    if (!own.claimed) own.next_cid = vector_.next_of(client, own.top);
+}
+
+void OneSidedCommits::claim_or_write(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    if (own.cause == granted && own.claim_asked && !own.claimed) {
+        if (own.next_cid <= own.known + vector_.lap())
+            return post(client, send_ps(claim), claiming);
+        own.cause = cause_timestamps;
+    }
+    if (own.cause == granted) return post(client, writes() * send_ps(write), writing);
+    undo(client);
+}
+
+void OneSidedCommits::undo(std::uint32_t client) {
+    std::uint32_t held = 0;
+    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+        held += word(client, slot).status == granted;
+    if (held > 0) return post(client, held * send_ps(unlock), unlocking);
+    client_[client].phase = unlocking;
+    resume(client);
+}
+
+void OneSidedCommits::give_up(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    own.claimed = false;
+    if (own.next_cid <= own.known + vector_.lap()) return set_bit(client, rolled_back_row);
+    ended_badly(client, own.cause);
+}
+
+// The bit.
+
+void OneSidedCommits::set_bit(std::uint32_t client, std::int64_t row) {
+    OwnClient& own = own_[client];
+    own.bit_row = row;
+    own.bit_cid = own.next_cid;
+    own.next_cid += clients();
+    post(client, send_ps(bit), setting_bit);
+}
+
+void OneSidedCommits::bit_posted(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    const bool signaled = ++own.unsignaled == setup_.send_queue;
+    if (signaled) own.unsignaled = 0;
+    const std::uint32_t at = request(client, bit, timestamps());
+    flight_[at].a = own.bit_cid;
+    flight_[at].b = own.bit_row;
+    flight_[at].c = signaled;
+    carry(at);
+    if (!signaled) wake(client, setting_bit);
+}
+
+void OneSidedCommits::after_bit(std::uint32_t client) {
+    const OwnClient& own = own_[client];
+    if (own.bit_row == commit_row) return ended_well(client, own.bit_cid);
+    ended_badly(client, own.cause);
+}
+
+// The remedies.
+
+bool OneSidedCommits::has_expired(std::uint32_t client, std::uint32_t slot) {
+    const Word& found = word(client, slot);
+    return setup_.lease_ps != CommitSetup::none && found.status == cause_locked &&
+           clock.now() - found.since > setup_.lease_ps;
+}
+
+// One complaint for each owner of an expired lock, then these locks are broken.
+void OneSidedCommits::complain_about_locks(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    std::uint32_t expired = 0;
+    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+        if (!word(client, slot).expired) continue;
+        ++expired;
+        bool is_new = slot >= own.complained;
+        for (std::uint32_t before = 0; before < slot; ++before)
+            if (word(client, before).expired &&
+                word(client, before).owner == word(client, slot).owner)
+                is_new = false;
+        if (!is_new) continue;
+        own.complained = slot + 1;
+        return complain(client, word(client, slot).owner);
+    }
+    if (expired > 0) return post(client, expired * send_ps(break_lock), breaking);
+    give_up(client);
+}
+
+void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
+    const std::uint32_t at = request(client, complaint, timestamps());
+    flight_[at].a = owner;
+    message(at);
+}
+
+void OneSidedCommits::hear_complaint(std::uint32_t at) {
+    Flight& f = flight_[at];
+    f.refused = shut_out(f.receiver, f.client);
+    if (f.refused) return end_complaint(at);
+    const std::int64_t owner = f.a >= 0 ? f.a : hurry(f.client);
+    if (owner < 0) return end_complaint(at);
+    fence(owner, at);
+}
+
+void OneSidedCommits::end_complaint(std::uint32_t at) {
+    message(answer(at, complaint_done));
+}
+
+// Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
+std::int64_t OneSidedCommits::hurry(std::uint32_t client) {
+    const std::int64_t skipped = vector_.skip();
+    if (skipped > 0) log(skipped_row, client, skipped);
+    if (setup_.lease_ps == CommitSetup::none || vector_.highest() == vector_.top()) return -1;
+    const std::int64_t following = vector_.highest() + 1;
+    if (suspect_ != following) {
+        suspect_ = following;
+        suspect_since_ = clock.now();
+    }
+    if (clock.now() - suspect_since_ < setup_.lease_ps) return -1;
+    return vector_.owner(following);
+}
+
+void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
+    std::uint32_t& index = fence_of_[static_cast<std::size_t>(owner)];
+    if (index != none) {
+        if (fence_[index].known) return end_complaint(at);
+        fence_[index].waiting.push_back(at);
+        return;
+    }
+    index = static_cast<std::uint32_t>(fence_.size());
+    fence_.emplace_back();
+    fence_[index].left = static_cast<std::uint32_t>(setup_.storage.size());
+    fence_[index].complaint = at;
+    shut_out_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
+    for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
+        const std::uint32_t to = begin_flight(revoke, timestamps(), storage(s));
+        flight_[to].client = static_cast<std::uint32_t>(owner);
+        message(to);
+    }
+}
+
+bool OneSidedCommits::shut_out(std::uint32_t node_place, std::uint32_t client) const {
+    const auto& clients_shut_out = shut_out_[node_place - clients()];
+    return std::find(clients_shut_out.begin(), clients_shut_out.end(), client) !=
+           clients_shut_out.end();
+}
+
+void OneSidedCommits::happened_to_protocol(const Event& event) {
+    if (event.kind == batch_posted) {
+        if (!is_gone(event.subject)) ring(event.subject);
+        return;
+    }
+    Fence& fence = fence_[fence_of_[event.subject]];
+    if (event.kind == fence_done) {
+        fence.known = true;
+        for (const std::int64_t cid : vector_.bury(event.subject))
+            Cluster::log(commit_row, event.subject, -1, cid);
+        if (!fence.waiting.empty()) clock.schedule(clock.now(), fence_known, event.subject);
+        return end_complaint(fence.complaint);
+    }
+    for (const std::uint32_t at : fence.waiting) end_complaint(at);
+    fence.waiting.clear();
+}
+
+// Messages.
+
+void OneSidedCommits::delivered(std::uint32_t at) {
+    Flight& f = flight_[at];
+    const std::uint32_t client = f.client;
+    switch (f.type) {
+        case snapshot_read:
+        case read:
+        case cas:
+        case write:
+        case unlock:
+        case claim:
+        case break_lock:
+            return at_memory(at);
+        case bit:
+            f.refused = shut_out(f.receiver, client);
+            if (!f.refused && vector_.set(f.a)) Cluster::log(f.b, client, f.number, f.a);
+            if (f.c == 0) return end_flight(at);
+            return message(answer(at, bit_done));
+        case bit_done: {
+            const bool refused = f.refused;
+            end_flight(at);
+            return refused ? learn_of_fence(client) : after_bit(client);
+        }
+        case complaint:
+            return hear_complaint(at);
+        case complaint_done: {
+            const bool refused = f.refused, about_snapshot = f.a < 0;
+            end_flight(at);
+            if (refused) return learn_of_fence(client);
+            if (!about_snapshot) return complain_about_locks(client);
+            own_[client].since = clock.now();
+            return fetch_ended(client);
+        }
+        case revoke:
+            if (f.receiver != timestamps()) shut_out_[f.receiver - clients()].push_back(client);
+            return message(answer(at, revoked));
+        case revoked:
+            end_flight(at);
+            if (--fence_[fence_of_[client]].left == 0)
+                clock.schedule(clock.now(), fence_done, client);
+            return;
+        default:
+            return complete(at);
+    }
+}
+
+}  // namespace numatwin

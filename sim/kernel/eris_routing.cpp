@@ -1,0 +1,811 @@
+#include "eris_routing.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "interpolation.hpp"
+
+namespace numatwin {
+namespace {
+
+// The descriptor of an incoming buffer.
+constexpr std::uint64_t active_bit = std::uint64_t{1} << 63;
+constexpr std::uint64_t one_writer = 1;
+constexpr int offset_shift = 31;
+std::uint64_t writers(std::uint64_t word) {
+    return word & ((std::uint64_t{1} << 31) - 1);
+}
+std::uint64_t offset(std::uint64_t word) {
+    return (word & ~active_bit) >> offset_shift;
+}
+
+}  // namespace
+
+ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
+                         std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication)
+    : clock(seed, replication),
+      latency(operations),
+      machine_(std::move(machine)),
+      nodes_(machine_.home.size()),
+      operations_(operations),
+      keyed_(keyed),
+      streams_(std::move(streams)) {
+    const std::size_t count = workers();
+    std::int64_t cores = 0;
+    for (const auto core : machine_.core) cores = std::max(cores, core + 1);
+    threads_.assign(static_cast<std::size_t>(cores), 0);
+    for (const auto core : machine_.core) ++threads_[static_cast<std::size_t>(core)];
+    core_.resize(threads_.size());
+    memory_.resize(nodes_);
+    loads_.resize(nodes_);
+    link_.resize(machine_.link_data_ps.size());
+    count_.assign(count * count, 0);
+    first_.assign(count * count, 0);
+    if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);
+    if (machine_.answers) answers_.assign(count * count, 0);
+    if (keyed_ < operations_) sent_references_.assign(count * count, 0);
+    running_scans_.assign(operations_, 0);
+    scan_waiters_.resize(operations_);
+    worker_.resize(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        worker_[i].to_do.assign(operations_, 0);
+        worker_[i].incoming[0].word = active_bit;
+        if (machine_.arrival_ps > 0)
+            worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
+    }
+    start_counting();
+}
+
+void ErisRouting::start() {
+    for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), round, i);
+}
+
+void ErisRouting::start_counting() {
+    const std::size_t count = workers();
+    since_ = clock.now();
+    counts = ErisCounts{};
+    counts.executed.assign(operations_ * count, 0);
+    counts.done.assign(operations_, 0);
+    counts.asleep.assign(count, 0);
+    for (auto& step : counts.step) step.assign(count, 0);
+    counts.held.assign(threads_.size(), 0);
+    counts.memory_lines.assign(nodes_, 0);
+    counts.link_lines.assign(link_.size(), 0);
+    counts.link_requests.assign(link_.size(), 0);
+    counts.link_bytes.assign(link_.size(), 0);
+    for (auto& of_operation : latency) of_operation.reset();
+    for (auto& server : memory_) server.start_counting(since_);
+    for (auto& server : link_) server.start_counting(since_);
+    for (auto& server : core_) server.start_counting(since_);
+    for (auto& w : worker_)
+        if (w.state == State::asleep) w.asleep_since = since_;
+}
+
+void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
+    table_ = std::move(table);
+    ++version_;
+    for (std::size_t i = 0; i < moves.size(); ++i)
+        for (auto move : moves[i]) {
+            move.version = version_;
+            worker_[i].moves.push_back(move);
+        }
+}
+
+const char* ErisRouting::event_name(std::uint32_t kind) {
+    static constexpr const char* names[] = {
+        "round",    "swapped", "received",    "executed", "issued",  "attempted", "copied",
+        "released", "alarm",   "transferred", "arrived",  "rebuilt", "linked"};
+    return kind < std::size(names) ? names[kind] : "unknown";
+}
+
+void ErisRouting::handle(const Event& event) {
+    const std::uint32_t i = event.subject;
+    switch (static_cast<Kind>(event.kind)) {
+        case round:
+            return begin_round(i);
+        case swapped:
+            return collect(i);
+        case received:
+            return receive_all(i);
+        case executed:
+            return done_executing(i);
+        case issued:
+            return made(i);
+        case attempted:
+            return attempt(i);
+        case copied:
+            return arrive(i);
+        case released:
+            return release(i);
+        case alarm:
+            return awake(i, 0);
+        case transferred:
+        case arrived:
+        case rebuilt:
+            return transfer_event(event);
+        case linked:
+            return go_on_balancing(i);
+    }
+    throw std::logic_error("unknown kind of event");
+}
+
+// -- time -----------------------------------------------------------------------------------------
+
+Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines) {
+    const Time now = clock.now();
+    const auto of = static_cast<std::size_t>(machine_.core[i]);
+    // Threads of a core divide its slots among them.
+    Time done = now + rounded_ps(std::max(core, held * threads_[of]));
+    if (threads_[of] > 1) done = std::max(done, core_[of].serve(now, rounded_ps(core)));
+    const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
+    if (lines > 0) {
+        counts.memory_lines[home] += lines;
+        if (const double each = machine_.memory_line_ps[home]; each > 0) {
+            const Time work = rounded_ps(lines * each);
+            loads_[home].work += work;
+            done = std::max(done, memory_[home].serve(now, work));
+        }
+        const std::size_t at = node(i);
+        machine_.line_data_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].data(now, rounded_ps(lines * each)));
+        });
+        machine_.line_control_ps.each(at, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, link_[link].message(now, rounded_ps(lines * each)));
+        });
+        machine_.line_bytes.each(at, [&](std::size_t link, double each, std::size_t) {
+            counts.link_bytes[link] += lines * each;
+        });
+    }
+    counts.held[of] += held;
+    counts.step[step][i] += done - now;
+    return done;
+}
+
+// Of a line from home's memory, at the load of the last window.
+double ErisRouting::memory_latency(std::size_t i) {
+    const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
+    Load& load = loads_[home];
+    const Time elapsed = clock.now() - load.start;
+    if (elapsed >= window) {
+        const double part =
+            std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
+        const double ratio = interpolated(part, machine_.load, machine_.load_ratio);
+        load = {clock.now(), 0, (ratio - 1.0) * machine_.memory_idle_ps[home]};
+    }
+    return machine_.memory_idle_ps[node(i)] + load.wait_ps;
+}
+
+// Lines that go over the links from one node to another: the wire of each link on the way is taken
+// for them; requests take the way back. `done`: no earlier than when the last line has arrived.
+void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Time& done) {
+    if (from == to || link_.empty()) return;
+    const auto walk = [&](std::size_t a, std::size_t b, bool data) {
+        const auto vertices = static_cast<std::size_t>(machine_.vertices);
+        for (std::size_t at = b; at != a;) {
+            const std::size_t row = a * vertices + at;
+            const auto link = static_cast<std::size_t>(machine_.entering[row]);
+            const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
+            const Time work = rounded_ps(lines * static_cast<double>(each));
+            (data ? counts.link_lines : counts.link_requests)[link] += lines;
+            done = std::max(done, data ? link_[link].data(clock.now(), work)
+                                       : link_[link].message(clock.now(), work));
+            at = static_cast<std::size_t>(machine_.predecessor[row]);
+        }
+    };
+    walk(from, to, true);
+    walk(to, from, false);
+}
+
+void ErisRouting::note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount) {
+    if (tracing)
+        trace.push_back({clock.now(), kind, worker, other, static_cast<std::uint32_t>(amount)});
+}
+
+// -- receiving ------------------------------------------------------------------------------------
+
+void ErisRouting::begin_round(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.round_start = clock.now();
+    w.idle = true;
+    w.full_targets.clear();
+    w.next_flush = 0;
+    ++counts.rounds;
+    Incoming& old = w.incoming[w.active];
+    note(round, i, 0, offset(old.word));
+    if (offset(old.word) == 0) return begin_work(i);
+    w.idle = false;
+    w.taken = &old;
+    w.received = false;
+    old.word &= ~active_bit;
+    w.active ^= 1;
+    w.incoming[w.active].word = active_bit;
+    for (const auto waiting : w.waiters) awake(waiting, handed(waiting, i));
+    w.waiters.clear();
+    clock.schedule(clock.now() + rounded_ps(machine_.swap_ps[node(i)]), swapped, i);
+}
+
+void ErisRouting::collect(std::uint32_t i) {
+    Worker& w = worker_[i];
+    if (writers(w.taken->word) > 0) {
+        w.state = State::waiting_for_writers;
+        return;
+    }
+    w.state = State::working;
+    take(i);
+}
+
+void ErisRouting::take(std::uint32_t i) {
+    Worker& w = worker_[i];
+    double held = 0;
+    std::uint64_t all = 0;
+    for (const Batch& batch : w.taken->batches) {
+        all += batch.count + batch.answers + batch.references;
+        held += handed_lines_ps(i, batch.source,
+                                lines_of(batch.count + batch.references, batch.answers));
+    }
+    const std::uint64_t forwarded = version_ > 1 ? forward(i, *w.taken) : 0;
+    const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
+                        static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
+    clock.schedule(phase(i, receive, core, held, 0), received, i);
+}
+
+// Commands whose keys have another owner since they were routed go on to it. They are drawn one by
+// one: which keys they ask for was left open when they were made.
+std::uint64_t ErisRouting::forward(std::uint32_t i, Incoming& taken) {
+    std::uint64_t all = 0;
+    for (std::size_t b = 0; b < taken.batches.size(); ++b) {
+        Batch& batch = taken.batches[b];
+        if (batch.version == version_) continue;
+        std::uint32_t gone = 0;
+        for (std::uint32_t o = 0; o < keyed_; ++o) {
+            std::uint32_t& left = keyed_ > 1 ? taken.by_operation[b * keyed_ + o] : batch.count;
+            const std::uint32_t away = forward(i, batch, o, left);
+            if (keyed_ > 1) left -= away;
+            gone += away;
+        }
+        batch.count -= gone;
+        all += gone;
+    }
+    counts.forwarded += all;
+    return all;
+}
+
+std::uint32_t ErisRouting::forward(std::uint32_t i, const Batch& batch, std::uint32_t operation,
+                                   std::uint32_t count) {
+    std::uint32_t gone = 0;
+    for (const ErisMove& move : worker_[i].moves) {
+        if (move.version <= batch.version || move.operation != operation) continue;
+        std::uint32_t away = 0;
+        for (std::uint32_t k = gone; k < count; ++k)
+            away += streams_[workers() + i].uniform() < move.part;
+        if (!away) continue;
+        append(i, move.target, operation, away, batch.first);
+        gone += away;
+    }
+    return gone;
+}
+
+void ErisRouting::receive_all(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const Incoming& taken = *w.taken;
+    for (std::size_t b = 0; b < taken.batches.size(); ++b) {
+        const Batch& batch = taken.batches[b];
+        if (keyed_ > 1)
+            for (std::size_t o = 0; o < keyed_; ++o)
+                w.to_do[o] += taken.by_operation[b * keyed_ + o];
+        else if (keyed_ == 1)
+            w.to_do[0] += batch.count;
+        if (batch.answers) answer(i, batch.answers);
+    }
+    for (const auto id : taken.scans) ++w.to_do[scans_[id].operation];
+    w.received = true;
+    w.operation = 0;
+    w.at_batch = 0;
+    w.of_batch = 0;
+    w.scan_left = 0;
+    begin_work(i);
+}
+
+// -- executing ------------------------------------------------------------------------------------
+
+// What the worker may make in this round.
+void ErisRouting::begin_work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.stuck = false;
+    w.to_make = static_cast<std::uint64_t>(machine_.round_commands);
+    if (w.first_round) {  // workers that begin together do not stay in step
+        w.first_round = false;
+        w.to_make =
+            static_cast<std::uint64_t>(static_cast<double>(w.to_make) * streams_[i].uniform()) + 1;
+    }
+    if (machine_.think_ps > 0) {
+        const bool ready = w.outstanding == 0 && clock.now() >= w.think_until;
+        w.to_make = ready ? static_cast<std::uint64_t>(machine_.batch) : 0;
+    }
+    // What was routed by an older table goes first.
+    if (w.in_row == 0) w.version = version_;
+    w.stuck = w.version != version_;
+    w.makes = false;
+    work(i);
+}
+
+// A batch is executed, a batch is made, in turn, until there is neither.
+void ErisRouting::work(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.makes = !w.makes;
+    const bool may_make = w.to_make > 0 && !w.stuck;
+    if (w.taken != nullptr && (!w.makes || !may_make)) return execute(i);
+    if (may_make) return make(i);
+    balance(i);
+}
+
+void ErisRouting::execute(std::uint32_t i) {
+    Worker& w = worker_[i];
+    while (w.operation < operations_ && w.to_do[w.operation] == 0) {
+        ++w.operation;
+        w.at_batch = 0;
+        w.of_batch = 0;
+    }
+    if (w.operation == operations_) {
+        w.taken->batches.clear();
+        w.taken->by_operation.clear();
+        w.taken->scans.clear();
+        w.taken = nullptr;
+        w.makes = false;
+        return work(i);
+    }
+    const std::size_t at = w.operation * workers() + i;
+    double units, shared = 1;
+    if (w.operation < keyed_) {
+        w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            w.to_do[w.operation], static_cast<std::uint64_t>(machine_.batch)));
+        units = w.executing;
+    } else {  // one pass over the lines, for all scans that wait
+        if (w.scan_left == 0) w.scan_left = demands_.scan_lines[at];
+        shared = static_cast<double>(w.to_do[w.operation]);
+        units = w.scan_now = std::min(w.scan_left, static_cast<double>(machine_.scan_chunk_lines));
+    }
+    // Of what a core can have under way, a batch of few commands leaves some unused.
+    const double slots = std::min(demands_.slots[at], units * threads(i));
+    double held = demands_.hit_ps[at];
+    if (const double lines = demands_.lines[at]; lines > 0) {
+        double each = memory_latency(i) / slots;
+        if (demands_.surely_ps[at] > 0) each = std::min(each, demands_.surely_ps[at]);
+        held += lines * each;
+    }
+    const Time done =
+        phase(i, w.operation < keyed_ ? walk : scan, units * shared * demands_.core_ps[at],
+              units * held, units * demands_.memory_lines[at]);
+    clock.schedule(done, executed, i);
+}
+
+void ErisRouting::done_executing(std::uint32_t i) {
+    Worker& w = worker_[i];
+    if (w.operation < keyed_) {
+        w.to_do[w.operation] -= w.executing;
+        counts.executed[w.operation * workers() + i] += w.executing;
+        counts.done[w.operation] += w.executing;
+        executed_ += w.executing;
+        note(executed, i, static_cast<std::uint32_t>(w.operation), w.executing);
+        complete(i, w.executing);
+    } else {
+        w.scan_left -= w.scan_now;
+        if (w.scan_left <= 0) finish_scans(i);
+    }
+    work(i);
+}
+
+// The next `count` commands of the operation at hand are done, in the order of their batches.
+void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
+    Worker& w = worker_[i];
+    const Time now = clock.now();
+    while (count > 0) {
+        const Batch& batch = w.taken->batches[w.at_batch];
+        const std::uint32_t all =
+            keyed_ > 1 ? w.taken->by_operation[w.at_batch * keyed_ + w.operation] : batch.count;
+        const std::uint32_t part = std::min(count, all - w.of_batch);
+        if (part > 0) {
+            spread(latency[w.operation], now - batch.last, now - batch.first, part);
+            if (machine_.answers) {
+                answers_[pair(i, batch.source)] += part;
+                w.in_row += part;
+            } else {
+                answer(batch.source, part);
+            }
+        }
+        count -= part;
+        w.of_batch += part;
+        if (w.of_batch == all) {
+            ++w.at_batch;
+            w.of_batch = 0;
+        }
+    }
+}
+
+// Commands of a batch were made one after the other: their latencies lie evenly in its range, here
+// at eight points.
+void ErisRouting::spread(Histogram& into, Time least, Time most, std::uint32_t count) const {
+    constexpr Time points = 8;
+    std::uint32_t left = count;
+    for (Time k = 0; k < points && left > 0; ++k) {
+        const auto part = static_cast<std::uint32_t>(left / static_cast<std::uint32_t>(points - k));
+        into.add(least + (most - least) * (2 * k + 1) / (2 * points), part);
+        left -= part;
+    }
+}
+
+// The client of a worker has `count` answers more.
+void ErisRouting::answer(std::uint32_t source, std::uint32_t count) {
+    if (machine_.think_ps <= 0) return;
+    Worker& w = worker_[source];
+    w.outstanding -= std::min<std::uint64_t>(w.outstanding, count);
+    if (w.outstanding > 0) return;
+    w.think_until = clock.now() + rounded_ps(streams_[source].exponential(machine_.think_ps));
+    clock.schedule(w.think_until, alarm, source);
+}
+
+void ErisRouting::finish_scans(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const auto operation = static_cast<std::uint32_t>(w.operation);
+    counts.executed[operation * workers() + i] += w.to_do[operation];
+    w.to_do[operation] = 0;
+    for (const auto id : w.taken->scans) {
+        Scan& one = scans_[id];
+        if (one.operation != operation || --one.left > 0) continue;
+        ++counts.done[operation];
+        latency[operation].add(clock.now() - one.since, 1);
+        free_scans_.push_back(id);
+        --running_scans_[operation];
+        if (auto& waiting = scan_waiters_[operation]; !waiting.empty()) {
+            const std::uint32_t next = waiting.front();
+            waiting.erase(waiting.begin());
+            awake(next, handed(next, i));
+        }
+    }
+}
+
+// -- making commands ------------------------------------------------------------------------------
+
+// Whether what the worker has taken, or what waits for it, fills more than half a buffer.
+bool ErisRouting::is_behind(std::uint32_t i) const {
+    const Worker& w = worker_[i];
+    const auto full =
+        static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
+    const std::uint64_t taken = w.taken == nullptr ? 0 : offset(w.taken->word);
+    return 2 * std::max(taken, offset(w.incoming[w.active].word)) > full;
+}
+
+// A cell of the table; few steps from where the guide says.
+std::uint32_t ErisRouting::draw(std::uint32_t i) {
+    const double u = streams_[i].uniform();
+    const auto slots = static_cast<double>(table_.guide.size());
+    auto cell = static_cast<std::size_t>(table_.guide[static_cast<std::size_t>(u * slots)]);
+    while (u >= table_.sum[cell + 1]) ++cell;
+    return static_cast<std::uint32_t>(cell);
+}
+
+void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operation,
+                         std::uint32_t count, Time first) {
+    const std::size_t at = pair(i, to);
+    if (count_[at] == 0) first_[at] = first;
+    count_[at] += count;
+    if (keyed_ > 1) by_operation_[at * keyed_ + operation] += count;
+    worker_[i].in_row += count;
+}
+
+// A scan goes to every worker that has lines; false where as many as may are under way.
+bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since) {
+    if (running_scans_[operation] >= machine_.scans_max) return false;
+    std::uint32_t holders = 0;
+    for (std::size_t t = 0; t < workers(); ++t)
+        holders += demands_.scan_lines[operation * workers() + t] > 0;
+    std::uint32_t id = static_cast<std::uint32_t>(scans_.size());
+    if (free_scans_.empty()) {
+        scans_.push_back({});
+    } else {
+        id = free_scans_.back();
+        free_scans_.pop_back();
+    }
+    scans_[id] = {operation, holders, since};
+    ++running_scans_[operation];
+    worker_[i].asked.push_back(id);
+    worker_[i].in_row += holders;
+    return true;
+}
+
+void ErisRouting::make(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const auto count = static_cast<std::uint32_t>(workers());
+    const auto by_key = static_cast<std::uint32_t>(keyed_) * count;
+    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
+    const Time now = clock.now();
+    w.made = 0;
+    w.full = none;
+    std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
+    if (is_behind(i)) w.stuck = true;
+    const auto most =
+        std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
+    while (w.made < most && !w.stuck) {
+        Time since = now;
+        if (w.pending == none) {
+            if (machine_.arrival_ps > 0) {
+                if (w.next_arrival > now) {
+                    w.stuck = true;
+                    break;
+                }
+                since = w.next_arrival;
+                w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
+            }
+            w.pending = draw(i);
+            w.pending_since = since;
+        }
+        if (w.pending >= by_key) {
+            const auto before = w.in_row;
+            if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
+                          w.pending_since)) {
+                w.stuck = true;
+                break;
+            }
+            written += static_cast<std::uint32_t>(w.in_row - before);
+        } else {
+            const std::uint32_t to = w.pending % count;
+            if (count_[pair(i, to)] >= room) {
+                w.full = to;
+                break;
+            }
+            append(i, to, w.pending / count, 1, w.pending_since);
+            if (count_[pair(i, to)] == room) w.full = to;
+            ++made_;
+        }
+        w.pending = none;
+        ++w.made;
+        if (w.full != none) break;
+    }
+    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
+    w.idle = false;
+    const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
+    clock.schedule(phase(i, issue, core, 0, 0), issued, i);
+}
+
+void ErisRouting::made(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.to_make -= w.made;
+    counts.made += w.made;
+    if (machine_.think_ps > 0) w.outstanding += w.made;
+    note(issued, i, w.full, w.made);
+    if (w.full != none) return begin_flush(i, w.full, After::making);
+    work(i);
+}
+
+// -- flushing -------------------------------------------------------------------------------------
+
+std::uint32_t ErisRouting::references(std::uint32_t i, std::uint32_t to) const {
+    if (sent_references_.empty()) return 0;
+    // `asked` holds scans since the worker last had none to send.
+    const auto& asked = worker_[i].asked;
+    const std::uint32_t sent = sent_references_[pair(i, to)];
+    std::uint32_t found = 0;
+    for (std::size_t k = sent; k < asked.size(); ++k)
+        found += demands_.scan_lines[scans_[asked[k]].operation * workers() + to] > 0;
+    return found;
+}
+
+std::uint32_t ErisRouting::waiting_for(std::uint32_t i, std::uint32_t to) const {
+    const std::size_t at = pair(i, to);
+    return count_[at] + (answers_.empty() ? 0 : answers_[at]) + references(i, to);
+}
+
+bool ErisRouting::has_room(std::uint32_t to, std::uint64_t commands) const {
+    const Worker& target = worker_[to];
+    const auto bytes = static_cast<std::uint64_t>(machine_.command_bytes);
+    return offset(target.incoming[target.active].word) + commands * bytes <=
+           static_cast<std::uint64_t>(machine_.incoming_commands) * bytes;
+}
+
+// Commands of the next flush.
+std::uint64_t ErisRouting::wanted(std::uint32_t i, std::uint32_t to) const {
+    return std::min<std::uint64_t>(waiting_for(i, to),
+                                   static_cast<std::uint64_t>(machine_.buffer_commands));
+}
+
+void ErisRouting::begin_flush(std::uint32_t i, std::uint32_t to, After after) {
+    Worker& w = worker_[i];
+    const std::size_t at = pair(i, to);
+    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
+    w.to = to;
+    w.after = after;
+    w.sends = std::min(count_[at], room);
+    w.sends_answers = answers_.empty() ? 0 : std::min(answers_[at], room);
+    w.sends_references = references(i, to);
+    read_descriptor(i);
+}
+
+void ErisRouting::read_descriptor(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const Worker& target = worker_[w.to];
+    w.into = target.active;
+    w.read_word = target.incoming[w.into].word;
+    const Time way = handed(i, w.to);
+    counts.step[flush][i] += way;
+    clock.schedule(clock.now() + way, attempted, i);
+}
+
+void ErisRouting::attempt(std::uint32_t i) {
+    Worker& w = worker_[i];
+    Incoming& buffer = worker_[w.to].incoming[w.into];
+    if (buffer.word != w.read_word) {
+        ++counts.retries;
+        return read_descriptor(i);
+    }
+    const std::uint64_t commands = w.sends + w.sends_answers + w.sends_references;
+    if (!has_room(w.to, commands)) {
+        ++counts.full;
+        return after_flush(i, false);
+    }
+    const auto bytes = commands * static_cast<std::uint64_t>(machine_.command_bytes);
+    buffer.word += (bytes << offset_shift) + one_writer;
+    const double lines = lines_of(w.sends + w.sends_references, w.sends_answers);
+    const double core =
+        machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
+    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
+    const Time alone = done;
+    // The line comes to be written, and goes back filled.
+    send_lines(node(w.to), node(i), lines, done);
+    send_lines(node(i), node(w.to), lines, done);
+    counts.step[flush][i] += done - alone;
+    clock.schedule(done, copied, i);
+}
+
+void ErisRouting::arrive(std::uint32_t i) {
+    Worker& w = worker_[i];
+    Incoming& buffer = worker_[w.to].incoming[w.into];
+    const std::size_t at = pair(i, w.to);
+    buffer.batches.push_back(
+        {i, w.version, w.sends, w.sends_answers, w.sends_references, first_[at], clock.now()});
+    if (keyed_ > 1) {
+        std::uint32_t left = w.sends;
+        for (std::size_t o = 0; o < keyed_; ++o) {
+            std::uint32_t& has = by_operation_[at * keyed_ + o];
+            const std::uint32_t part = std::min(left, has);
+            buffer.by_operation.push_back(part);
+            has -= part;
+            left -= part;
+        }
+    }
+    if (w.sends_references > 0) {
+        std::uint32_t& sent_already = sent_references_[at];
+        for (; sent_already < w.asked.size(); ++sent_already) {
+            const std::uint32_t id = w.asked[sent_already];
+            if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0)
+                buffer.scans.push_back(id);
+        }
+    }
+    count_[at] -= w.sends;
+    if (!answers_.empty()) answers_[at] -= w.sends_answers;
+    w.in_row -= w.sends + w.sends_answers + w.sends_references;
+    if (w.in_row == 0 && !w.asked.empty()) {
+        w.asked.clear();
+        std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(),
+                    0);
+    }
+    note(copied, i, w.to, w.sends);
+    const Time way = handed(i, w.to);
+    counts.step[flush][i] += way;
+    clock.schedule(clock.now() + way, released, i);
+}
+
+void ErisRouting::release(std::uint32_t i) {
+    const Worker& w = worker_[i];
+    Worker& target = worker_[w.to];
+    Incoming& buffer = target.incoming[w.into];
+    buffer.word -= one_writer;
+    ++counts.flushes;
+    counts.flushed += w.sends;
+    if (target.state == State::waiting_for_writers && target.taken == &buffer &&
+        writers(buffer.word) == 0) {
+        target.state = State::working;
+        clock.schedule(clock.now(), swapped, w.to);
+    }
+    awake(w.to, 0);
+    after_flush(i, true);
+}
+
+void ErisRouting::after_flush(std::uint32_t i, bool sent) {
+    Worker& w = worker_[i];
+    if (!sent) w.full_targets.push_back(w.to);
+    if (w.after == After::end_of_round) return flush_rest(i);
+    // Without room for a command in hand no other can be made.
+    if (!sent && w.pending != none) w.stuck = true;
+    work(i);
+}
+
+void ErisRouting::flush_rest(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const auto count = static_cast<std::uint32_t>(workers());
+    while (w.in_row > 0 && w.next_flush < count) {
+        const std::uint32_t to = (i + ++w.next_flush) % count;
+        if (waiting_for(i, to) > 0) return begin_flush(i, to, After::end_of_round);
+    }
+    end_round(i);
+}
+
+// -- rounds ---------------------------------------------------------------------------------------
+
+void ErisRouting::end_round(std::uint32_t i) {
+    Worker& w = worker_[i];
+    const Incoming& incoming = w.incoming[w.active];
+    bool again = !w.idle || offset(incoming.word) > 0 || w.called;
+    for (const auto to : w.full_targets) again = again || has_room(to, wanted(i, to));
+    if (w.pending != none && !again) {  // a scan's turn may have come meanwhile
+        const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());
+        again =
+            w.pending >= by_key && running_scans_[keyed_ + w.pending - by_key] < machine_.scans_max;
+    }
+    if (machine_.think_ps > 0 && w.outstanding == 0 && clock.now() >= w.think_until) again = true;
+    if (machine_.arrival_ps > 0 && w.next_arrival <= clock.now() && w.pending == none) again = true;
+    if (again) return clock.schedule(clock.now(), round, i);
+    sleep(i);
+}
+
+void ErisRouting::sleep(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.state = State::asleep;
+    w.asleep_since = clock.now();
+    for (const auto to : w.full_targets) {
+        auto& waiters = worker_[to].waiters;
+        if (std::find(waiters.begin(), waiters.end(), i) == waiters.end()) waiters.push_back(i);
+    }
+    const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());
+    if (w.pending != none && w.pending >= by_key) {
+        auto& waiting = scan_waiters_[keyed_ + w.pending - by_key];
+        if (std::find(waiting.begin(), waiting.end(), i) == waiting.end()) waiting.push_back(i);
+    }
+    if (machine_.arrival_ps > 0 && w.next_arrival > clock.now())
+        clock.schedule(w.next_arrival, alarm, i);
+}
+
+void ErisRouting::awake(std::uint32_t i, Time delay) {
+    Worker& w = worker_[i];
+    if (w.state != State::asleep) return;
+    w.state = State::working;
+    counts.asleep[i] += clock.now() - w.asleep_since;
+    clock.schedule(clock.now() + delay, round, i);
+}
+
+Time ErisRouting::busy(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    const Time asleep =
+        counts.asleep[worker] + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
+    return clock.now() - since_ - asleep;
+}
+
+// -- every command is somewhere -------------------------------------------------------------------
+
+std::uint64_t ErisRouting::in_flight() const {
+    std::uint64_t found = 0;
+    for (const auto waiting : count_) found += waiting;
+    for (const Worker& w : worker_) {
+        for (const Incoming& buffer : w.incoming) {
+            if (&buffer == w.taken && w.received) continue;
+            for (const Batch& batch : buffer.batches) found += batch.count;
+        }
+        for (std::size_t o = 0; o < keyed_; ++o) found += w.to_do[o];
+    }
+    return found;
+}
+
+void ErisRouting::check() const {
+    const std::uint64_t flying = in_flight();
+    if (made_ != executed_ + flying)
+        throw std::logic_error("commands made: " + std::to_string(made_) +
+                               ", executed: " + std::to_string(executed_) +
+                               ", in flight: " + std::to_string(flying));
+    for (std::size_t k = 0; k < memory_.size(); ++k)
+        if (memory_done(k) > clock.now() - since_)
+            throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
+    for (std::size_t k = 0; k < link_.size(); ++k)
+        if (link_done(k) > clock.now() - since_)
+            throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
+}
+
+}  // namespace numatwin

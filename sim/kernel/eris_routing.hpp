@@ -1,0 +1,294 @@
+// ERIS, every buffer and every exchange of a descriptor: workers that own their data, and the
+// commands that travel to it.
+//
+// A worker's loop, round after round (Kissinger et al., ERIS, ADMS 2014):
+//   1. swap the incoming buffers, wait for the writers of the old one
+//   2. receive: take its commands, put them to those of their operation
+//   3. execute each group, a batch at a time; scans of one column together. In turn with that,
+//      make new commands, a batch at a time, at most `round_commands` in a round, and route them;
+//      an outgoing buffer that is full is flushed at once
+//   4. balancing commands and transfers
+//   5. flush what the outgoing buffers hold
+//
+// Incoming buffers. A 64-bit descriptor each: 1 bit active, 32 bits offset, 31 bits writers. A
+// writer reads the active one; what it read is as old as the line's way. It reserves room by one
+// CAS, which fails if the word has changed meanwhile, copies, and takes itself off by an atomic
+// subtraction. A buffer without room sends the writer back with its commands in hand.
+//
+// A worker makes no commands while what it has taken, or what waits for it, fills more than half a
+// buffer: who is behind does not make more work. Who has nothing to do sleeps until something comes
+// or a full buffer that it waits for is swapped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backlog.hpp"
+#include "eris_setup.hpp"
+#include "philox.hpp"
+#include "simulation.hpp"
+#include "statistics.hpp"
+
+namespace numatwin {
+
+// One event of a trace.
+struct ErisTrace {
+    Time time;
+    std::uint32_t kind, worker, other, amount;
+};
+
+// A part that goes from worker to worker; per unit (a key or an entry).
+struct ErisTransfer {
+    std::uint32_t source, target;
+    double volume;
+    double source_ps, target_ps;                   // instructions
+    double source_lines, lines, written_lines;     // read at the source, sent, written
+    double source_slots, target_slots, across_ps;  // how many under way, and a line's latency
+    double chunk;                                  // units of a message
+    double sent = 0, rebuilt = 0;
+    double messages = 0;          // sent so far
+    std::uint32_t under_way = 0;  // messages sent and not yet rebuilt
+};
+
+// A part of a worker's commands that belongs to another since the table of this version.
+struct ErisMove {
+    std::uint32_t version, operation, target;
+    double part;
+};
+
+struct ErisCounts {
+    std::vector<std::uint64_t> executed;            // [O, A] commands; scans by workers
+    std::vector<std::uint64_t> done;                // [O] operations that are done
+    std::vector<Time> asleep;                       // [A] with nothing to do
+    std::vector<Time> step[6];                      // [A] by step, see Step
+    std::vector<double> held;                       // [C] slots of misses taken
+    std::vector<double> memory_lines;               // [n]
+    std::vector<double> link_lines, link_requests;  // [2L] of what goes from worker to worker
+    std::vector<double> link_bytes;                 // [2L] for lines from memory
+    std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
+                  forwarded = 0;
+};
+
+class ErisRouting {
+  public:
+    enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer };
+    enum Kind : std::uint32_t {
+        round,
+        swapped,
+        received,
+        executed,
+        issued,
+        attempted,
+        copied,
+        released,
+        alarm,
+        transferred,
+        arrived,
+        rebuilt,
+        linked
+    };
+
+    // `streams`: of each worker's commands, then of what each forwards.
+    ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
+                std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
+
+    void update(ErisDemands demands) { demands_ = std::move(demands); }
+    // A new table; `moves` [A] say what has left each worker since the one before.
+    void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
+    void start();
+    void handle(const Event& event);
+    void start_counting();
+    // Throws std::logic_error where a command was lost or done twice.
+    void check() const;
+
+    // -- balancing: the workers named meet, each after its round's work; then the run halts
+    void call(const std::vector<std::uint32_t>& workers);
+    bool gathered() const { return called_ > 0 && called_ == at_barrier_.size(); }
+    // All who met go on; each has `link_ps` of work with its links first.
+    void dismiss(const std::vector<Time>& link_ps);
+    void begin(const std::vector<ErisTransfer>& more);
+    const std::vector<ErisTransfer>& transfers() const { return transfers_; }
+    // Halts when so many more units in all have been rebuilt.
+    void halt_after(double units) {
+        grain_ = units;
+        progressed_ = 0;
+    }
+
+    static const char* event_name(std::uint32_t kind);
+
+    Simulation clock;
+    ErisCounts counts;
+    std::vector<Histogram> latency;  // [O]
+    std::vector<ErisTrace> trace;
+    bool tracing = false;
+
+    std::size_t workers() const { return machine_.node.size(); }
+    std::size_t operations() const { return operations_; }
+    Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
+    Time link_done(std::size_t link) const { return link_[link].done(clock.now()); }
+    Time counting_since() const { return since_; }
+    Time busy(std::size_t worker) const;
+    std::uint64_t in_flight() const;
+
+  private:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
+    static constexpr std::uint32_t chunks_under_way = 2;
+
+    struct Batch {  // what one flush brought
+        std::uint32_t source, version, count, answers, references;
+        Time first, last;
+    };
+    struct Incoming {
+        std::uint64_t word = 0;
+        std::vector<Batch> batches;
+        std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
+        std::vector<std::uint32_t> scans;         // ids, in the order of references
+    };
+    enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
+    enum class After : std::uint8_t { making, end_of_round };
+    struct Worker {
+        Incoming incoming[2];
+        std::uint8_t active = 0;
+        State state = State::working;
+        bool called = false;
+        Time asleep_since = 0;
+        // the round
+        Incoming* taken = nullptr;
+        bool received = false;             // the commands of `taken` are in `to_do`
+        std::vector<std::uint64_t> to_do;  // [O]
+        std::size_t operation = 0, at_batch = 0;
+        std::uint32_t of_batch = 0;  // commands of that batch's that are done
+        std::uint32_t executing = 0;
+        double scan_left = 0, scan_now = 0;
+        std::uint64_t to_make = 0;
+        std::uint32_t made = 0;
+        std::uint32_t pending = none;  // a cell that was drawn and has no room yet
+        std::uint32_t full = none;     // a buffer that has just been filled
+        Time pending_since = 0;
+        bool first_round = true;
+        bool makes = false;         // whose turn it is: to make commands, or to execute some
+        bool stuck = false;         // no more commands can be made in this round
+        bool idle = true;           // nothing was received, made or moved in this round
+        std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
+        std::uint64_t in_row = 0;   // commands in its outgoing buffers
+        Time round_start = 0, transfers_until = 0;
+        // the flush under way
+        std::uint32_t to = 0, sends = 0, sends_answers = 0, sends_references = 0;
+        std::uint8_t into = 0;
+        std::uint64_t read_word = 0;
+        After after = After::making;
+        std::uint32_t next_flush = 0;
+        std::vector<std::uint32_t> full_targets;  // of this round
+        // clients
+        std::uint64_t outstanding = 0;
+        Time think_until = 0, next_arrival = 0;
+        // scans that this worker has asked for
+        std::vector<std::uint32_t> asked;
+        std::vector<std::uint32_t> waiters;  // workers that wait for room here
+        // transfers
+        std::vector<std::uint32_t> outgoing, rebuilds;
+        std::vector<ErisMove> moves;
+    };
+    struct Scan {
+        std::uint32_t operation, left;
+        Time since;
+    };
+    struct Load {
+        Time start = 0, work = 0;
+        double wait_ps = 0;
+    };
+
+    std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
+    std::size_t node(std::size_t i) const { return static_cast<std::size_t>(machine_.node[i]); }
+    double threads(std::size_t i) const {
+        return threads_[static_cast<std::size_t>(machine_.core[i])];
+    }
+    Time handed(std::size_t i, std::size_t t) const {
+        return machine_.handed_ps[node(i) * nodes_ + node(t)];
+    }
+    double lines_of(std::uint64_t commands, std::uint64_t answers) const {
+        return static_cast<double>(commands) * machine_.lines_per_command +
+               static_cast<double>(answers) * machine_.answer_lines;
+    }
+    double handed_lines_ps(std::size_t i, std::size_t t, double lines) const {
+        return lines * static_cast<double>(handed(i, t)) / machine_.stream_slots[node(i)];
+    }
+
+    // A phase of a worker: `core` of instructions and `held` of a core's slots overlap; `lines` at
+    // the controller of home. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held, double lines);
+    double memory_latency(std::size_t i);
+    void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
+    void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);
+
+    void begin_round(std::uint32_t i);
+    void collect(std::uint32_t i);
+    void take(std::uint32_t i);
+    void spread(Histogram& into, Time least, Time most, std::uint32_t count) const;
+    std::uint64_t forward(std::uint32_t i, Incoming& taken);
+    std::uint32_t forward(std::uint32_t i, const Batch& batch, std::uint32_t operation,
+                          std::uint32_t count);
+    void receive_all(std::uint32_t i);
+    void execute(std::uint32_t i);
+    void execute_scan(std::uint32_t i);
+    void done_executing(std::uint32_t i);
+    void complete(std::uint32_t i, std::uint32_t count);
+    void answer(std::uint32_t source, std::uint32_t count);
+    void finish_scans(std::uint32_t i);
+    void balance(std::uint32_t i);
+    void go_on_balancing(std::uint32_t i);
+    bool work_at_transfers(std::uint32_t i);
+    void begin_work(std::uint32_t i);
+    void work(std::uint32_t i);
+    void make(std::uint32_t i);
+    void made(std::uint32_t i);
+    void transfer_event(const Event& event);
+    std::uint32_t draw(std::uint32_t i);
+    bool ask_scan(std::uint32_t i, std::uint32_t operation, Time since);
+    void begin_flush(std::uint32_t i, std::uint32_t to, After after);
+    void read_descriptor(std::uint32_t i);
+    void attempt(std::uint32_t i);
+    void arrive(std::uint32_t i);
+    void release(std::uint32_t i);
+    void after_flush(std::uint32_t i, bool sent);
+    void flush_rest(std::uint32_t i);
+    void end_round(std::uint32_t i);
+    void sleep(std::uint32_t i);
+    void awake(std::uint32_t i, Time delay);
+    void append(std::uint32_t i, std::uint32_t to, std::uint32_t operation, std::uint32_t count,
+                Time first);
+    bool is_behind(std::uint32_t i) const;
+    bool has_room(std::uint32_t to, std::uint64_t commands) const;
+    std::uint32_t references(std::uint32_t i, std::uint32_t to) const;
+    std::uint32_t waiting_for(std::uint32_t i, std::uint32_t to) const;
+    std::uint64_t wanted(std::uint32_t i, std::uint32_t to) const;
+
+    ErisMachine machine_;
+    ErisDemands demands_;
+    ErisTable table_;
+    std::size_t nodes_, operations_, keyed_;
+    std::uint32_t version_ = 0;
+    std::vector<Stream> streams_;
+    std::vector<Worker> worker_;
+    Numbers threads_;  // [C]
+    std::vector<Backlog> memory_, core_;
+    std::vector<Link> link_;
+    std::vector<Load> loads_;
+    // outgoing buffers, [A, A]
+    std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;
+    std::vector<Time> first_;
+    std::vector<Scan> scans_;
+    std::vector<std::uint32_t> free_scans_;
+    std::vector<std::uint32_t> running_scans_;              // [O]
+    std::vector<std::vector<std::uint32_t>> scan_waiters_;  // [O]
+    std::vector<std::uint32_t> at_barrier_;
+    std::size_t called_ = 0;
+    std::vector<ErisTransfer> transfers_;
+    double grain_ = 0, progressed_ = 0;
+    std::uint64_t made_ = 0, executed_ = 0;  // by key, since the start
+    Time since_ = 0;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,111 @@
+// ERIS's baselines, event by event: workers that all use one structure, over all nodes or on one.
+//
+// A worker does a batch of operations from beginning to end, step by step; then the next one. All
+// it reads and writes takes the controllers and links on the way. Where there are only scans, all
+// workers are at one together: who is done with a chunk takes the next, until there is none; the
+// last one ends the scan, and the next begins.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backlog.hpp"
+#include "eris_setup.hpp"
+#include "philox.hpp"
+#include "simulation.hpp"
+#include "statistics.hpp"
+
+namespace numatwin {
+
+// A step of a worker's loop, per operation of the mix that one worker on a node does.
+struct SharedStep {
+    Numbers core_ps;      // [n] instructions
+    Numbers held_ps;      // [n] slots of a core: what caches deliver, and memory at no load
+    SparseRows memory;    // waits at controllers: slots' time per ps of wait
+    SparseRows links;     // waits at links, likewise
+    SparseRows streamed;  // lines read one after the other, by home
+    Numbers slots;        // [n] of these, so many at a time
+    Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
+    Numbers idle_ps;      // [streamed entries] latency at no load
+};
+
+struct SharedSetup {
+    Positions node, core;  // [A]
+    std::vector<SharedStep> steps;
+    SparseRows memory_ps;     // work of controllers per operation of a worker on a node
+    SparseRows memory_lines;  // and its lines
+    SparseRows link_data_ps, link_control_ps, link_bytes;
+    Numbers pair_ps;           // [n] work of the node's most used pair
+    Numbers line_ps;           // [n] work of the line that all write to
+    Numbers memory_idle_ps;    // [n] latency of each node's own memory
+    Numbers link_line_ps;      // [2L] wire time of a line, of which half is the mean wait
+    Numbers load, load_ratio;  // loaded latency over idle
+    double link_load_max = 0.95;
+    Numbers shares;  // [O] of the operations
+    std::int64_t batch = 128;
+    std::int64_t chunks = 0;  // of a scan, where nothing else is done; else 0
+    double think_ps = 0, arrival_ps = 0;
+};
+
+class ErisShared {
+  public:
+    enum Kind : std::uint32_t { begin, step_done, alarm };
+
+    ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint64_t seed,
+               std::uint64_t replication);
+    // Other demands from now on, for the same workers.
+    void update(SharedSetup setup);
+    void start();
+    void handle(const Event& event);
+    void start_counting();
+    void check() const;
+    static const char* event_name(std::uint32_t kind);
+
+    Simulation clock;
+    std::vector<std::uint64_t> done;      // [O]
+    std::vector<Histogram> latency;       // [O]
+    std::vector<std::vector<Time>> step;  // [S, A]
+    std::vector<double> held;             // [C]
+    std::vector<double> memory_lines, link_bytes;
+
+    std::size_t workers() const { return setup_.node.size(); }
+    Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }
+    Time link_done(std::size_t k) const { return link_[k].done(clock.now()); }
+    Time busy(std::size_t worker) const;
+    Time counting_since() const { return since_; }
+
+  private:
+    static constexpr Time window = 20'000'000;  // over which loads count: 20 µs
+
+    struct Worker {
+        std::size_t step = 0;
+        std::uint32_t units = 0;  // operations of the batch
+        Time begun = 0, arrived = 0, asleep_since = 0, next_arrival = 0;
+        bool asleep = false;
+    };
+
+    void begin_batch(std::uint32_t i);
+    void next_step(std::uint32_t i);
+    void end_batch(std::uint32_t i);
+    void sleep(std::uint32_t i);
+    void wake(std::uint32_t i);
+    void look_at_loads();
+    double held_ps(const SharedStep& of, std::size_t node) const;
+    std::size_t operation(std::uint32_t i);
+
+    SharedSetup setup_;
+    std::vector<Stream> streams_;
+    std::vector<Worker> worker_;
+    Numbers threads_;
+    std::vector<Backlog> core_, memory_, pair_;
+    std::vector<Link> link_;
+    Backlog line_;
+    std::vector<Time> asleep_;
+    std::vector<Time> memory_taken_, link_taken_;
+    Numbers memory_wait_, link_wait_;
+    std::vector<Numbers> held_of_;  // [S, n] at present loads
+    Time looked_ = 0, since_ = 0, scan_began_ = 0;
+    std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,162 @@
+"""Machines on a network: threads, network cards, and messages from one to another.
+
+A message, from left to right; each part is a FIFO server or a pure delay:
+
+    sender's thread → outgoing side of its card → wire → incoming side → receiver's thread
+    send_ps           out_ps                      wire_ps  in_ps           receive_ps
+
+Cut-through: the incoming side starts with the first bits, and is done no sooner than the last bits
+can be there. A part of 0 ps of a thread takes no thread. Within one machine there is no network,
+and what talks to itself needs no message.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import simpy
+
+from ...commits.history import MESSAGE, Row
+from ...commits.parameters import MessageCost
+
+Process = Generator[simpy.Event, Any, Any]
+
+
+class Servers:
+    """Alike servers with one FIFO queue; who arrives knows at once when it will be done."""
+
+    def __init__(self, env: simpy.Environment, count: int = 1) -> None:
+        self.env = env
+        self.free_at = [0] * count
+        self.admitted_ps = 0
+
+    def admit(self, service_ps: int) -> int:
+        """When a job that arrives now will be done."""
+        end = max(self.env.now, self.free_at[0]) + service_ps
+        heapq.heapreplace(self.free_at, end)
+        self.admitted_ps += service_ps
+        return end
+
+    def work(self, service_ps: int) -> simpy.Timeout:
+        """A job that arrives now, to be waited for."""
+        return self.env.timeout(self.admit(service_ps) - self.env.now)
+
+    def busy_ps(self) -> int:
+        """Time that the servers were busy, up to now."""
+        return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
+
+
+class Card:
+    """A machine's network card: two directions."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self.outgoing = Servers(env)
+        self.incoming = Servers(env)
+
+
+class Place:
+    """Who sends and receives: a client or a node. ``factor``: a straggler's time is so much longer.
+
+    ``gone``: a client that died or was shut out; it does nothing more.
+    """
+
+    def __init__(self, number: int, card: Card, threads: Servers, factor: int = 1) -> None:
+        self.number = number
+        self.card = card
+        self.threads = threads
+        self.factor = factor
+        self.gone = False
+
+
+class Cluster:
+    """Places on machines, the messages between them, and the trace of what happens."""
+
+    def __init__(
+        self, machines: int, costs: Mapping[str, tuple[MessageCost, ...]], types: tuple[str, ...]
+    ) -> None:
+        self.env = simpy.Environment()
+        self.cards = [Card(self.env) for _ in range(machines)]
+        self.costs = costs
+        self.types = {name: index for index, name in enumerate(types)}
+        self.sent: Counter[str] = Counter()
+        self.trace: list[Row] = []
+        self.never = self.env.event()
+
+    def log(self, kind: int, client: int, transaction: int, a: int, b: int = 0) -> None:
+        """Adds a row to the trace."""
+        self.trace.append((self.env.now, kind, client, transaction, a, b))
+
+    def cost(self, kind: str, records: int) -> MessageCost:
+        """What a message of this type costs with so many records aboard."""
+        entries = self.costs[kind]
+        return entries[min(records, len(entries) - 1)]
+
+    def pause(self, place: Place, ps: int) -> Process:
+        """The place's own time passes; then a place that is gone goes no further."""
+        if ps:
+            yield self.env.timeout(ps * place.factor)
+        if place.gone:
+            yield self.never
+
+    def post(self, sender: Place, kinds: Sequence[str], records: int = 0) -> Process:
+        """The sender's thread writes messages, to hand them to its card all at once."""
+        work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
+        if work_ps:
+            yield sender.threads.work(work_ps * sender.factor)
+        if sender.gone:
+            yield self.never
+
+    def carry(
+        self, kind: str, sender: Place, receiver: Place, records: int = 0, work_ps: int = 0
+    ) -> Process:
+        """A message that was posted travels, and the receiver's thread takes it and does its work.
+
+        Nobody takes what reaches a client that is gone.
+        """
+        self.sent[kind] += 1
+        cost = self.cost(kind, records)
+        if sender.card is not receiver.card:
+            out_end = sender.card.outgoing.admit(cost.out_ps)
+            yield self.env.timeout(out_end - cost.out_ps + cost.wire_ps - self.env.now)
+            in_end = receiver.card.incoming.admit(cost.in_ps)
+            yield self.env.timeout(max(in_end, out_end + cost.wire_ps) - self.env.now)
+        if receiver.gone:
+            yield self.never
+        work_ps += cost.receive_ps
+        if work_ps:
+            yield receiver.threads.work(work_ps * receiver.factor)
+        if receiver.gone:
+            yield self.never
+        self.log(MESSAGE, sender.number, receiver.number, self.types[kind])
+
+    def message(
+        self, kind: str, sender: Place, receiver: Place, records: int = 0, work_ps: int = 0
+    ) -> Process:
+        """Posted and carried; to itself, the receiver's work only."""
+        if sender is not receiver:
+            yield from self.post(sender, [kind], records)
+            yield from self.carry(kind, sender, receiver, records, work_ps)
+        elif work_ps:
+            yield receiver.threads.work(work_ps * receiver.factor)
+
+    def together(self, parts: list[Process]) -> Process:
+        """Runs all parts at once, waits for the last of them, and returns what each returned."""
+        results: list[Any] = [None] * len(parts)
+        done = self.env.event()
+        left = len(parts)
+
+        def run(index: int, part: Process) -> Process:
+            nonlocal left
+            results[index] = yield from part
+            left -= 1
+            if left == 0:
+                done.succeed()
+
+        for index, part in enumerate(parts):
+            self.env.process(run(index, part))
+        if parts:
+            yield done
+        return results
