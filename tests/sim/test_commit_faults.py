@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from commit_clusters import US, cluster
+
 from numatwin.sim.commits.history import BROKEN, WRITE, snapshot_isolation_violations
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import CommitParameters, Death, Straggler

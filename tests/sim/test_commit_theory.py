@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 from commit_clusters import US, cluster, sockets, verbs
+from scipy.stats import binomtest
+
 from numatwin.sim.commits.history import COMMIT, MESSAGE, OUTCOME
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import TWO_PHASE_MESSAGES, MessageCost, Node
-from scipy.stats import binomtest
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")
@@ -25,7 +26,7 @@ def test_messages_of_a_2pc_commit(servers: int) -> None:
         "two-sided",
         clients=1,
         servers=servers,
-        nodes=tuple(Node(2 + n) for n in range(servers + 1)) + (Node(0),),
+        nodes=(*(Node(2 + n) for n in range(servers + 1)), Node(0)),
         timestamps=timestamps,
         managers=(manager,),
         think_ps=1000 * US,
@@ -194,7 +195,7 @@ def test_the_bandwidth_bound() -> None:
     bound_per_s = 10 * 2**30 / 8 / (6 * 1024)
     assert bound_per_s == pytest.approx(218_500, rel=1e-3)
     record_ps = round(1024 / (10 * 2**30 / 8 / 2) * 1e12)
-    costs = dict.fromkeys(TWO_PHASE_MESSAGES, FREE)
+    costs: dict[str, tuple[MessageCost, ...]] = dict.fromkeys(TWO_PHASE_MESSAGES, FREE)
     costs["read"] = POSTED
     costs["record"] = (MessageCost(out_ps=record_ps),)
     costs["commit-request"] = tuple(MessageCost(in_ps=k * record_ps) for k in range(4))
