@@ -9,6 +9,7 @@ from markupsafe import Markup
 from ..sim.record import Record, Why
 from ..sim.recovery import Recovery, recoveries_together, share_levels
 from .bars import GAIN_MIN
+from .intervals import alike, between
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .words import count, listing, percent, plural, rate, seconds, si, signed_percent
 
@@ -40,7 +41,14 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     worst = min(able, key=lambda run: run.record.throughput[operation])
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
     sentences = []
-    if high < 1.005 * low:
+    if best is not worst and alike(worst.record, best.record, operation):
+        text = (
+            "No difference between the {} is seen that chance would not explain: {} at least, {} "
+            "at most."
+        )
+        rates = rate(low, operation), rate(high, operation)
+        sentences.append(Markup(text).format(count(len(able), "run"), *rates))
+    elif high < 1.005 * low:
         text = "All {} do about the same: {} on average."
         sentences.append(Markup(text).format(count(len(able), "run"), rate(high, operation)))
     else:
@@ -63,10 +71,11 @@ def _what_ran(record: Record) -> Markup:
     size = count(len(nodes), "node")
     if threads:
         size += f", {count(threads, 'hardware thread')}"
-    done = [
-        Markup("<strong>{}</strong>").format(rate(value, name))
-        for name, value in record.throughput.items()
-    ]
+    done = []
+    for name, value in record.throughput.items():
+        done.append(Markup("<strong>{}</strong>").format(rate(value, name)))
+        if bounds := between(record, "/s", "throughput", name):
+            done[-1] += Markup(" ({})").format(bounds)
     text = "On {} ({}), under the policy {}, the engine does {}{}."
     return Markup(text).format(
         machine.get("title") or machine.get("name") or "the machine",

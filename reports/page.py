@@ -16,8 +16,9 @@ from .answer import answer, comparing_answer, together
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
 from .facts import fact_rows
+from .intervals import statistics_of, statistics_of_all
 from .machine_picture import machine_in_use
-from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of
+from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of, smoothed
 from .words import listing, seconds
 
 RESOURCES_FIRST, RESOURCES_MAX = 12, 400
@@ -65,6 +66,8 @@ class RunView:
 
     run: Run
     answer: Markup
+    statistics: str
+    """How often a random run was played; empty of another."""
     machine: Plot | None
     over_time: Plot | None
     use: Plot | None
@@ -90,6 +93,7 @@ class Comparison:
     """Several runs of one scenario side by side."""
 
     answer: Markup
+    statistics: str
     rows: list[ComparisonRow]
     operations: list[str]
     throughput: Plot | None
@@ -159,17 +163,19 @@ def _run_view(run: Run, plots: Plots) -> RunView:
     resources = sorted(record.resources, key=lambda use: (-use.utilisation, use.name))
     events = sorted(record.control_events, key=lambda event: event.time_s)
     changing = len(record.series.get("time_s", ())) > 1
-    over_time = throughput_over_time([run], list(record.throughput)) if changing else None
+    shown = smoothed(run)
+    over_time = throughput_over_time([shown], list(record.throughput)) if changing else None
     return RunView(
         run=run,
         answer=answer(record),
+        statistics=statistics_of(record),
         machine=plots.plot(
             machine_in_use(record),
             "Links by their mean use, nodes by that of their memory controller.",
         ),
         over_time=plots.plot(over_time, _over_time_caption(record)),
         use=plots.plot(
-            use_over_time(record) if changing else None,
+            use_over_time(shown.record) if changing else None,
             "Use of the resources that are busiest at some time.",
         ),
         gains=[
@@ -195,17 +201,24 @@ def _run_view(run: Run, plots: Plots) -> RunView:
 
 
 def _over_time_caption(record: Record) -> str:
-    shaded = any(e.kind == "phase" and e.time_s > 0 for e in record.control_events)
-    return "Shades tell the phases of the workload apart." if shaded else ""
+    sentences = []
+    if any(e.kind == "phase" and e.time_s > 0 for e in record.control_events):
+        sentences.append("Shades tell the phases of the workload apart.")
+    if record.replications > 1:
+        sentences.append("Means over the replications.")
+    if record.warm_up_s:
+        sentences.append(f"No figure counts the first {seconds(record.warm_up_s)}.")
+    return " ".join(sentences)
 
 
 def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
     operations = operations_of(runs)
-    changing = [run for run in runs if len(run.record.series.get("time_s", ())) > 1]
+    changing = [smoothed(run) for run in runs if len(run.record.series.get("time_s", ())) > 1]
     found = recoveries_of(runs, operations[0]) if operations else {}
     machines = [(run, plots.plot(machine_in_use(run.record), "")) for run in runs]
     return Comparison(
         answer=comparing_answer(runs),
+        statistics=statistics_of_all([run.record for run in runs]),
         rows=list(_rows(runs, operations, found)),
         operations=operations,
         throughput=plots.plot(
@@ -253,9 +266,12 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
         "policy": record.policy,
         "plane": record.plane,
         "seed": str(record.seed),
+        "replications": str(record.replications) if record.replications else None,
+        "warm-up_s": record.warm_up_s if record.replications else None,
         "horizon_s": record.horizon_s,
     }
-    return fact_rows(identity | dict(record.provenance))
+    known = {name: value for name, value in identity.items() if value is not None}
+    return fact_rows(known | dict(record.provenance))
 
 
 def _as_yaml(settings: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from ..inputs import InputError, write_text_atomically
 from ..sim.record import Record
-from . import words
+from . import intervals, words
 from .page import RESOURCES_FIRST, chapters_of
 
 HERE = Path(__file__).parent
@@ -63,7 +63,10 @@ def _template() -> jinja2.Template:
         "plural": words.plural,
         "percent": words.percent,
         "seconds": words.seconds,
+        "nanoseconds": words.nanoseconds,
         "counted": words.count,
+        "between": intervals.between,
+        "told": intervals.told,
     }
     return environment.get_template("report.html")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
+
+import numpy as np
 
 from ..sim.record import Record
 from ..sim.recovery import Recovery, recoveries_together
@@ -24,6 +26,7 @@ _TRAITS: tuple[Callable[[Record], str], ...] = (
     lambda r: f"seed {r.seed}",
 )
 SETTINGS_IN_LABEL = 3
+PIECES_MAX = 200  # more pieces of a random run are noise that hides its course
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,24 @@ def _settings_apart(records: Sequence[Record]) -> list[list[str]]:
         ]
         for one in settings
     ]
+
+
+def smoothed(run: Run) -> Run:
+    """A random run with the means over as many of its pieces of time as make ``PIECES_MAX``."""
+    series = run.record.series
+    count = len(series.get("time_s", ()))
+    size = -(-count // PIECES_MAX)
+    if not run.record.replications or size <= 1:
+        return run
+    starts = np.arange(0, count, size)
+    length_s = np.asarray(series["duration_s"], dtype=np.float64)
+    total_s = np.add.reduceat(length_s, starts)
+    mean = {
+        name: np.add.reduceat(column * length_s, starts) / total_s
+        for name, column in series.items()
+    }
+    times = {"time_s": series["time_s"][starts], "duration_s": total_s}
+    return replace(run, record=replace(run.record, series=mean | times))
 
 
 def operations_of(runs: Sequence[Run]) -> list[str]:

@@ -35,6 +35,11 @@ def seconds(value_s: float | None, digits: int = 3) -> str:
     return f"{_digits(rounded / scale, digits)} {unit}"
 
 
+def nanoseconds(value_ns: float | None, digits: int = 3) -> str:
+    """The same of nanoseconds."""
+    return seconds(None if value_ns is None else value_ns * 1e-9, digits)
+
+
 def percent(value: float | None, digits: int = 0) -> str:
     """``94%``; small ones keep two digits, so that little is told from nothing."""
     if value is None or not math.isfinite(value):

@@ -34,6 +34,16 @@ class Histogram:
         if (np.asarray(self.counts) < 0).any():
             raise ValueError("counts: expected none below 0")
 
+    @classmethod
+    def of_kernel(cls, counts: Sequence[int] | Ints, total_ps: float) -> Histogram:
+        """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
+        edges_ps = [_first_of(bucket) for bucket in range(len(counts) + 1)]
+        return cls(
+            np.array(edges_ps, dtype=np.float64) / 1e3,
+            np.asarray(counts, dtype=np.int64),
+            total_ps / 1e3,
+        )
+
     @property
     def count(self) -> int:
         """How many values there are."""
@@ -71,6 +81,18 @@ class Histogram:
     def bounds(self, bin_: int) -> tuple[float, float]:
         """The edges of a bin."""
         return float(self.edges[bin_]), float(self.edges[bin_ + 1])
+
+
+# Of the kernel's buckets: below 2^8 one a value, above 2^7 of equal width for each power of two.
+_PART_BITS = 7
+
+
+def _first_of(bucket: int) -> int:
+    """The least value of a bucket of the kernel's."""
+    parts = 1 << _PART_BITS
+    if bucket < 2 * parts:
+        return bucket
+    return (bucket % parts + parts) << (bucket // parts - 1)
 
 
 def merged(histograms: Sequence[Histogram]) -> Histogram:

@@ -12,7 +12,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -144,6 +144,13 @@ class Record:
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     series: Series = field(default_factory=dict, compare=False)
 
+    def interval(self, *path: str) -> list[float] | None:
+        """The interval [low, high] of the figure at ``path`` of ``confidence``; None if unknown."""
+        found = part_at(self.confidence, path)
+        if not isinstance(found, (list, tuple)) or len(found) != 2:
+            return None
+        return list(found) if all(isinstance(one, (int, float)) for one in found) else None
+
     def as_json(self) -> dict[str, Any]:
         """The stable JSON form of ``numatwin run --json`` (no series).
 
@@ -198,6 +205,13 @@ class Record:
                 with contextlib.suppress(OSError):
                     made.rmdir()
         return target
+
+
+def part_at(data: Any, path: Sequence[str]) -> Any:
+    """What stands at ``path`` of nested mappings; None where nothing does."""
+    for key in path:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
 
 
 def _replace_both(stage: Path, target: Path) -> None:

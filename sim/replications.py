@@ -31,7 +31,7 @@ from .planes.plane import Maker, Outcome
 from .record import ControlEvent, Series
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
-from .warm_up import mser5
+from .warm_up import mser5, trends
 
 Progress = Callable[[float], None]
 
@@ -100,7 +100,9 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     found = [mser5(column) for column in columns]
     first = max((one.first for one in found), default=0)
     notes: tuple[str, ...] = ()
-    if not all(one.settled for one in found):
+    settled = all(one.settled for one in found)
+    if not settled or any(trends(column[first:]) for column in columns):
+        first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
             f"warm-up: a pilot run of {until_s:g} s is not seen to settle; half of it is left out: "
             "a longer horizon, or a warm_up of your own, is safer",

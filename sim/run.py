@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..topologies.draw import picture_data
 from .control.control_plane import ControlPlane
+from .planes.commits import event_plane, reference_plane
 from .planes.eris_events import ErisEvents
 from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
 PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
-RANDOM_PLANES: Mapping[str, Maker] = {"event": ErisEvents}
+# By plane, then by the kind of the system that they play.
+RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
+    "event": {"commits": event_plane, "eris": ErisEvents},
+    "reference": {"commits": reference_plane},
+}
 
 Progress = Callable[[float], None]
 
@@ -47,7 +52,8 @@ def run_scenario(
     has a Record, where Ctrl-C comes after the first of several replications.
     """
     if scenario.plane in RANDOM_PLANES:
-        return run_random(RANDOM_PLANES[scenario.plane], scenario, workers, progress)
+        make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
+        return run_random(make, scenario, workers, progress)
     began = time.perf_counter()
     plane = PLANES[scenario.plane](scenario)
     control = ControlPlane(scenario, plane)

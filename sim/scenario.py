@@ -25,7 +25,6 @@ from ..inputs import (
     Setting,
     Strict,
     changed,
-    format_quantity,
     load_yaml,
     merged,
     parse_setting,
@@ -44,13 +43,13 @@ from ..workloads.keys import Recorded
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .plan import Statistics
-from .system import AnySystem
+from .system import AnySystem, ErisSystem
 
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow", "event")
-PLANES_TO_COME = ("reference", "native")
+PLANES = ("flow", "event", "reference")
+PLANES_TO_COME = ("native",)
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
@@ -71,7 +70,7 @@ class ScenarioDescription(Strict):
     notes: tuple[str, ...] = ()
     machine: str | dict[str, Any]
     workload: str | dict[str, Any]
-    system: AnySystem = AnySystem()
+    system: AnySystem = ErisSystem()
     policies: dict[str, PolicySpec] = Field(default_factory=dict)
     horizon: Duration
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
@@ -190,17 +189,14 @@ def _with_policy(document: Document, policy: str) -> Document:
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    if isinstance(document.value, dict):
-        _check_mappings(document, ("policies",))
-        for family in families():  # so that they can be set, and stand in the settings
-            if document.part(("policies", family)) is None:
-                document = changed(document, ("policies", family), {}, document.file)
+    document = _with_all_families(document)  # so that they can be set
     inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
             inner[setting.path[0]].append(setting.inside())
         else:
             document = with_setting(document, ScenarioDescription, setting)
+    document = _with_all_families(document)  # so that they stand in the settings
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
@@ -211,10 +207,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             f"no node of machine '{machine.name}' has cores, so nothing can run there",
             expected="'cores' in a node type of its file",
         )
-    with _told_at(document, ("system",)):
-        description.system.aeu_nodes(machine)
-        if description.system.placement == "single-ram":
-            description.system.home_position(machine)
+    _check_system(document, description, machine, workload)
     _check_warm_up(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
@@ -240,6 +233,16 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     )
 
 
+def _with_all_families(document: Document) -> Document:
+    """The document with an entry for each policy family."""
+    if isinstance(document.value, dict):
+        _check_mappings(document, ("policies",))
+        for family in families():
+            if document.part(("policies", family)) is None:
+                document = changed(document, ("policies", family), {}, document.file)
+    return document
+
+
 def _check_mappings(document: Document, place: Place) -> None:
     """Refuses anything but a mapping, or nothing, at ``place`` and around it."""
     for depth in range(len(place) + 1):
@@ -258,14 +261,32 @@ def _check_plane(document: Document, plane: str) -> None:
         raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
 
 
+def _check_system(
+    document: Document, description: ScenarioDescription, machine: Machine, workload: Workload
+) -> None:
+    """Refuses a plane, a workload or a machine that the system does not go with."""
+    system = description.system
+    if description.plane not in system.PLANES:
+        raise document.error(
+            ("plane",),
+            f"plane {description.plane} does not play systems of kind {system.kind}",
+            expected=" or ".join(system.PLANES),
+        )
+    if (why := system.misfit(workload)) is not None:
+        raise document.error(
+            ("workload",), f"a system of kind {system.kind} cannot run '{workload.name}': {why}"
+        )
+    with _told_at(document, ("system",)):
+        system.check(machine, workload)
+
+
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
     warm_up_s = description.statistics.warm_up_s
     if warm_up_s is not None and warm_up_s >= description.horizon.value:
-        horizon = format_quantity(description.horizon.value, "time")
         raise document.error(
             ("statistics", "warm_up"),
             "statistics.warm_up: nothing is left of the horizon",
-            expected=f"less than {horizon}",
+            expected=f"less than {description.horizon.value:g} s",
         )
 
 

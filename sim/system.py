@@ -6,7 +6,7 @@ One more engine is one more model here, told apart by its ``kind``.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,44 +15,20 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.quantities import Size, SizeOrZero
 from ..topologies import Machine
+from ..workloads import Workload
+from .commits.system import CommitSystem
+from .system_fields import (
+    Count,
+    Nodes,
+    Threads,
+    Whole,
+    able_positions,
+    listed_positions,
+    node_positions,
+    threads_of,
+)
 
 Ints = npt.NDArray[np.int64]
-
-COUNT_MAX = 1_000_000
-
-
-def _whole(raw: Any) -> Any:
-    if isinstance(raw, bool) or not isinstance(raw, int):
-        raise ValueError("expected a whole number")
-    return raw
-
-
-def _nodes(raw: Any) -> Any:
-    ids = raw if isinstance(raw, (list, tuple)) else [raw]
-    if any(isinstance(item, bool) or not isinstance(item, int) for item in ids):
-        raise ValueError(
-            "expected how many nodes, such as 8, or a list of node ids, such as [0, 2]"
-        )
-    if isinstance(raw, int):
-        if raw < 1:
-            raise ValueError("expected at least 1")
-        return raw
-    if not ids:
-        raise ValueError("expected at least one node id")
-    if len(set(ids)) < len(ids):
-        raise ValueError("a node id stands twice")
-    return tuple(ids)
-
-
-def _threads(raw: Any) -> Any:
-    if raw in ("hardware-threads", "cores") or (
-        isinstance(raw, int) and not isinstance(raw, bool) and raw >= 1
-    ):
-        return raw
-    raise ValueError("expected hardware-threads, cores, or how many per node, such as 8")
-
-
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=COUNT_MAX)]
 
 
 class ErisSystem(Strict):
@@ -75,11 +51,9 @@ class ErisSystem(Strict):
 
     kind: Literal["eris"] = "eris"
     placement: Literal["partitioned", "interleaved", "single-ram"] = "partitioned"
-    nodes: Annotated[int | tuple[int, ...], BeforeValidator(_nodes)] | None = None
-    home: Annotated[int, BeforeValidator(_whole), Field(ge=0)] | None = None
-    threads: Annotated[Literal["hardware-threads", "cores"] | Count, BeforeValidator(_threads)] = (
-        "hardware-threads"
-    )
+    nodes: Nodes | None = None
+    home: Whole | None = None
+    threads: Threads = "hardware-threads"
     buffer_commands: Count = 128
     round_commands: Count | None = None
     incoming_size: Size | None = None
@@ -87,6 +61,8 @@ class ErisSystem(Strict):
     result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
+
+    PLANES: ClassVar[tuple[str, ...]] = ("flow",)
 
     @model_validator(mode="after")
     def _page_is_one(self) -> ErisSystem:
@@ -135,14 +111,28 @@ class ErisSystem(Strict):
             raise ValueError(f"placement {self.placement} has no home: expected single-ram")
         return self
 
+    def check(self, machine: Machine, workload: Workload) -> None:
+        """Raises DescriptionError where the machine does not have what this says."""
+        self.aeu_nodes(machine)
+        if self.placement == "single-ram":
+            self.home_position(machine)
+
+    def misfit(self, workload: Workload) -> str | None:
+        """Why this cannot run ``workload``, in words; None where it can."""
+        for name, operation in workload.operations.items():
+            if operation.kind == "transaction":
+                return f"operation '{name}' is a transaction, which ERIS does not have"
+        for name, stored in workload.objects.items():
+            if stored.kind == "table":
+                return f"object '{name}' is a table, which ERIS does not store"
+        return None
+
     def node_positions(self, machine: Machine) -> tuple[int, ...]:
         """Positions, in the machine's order, of the nodes that run AEUs.
 
         Raises DescriptionError where the machine has no such nodes.
         """
-        able = [k for k, node in enumerate(machine.nodes) if node.cores]
-        if not able:
-            raise DescriptionError(("nodes",), f"no node of machine '{machine.name}' has cores")
+        able = able_positions(machine, "nodes")
         if self.nodes is None:
             return tuple(able)
         if isinstance(self.nodes, int):
@@ -153,31 +143,12 @@ class ErisSystem(Strict):
                     f"expected at most {len(able)}",
                 )
             return tuple(able[: self.nodes])
-        positions = _positions(machine)
-        for at, node_id in enumerate(self.nodes):
-            if positions.get(node_id) not in able:
-                what = "has no cores" if node_id in positions else "does not exist"
-                raise DescriptionError(
-                    ("nodes", at), f"node {node_id} of machine '{machine.name}' {what}"
-                )
-        return tuple(sorted(positions[node_id] for node_id in self.nodes))
+        return listed_positions(machine, self.nodes, "nodes")
 
     def aeu_nodes(self, machine: Machine) -> Ints:
         """(A,) position of the node of each AEU, in rising order. Raises DescriptionError."""
-        per_node: list[int] = []
         chosen = self.node_positions(machine)
-        for position in chosen:
-            node = machine.nodes[position]
-            count = {"hardware-threads": node.threads, "cores": node.cores}.get(str(self.threads))
-            if count is None:
-                count = int(self.threads)
-                if count > node.threads:
-                    raise DescriptionError(
-                        ("threads",),
-                        f"node {node.id} of machine '{machine.name}' has {node.threads} hardware "
-                        f"threads: expected at most {node.threads}",
-                    )
-            per_node.append(count)
+        per_node = [threads_of(machine, k, self.threads, "threads") for k in chosen]
         return np.repeat(np.array(chosen, dtype=np.int64), per_node)
 
     def home_position(self, machine: Machine) -> int:
@@ -189,7 +160,7 @@ class ErisSystem(Strict):
             if not holding:
                 raise DescriptionError(("home",), "none of the nodes has memory: expected a home")
             return holding[0]
-        position = _positions(machine).get(self.home)
+        position = node_positions(machine).get(self.home)
         if position is None or machine.nodes[position].memory_bytes == 0:
             what = "does not exist" if position is None else "has no memory"
             raise DescriptionError(
@@ -198,9 +169,13 @@ class ErisSystem(Strict):
         return position
 
 
-# With a second engine: Annotated[ErisSystem | …, Field(discriminator="kind")].
-AnySystem = ErisSystem
+def _eris_by_default(raw: Any) -> Any:
+    return {"kind": "eris", **raw} if isinstance(raw, dict) and "kind" not in raw else raw
 
 
-def _positions(machine: Machine) -> dict[int, int]:
-    return {node.id: k for k, node in enumerate(machine.nodes)}
+# What a scenario may have as its system; ERIS where it does not say.
+AnySystem = Annotated[
+    ErisSystem | CommitSystem,
+    Field(discriminator="kind"),
+    BeforeValidator(_eris_by_default),
+]

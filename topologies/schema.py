@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -14,6 +15,7 @@ from ..inputs.quantities import (
     EnergyPerBit,
     Frequency,
     Power,
+    Rate,
     Size,
     SizeOrZero,
 )
@@ -304,33 +306,58 @@ class Coherence(Strict):
 
 
 class NicPoint(Strict):
-    """A message size, with the one-way latency and the bandwidth reached at that size."""
+    """A message size, with the one-way latency and the bandwidth reached at that size.
+
+    ``latency``: from the call that sends a message (a one-sided WRITE too) to the moment when all
+    of it is in the target's memory, less what the processors spend on it. ``read_latency``: the
+    same of a one-sided READ, from its request to the moment when the data are there. Between two
+    points latency is linear in the size; beyond the last, bandwidth adds to it.
+    """
 
     size: Size
     latency: Duration | None = None
+    read_latency: Duration | None = None
     bandwidth: Bandwidth | None = None
 
 
 class Transport(Strict):
-    """A way to use a NIC (IPoEth, IPoIB, RDMA): its curve and its CPU cost per message."""
+    """A way to use a NIC (IPoEth, IPoIB, RDMA): its curve and its CPU cost per message.
+
+    ``bandwidth``: of payload, at the most, through one port and direction. A message is cut into
+    packets of at most ``packet`` payload, each with a ``header`` on the wire. Each side of a
+    message costs ``cycles_per_message``, which grows in proportion to the size beyond ``window``
+    (without one it does not). Up to ``inline_limit`` a payload goes with its request: the latency
+    is that of the first point.
+    """
 
     bandwidth: Bandwidth
     points: tuple[NicPoint, ...] = ()
     cycles_per_message: Factor | None = None
     window: Size | None = None
     inline_limit: Size | None = None
+    header: SizeOrZero | None = None
+    packet: Size | None = None
     source: str | None = None
+
+    @model_validator(mode="after")
+    def _points_rise(self) -> Transport:
+        for at, (one, next_) in enumerate(pairwise(self.points)):
+            if next_.size.value <= one.size.value:
+                raise DescriptionError(("points", at + 1, "size"), "expected rising sizes")
+        return self
 
 
 class Nic(Strict):
     """A network adapter on each of ``nodes``; ``bandwidth`` is of one port and direction.
 
-    Its links to a switch are ordinary links of the same nodes.
+    ``message_rate``: messages that the adapter handles per second and direction, over all ports; no
+    limit where it is not given. Its links to a switch are ordinary links of the same nodes.
     """
 
     nodes: NodeOrRun
     ports: Count = 1
     bandwidth: Bandwidth
+    message_rate: Rate | None = None
     transports: dict[Name, Transport] = Field(default_factory=dict)
 
 

@@ -5,75 +5,50 @@ A published figure is only compared, never an input of a prediction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from ..inputs import InputError
+from ..inputs.fields import near
 from ..sim.record import Record
 from ..sim.recovery import recoveries
-from ..sim.run import run_scenario
-from ..sim.scenario import load_scenario
+from ..sim.scenario import PLANES
+from .nam import NAM
+from .results import Prediction, Published, Runs
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a row says was predicted: a number, or words where the source has none.
-
-    ``holds``: whether a result in words came out; None for a number. ``note``: what one should
-    know, such as the physics that is missing.
-    """
-
-    value: float | str
-    holds: bool | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Published:
-    """A published result: ``value`` is its figure, or what it says in words."""
-
-    value: float | str
-    unit: str
-    predict: Callable[[_Runs], Prediction]
-    calibrated_on: tuple[str, ...] = ()
-    """Ids of published results that a setting of its scenarios comes from."""
-
-
-class _Runs:
-    """Records of scenarios on one plane, each run once."""
-
-    def __init__(self, plane: str) -> None:
-        self.plane = plane
-        self._cache: dict[tuple[Any, ...], Record] = {}
-
-    def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
-        key = (scenario, settings, policy)
-        if key not in self._cache:
-            loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
-            self._cache[key] = run_scenario(loaded)
-        return self._cache[key]
-
-    def rate(self, scenario: str, *settings: str) -> float:
-        """Operations per second."""
-        return sum(self(scenario, *settings).throughput.values())
-
-
-def published_rows(plane: str = "flow", id_: str | None = None) -> list[dict[str, Any]]:
+def published_rows(plane: str | None = None, id_: str | None = None) -> list[dict[str, Any]]:
     """A row per published result, or only the one of that id; raises InputError.
 
-    Keys: ``id``, ``published``, ``predicted``, ``unit``, ``relative_error`` (None for a result in
-    words), ``holds`` (None for a number), ``plane``, ``calibrated_on`` (ids of results), ``note``.
+    Each on the first plane that can predict it; with ``plane``, on that one, and results that it
+    cannot predict have no row. Keys: ``id``, ``published`` (None: not published), ``predicted``,
+    ``unit``, ``relative_error`` (None for a result in words), ``holds`` (None for a number),
+    ``plane``, ``calibrated_on`` (ids of results), ``note``.
     """
+    chosen = PUBLISHED
+    if id_ is not None:
+        if id_ not in PUBLISHED:
+            expected = near(id_, PUBLISHED) or f"one of {', '.join(PUBLISHED)}"
+            raise InputError("unknown published result", token=id_, expected=expected)
+        chosen = {id_: PUBLISHED[id_]}
+        if plane is not None and plane not in chosen[id_].planes:
+            raise InputError(
+                f"plane {plane} does not predict {id_}", expected=" or ".join(chosen[id_].planes)
+            )
+    runs = {name: Runs(name) for name in ([plane] if plane is not None else PLANES)}
+    return [
+        _row(key, result, runs[plane or result.planes[0]])
+        for key, result in chosen.items()
+        if plane is None or plane in result.planes
+    ]
 
-    if id_ is not None and id_ not in PUBLISHED:
-        known = ", ".join(PUBLISHED)
-        raise InputError("unknown published result", token=id_, expected=f"one of {known}")
-    runs = _Runs(plane)
-    return [_row(key, PUBLISHED[key], runs) for key in PUBLISHED if id_ in (None, key)]
+
+def left_out(plane: str) -> list[str]:
+    """Ids of the results that this plane cannot predict."""
+    return [key for key, result in PUBLISHED.items() if plane not in result.planes]
 
 
-def _row(key: str, result: Published, runs: _Runs) -> dict[str, Any]:
+def _row(key: str, result: Published, runs: Runs) -> dict[str, Any]:
     prediction = result.predict(runs)
     error = None
     if isinstance(result.value, float) and isinstance(prediction.value, float):
@@ -94,7 +69,7 @@ def _row(key: str, result: Published, runs: _Runs) -> dict[str, Any]:
 # -- ERIS (Kissinger et al., ADMS 2014) -----------------------------------------------------------
 
 
-def _fig1(runs: _Runs) -> Prediction:
+def _fig1(runs: Runs) -> Prediction:
     one, many = (runs("eris-fig1", f"system.nodes={nodes}") for nodes in (1, 64))
     speedup = many.throughput["lookup"] / one.throughput["lookup"]
     walk, other = zip(*(_walk_and_other_ns(record) for record in (one, many)), strict=True)
@@ -128,7 +103,7 @@ def _memory_use(record: Record) -> float:
     return max(use.utilisation for use in record.resources if use.kind == "memory")
 
 
-def _fig8_intel(runs: _Runs) -> Prediction:
+def _fig8_intel(runs: Runs) -> Prediction:
     """ERIS over the shared index, from small to large indexes."""
     ratios = {}
     for power in range(18, 32):
@@ -143,7 +118,7 @@ def _fig8_intel(runs: _Runs) -> Prediction:
     return Prediction(f"{ends}{where}", holds)
 
 
-def _fig8_amd(runs: _Runs) -> Prediction:
+def _fig8_amd(runs: Runs) -> Prediction:
     load = 100 * _memory_use(runs("eris-fig8-amd"))
     note = (
         f"Memory is taken to deliver lines at random as fast as in a stream: ERIS, at {load:.0f}% "
@@ -159,17 +134,17 @@ SCAN_NOTE = (
 )
 
 
-def _fig9(runs: _Runs) -> Prediction:
+def _fig9(runs: Runs) -> Prediction:
     own, interleaved = (_memory_Bps(runs(name)) for name in ("eris-fig9", "eris-fig9-interleaved"))
     return Prediction(own / interleaved, note=SCAN_NOTE)
 
 
-def _fig9_single(runs: _Runs) -> Prediction:
+def _fig9_single(runs: Runs) -> Prediction:
     why = runs("eris-fig9-single-ram").why["scan"].resource
     return Prediction(f"bound by {why}", "memory" in why)
 
 
-def _fig11_shared(runs: _Runs) -> Prediction:
+def _fig11_shared(runs: Runs) -> Prediction:
     share = runs("eris-fig11-shared").model["index"]["hits_on_shared_or_forward_lines"]
     note = (
         "Missing: what threads keep for themselves (keys, results, stacks), whose lines are "
@@ -178,13 +153,13 @@ def _fig11_shared(runs: _Runs) -> Prediction:
     return Prediction(float(share), note=note)
 
 
-def _fig11_eris(runs: _Runs) -> Prediction:
+def _fig11_eris(runs: Runs) -> Prediction:
     share = runs("eris-fig11").model["index"]["hits_on_shared_or_forward_lines"]
     note = "Missing: lines of the partition table, which are shared by all workers."
     return Prediction(1.0 - float(share), note=note)
 
 
-def _fig12_scan(runs: _Runs) -> Prediction:
+def _fig12_scan(runs: Runs) -> Prediction:
     return Prediction(_memory_Bps(runs("eris-fig12-scan")), note=SCAN_NOTE)
 
 
@@ -194,7 +169,7 @@ BUFFERS = ("eris-fig5",)
 FIG13_POLICIES = ("none", "ma-1", "ma-8", "one-shot")
 
 
-def _fig13(runs: _Runs) -> Prediction:
+def _fig13(runs: Runs) -> Prediction:
     """Worst drop of a second's throughput, and mean time to be back, of each policy."""
     records = {policy: runs("eris-fig13", policy=policy) for policy in FIG13_POLICIES}
     finals = [[r.final for r in recoveries(record, "lookup")] for record in records.values()]
@@ -251,4 +226,5 @@ PUBLISHED: Mapping[str, Published] = {
         _fig13,
         BUFFERS,
     ),
+    **NAM,
 }

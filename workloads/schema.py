@@ -9,11 +9,14 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.names import Name
 from ..inputs.quantities import Duration, DurationOrZero, Rate, Size
-from .key_specs import AnyKeySpec, Count, UniformSpec, Whole
+from .key_specs import KEYS_MAX, AnyKeySpec, Count, UniformSpec, Whole
 
 Weight = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]
 
 Fields = dict[str, tuple[str, ...]]  # of each kind
+
+BY_KEY = ("lookup", "upsert", "transaction")
+RECORDS_MAX = 1_000  # of one transaction
 
 EIGHT_BYTES = Quantity(8.0, 8.0, 8.0)
 ZERO_S = Quantity(0.0, 0.0, 0.0)
@@ -47,18 +50,21 @@ class _OfKind(Strict):
 
 
 class DataObject(_OfKind):
-    """What is stored: an ``index`` over the dense keys 0 … ``keys``-1, or a ``column``.
+    """What is stored: an ``index`` over the dense keys 0 … ``keys``-1, a ``column`` or a ``table``.
 
     An index is an order-preserving prefix tree: ``key_bits`` wide keys, of which each level
-    consumes ``prefix_bits``. A column has ``entries`` of ``entry_size``.
+    consumes ``prefix_bits``. A column has ``entries`` of ``entry_size``. A table has ``records`` of
+    ``record_size`` when a run begins, spread evenly over the servers that store it; one that is
+    only inserted into may begin empty.
     """
 
     FIELDS: ClassVar[Fields] = {
         "index": ("keys+", "key_bits", "prefix_bits", "key_size", "value_size"),
         "column": ("entries+", "entry_size"),
+        "table": ("records", "record_size+"),
     }
 
-    kind: Literal["index", "column"]
+    kind: Literal["index", "column", "table"]
     keys: Count | None = None
     key_bits: Annotated[Whole, Field(ge=1, le=64)] = 64
     prefix_bits: Annotated[Whole, Field(ge=1, le=16)] = 8
@@ -66,6 +72,8 @@ class DataObject(_OfKind):
     value_size: Size = EIGHT_BYTES
     entries: Count | None = None
     entry_size: Size = EIGHT_BYTES
+    records: Annotated[Whole, Field(ge=0, le=KEYS_MAX)] = 0
+    record_size: Size | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> DataObject:
@@ -79,27 +87,52 @@ class DataObject(_OfKind):
 class Operation(_OfKind):
     """One kind of operation on one object; ``share`` is its weight in the mix.
 
-    ``keys``: which keys lookups and upserts ask for. ``selectivity``: the part of the entries that
-    a scan's filter lets through; ``result``: what it makes of them.
+    ``keys``: which keys lookups and upserts ask for, or which records a transaction.
+    ``selectivity``: the part of the entries that a scan's filter lets through; ``result``: what it
+    makes of them. A transaction reads ``reads`` different records of its table, changes
+    ``changed_size`` bytes (all by default) of the first ``updates`` of them, and adds ``inserts``
+    records to tables, by their names.
     """
 
     FIELDS: ClassVar[Fields] = {
         "lookup": ("object", "share", "keys+"),
         "upsert": ("object", "share", "keys+"),
         "scan": ("object", "share", "selectivity", "result"),
+        "transaction": (
+            "object",
+            "share",
+            "keys+",
+            "reads+",
+            "updates",
+            "changed_size",
+            "inserts",
+        ),
     }
 
-    kind: Literal["lookup", "upsert", "scan"]
+    kind: Literal["lookup", "upsert", "scan", "transaction"]
     object: Name
     share: Weight = 1.0
     keys: AnyKeySpec | None = None
     selectivity: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.0
     result: Literal["sum", "bitmap", "positions"] = "sum"
+    reads: Annotated[Whole, Field(ge=1, le=RECORDS_MAX)] | None = None
+    updates: Annotated[Whole, Field(ge=0, le=RECORDS_MAX)] = 0
+    changed_size: Size | None = None
+    inserts: dict[Name, Annotated[Whole, Field(ge=1, le=RECORDS_MAX)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _updates_what_it_reads(self) -> Operation:
+        if self.reads is not None and self.updates > self.reads:
+            raise DescriptionError(
+                ("updates",),
+                f"{self.updates} records: expected at most {self.reads}, those that it reads",
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod
     def _uniform_by_default(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and raw.get("kind") in ("lookup", "upsert"):
+        if isinstance(raw, dict) and raw.get("kind") in BY_KEY:
             return {"keys": UniformSpec(), **raw}
         return raw
 

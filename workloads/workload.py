@@ -18,12 +18,18 @@ from .schema import DataObject, Operation, WorkloadDescription
 
 FIRST_PHASE = "start"
 
+# The kind of object that each kind of operation works on.
+NEEDED = {"lookup": "index", "upsert": "index", "scan": "column", "transaction": "table"}
+
 
 @dataclass(frozen=True)
 class ResolvedOperation:
-    """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan."""
+    """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan.
 
-    kind: Literal["lookup", "upsert", "scan"]
+    How many records a transaction reads and writes stands in the description: no phase changes it.
+    """
+
+    kind: Literal["lookup", "upsert", "scan", "transaction"]
     object: str
     share: float
     keys: KeyDistribution | None
@@ -136,9 +142,40 @@ def _check_object(description: WorkloadDescription, name: str, operation: Operat
     if stored is None:
         known = ", ".join(description.objects)
         raise DescriptionError(place, f"no such object: expected one of {known}")
-    needed, article = ("column", "a") if operation.kind == "scan" else ("index", "an")
+    needed = NEEDED[operation.kind]
     if stored.kind != needed:
+        article = "an" if needed == "index" else "a"
         raise DescriptionError(place, f"a {operation.kind} needs {article} {needed}")
+    if operation.kind == "transaction":
+        _check_transaction(description, name, operation)
+
+
+def _check_transaction(description: WorkloadDescription, name: str, operation: Operation) -> None:
+    """Records enough to read, and tables to insert into."""
+    records, reads = description.objects[operation.object].records, operation.reads or 0
+    if records < reads:
+        raise DescriptionError(
+            ("operations", name, "reads"),
+            f"{reads} different records of {records}: expected at most {records}"
+            if records
+            else f"table '{operation.object}' has no records: expected 'records' there",
+        )
+    size, changed = description.objects[operation.object].record_size, operation.changed_size
+    if size is not None and changed is not None and changed.value > size.value:
+        raise DescriptionError(
+            ("operations", name, "changed_size"), f"expected at most {size.value:.0f} B, a record"
+        )
+    if not operation.updates and not operation.inserts:
+        raise DescriptionError(
+            ("operations", name), "writes nothing: expected updates, inserts or both"
+        )
+    for table in operation.inserts:
+        place: Place = ("operations", name, "inserts", table)
+        stored = description.objects.get(table)
+        if stored is None or stored.kind != "table":
+            tables = [one for one, found in description.objects.items() if found.kind == "table"]
+            what = "no such object" if stored is None else f"a {stored.kind}"
+            raise DescriptionError(place, f"{what}: expected one of {', '.join(tables)}")
 
 
 def _keys(
@@ -150,8 +187,9 @@ def _keys(
 ) -> KeyDistribution | None:
     if spec is None:
         return None
-    keys = description.objects[operation.object].keys
-    assert keys is not None, "operations by key are checked to be on an index"
+    stored = description.objects[operation.object]
+    keys = stored.records if stored.kind == "table" else stored.keys
+    assert keys, "operations by key are checked to be on an index, or on a table with records"
     try:
         return spec.over(keys, folder)
     except DescriptionError as failure:

@@ -1,6 +1,6 @@
 """``numatwin compare``: records side by side, each figure with its ratio to the first record's.
 
-Figures of random runs have intervals, and so has how they differ (``differences.py``).
+Figures of random runs have intervals, and so has how they differ (``sim/comparison.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .differences import bounds, difference, in_words, level_of
 from .files import Records, record_folders
 from .output import console, latency, number, percent, print_json, table
 
@@ -93,13 +92,14 @@ def compare(
 
 def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
     """What intervals mean, where there are any."""
+    from ..sim.comparison import level_of
+
     random = [k for k, record in enumerate(records) if record.replications]
     if not random:
         return []
     runs = ", ".join(f"{letters[k]}: {records[k].replications}" for k in random)
     notes = [
-        f"Intervals: {100 * level_of(records):g}%, each on its own, of the mean over replications "
-        f"({runs})."
+        f"Intervals: {100 * level_of(records):g}%, each on its own, over replications ({runs})."
     ]
     found = [row["differences"] for row in rows]
     for paired, how in (
@@ -158,9 +158,11 @@ def _metrics(records: Iterable[Record]) -> list[Metric]:
 
 
 def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
+    from ..sim.comparison import difference, level_of
+
     path, level = metric.path, level_of(records)
     values = [_value(path, record) for record in records]
-    intervals = [bounds(record.confidence, path) for record in records]
+    intervals = [record.interval(*path) for record in records]
     first, *others = zip(values, records, strict=True)
     apart = [
         difference(path, (first[0], value), (first[1], record), level) for value, record in others
@@ -227,6 +229,21 @@ def _value(path: Path_, record: Record) -> float | None:
     return part if isinstance(part, (int, float)) else None
 
 
+def _apart(found: Mapping[str, Any], first: float | None) -> str:
+    """``×1.02 [1.01, 1.03]``, or ``no difference within ±1.6%`` where the interval holds 0."""
+    low, high = found["interval"]
+    if low <= 0 <= high:
+        most = max(-low, high)
+        return f"no difference within ±{100 * most / abs(first):.2g}%" if first else ""
+    if found["ratio_interval"] is None or not first:
+        return ""
+    # As many digits as it takes to tell the bounds apart.
+    values = [1 + found["value"] / first, *found["ratio_interval"]]
+    told = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
+    ratio, *bounds = next((texts for texts in told if texts[1] != texts[2]), told[0])
+    return f"×{ratio} [{', '.join(bounds)}]"
+
+
 def _cells(row: dict[str, Any]) -> list[str]:
     written = _WRITTEN[row["unit"]]
     cells = [re.sub(r"_(Bps|ns|s|J)\b", "", row["metric"]).replace(".", " ")]
@@ -236,7 +253,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
             low, high = row["intervals"][k]
             cell += f"\n[{written(low)}, {written(high)}]"
         if row["differences"][k] is not None:
-            cell += f"\n{in_words(row['differences'][k], row['values'][0])}"
+            cell += f"\n{_apart(row['differences'][k], row['values'][0])}"
         elif k and row["ratios"][k] is not None:
             cell += f" ×{row['ratios'][k]:.2f}"
         cells.append(cell)

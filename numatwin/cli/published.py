@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,13 @@ from .run import Plane
 
 
 def published(
-    on: Annotated[Plane, typer.Option(help="The data plane that predicts.")] = Plane.flow,
+    on: Annotated[
+        Plane | None,
+        typer.Option(
+            help="The data plane that predicts; by default, for each result, the first that can.",
+            show_default=False,
+        ),
+    ] = None,
     id_: Annotated[
         str | None,
         typer.Option(
@@ -23,19 +30,27 @@ def published(
     ] = False,
 ) -> None:
     """Compare what is predicted with what was published."""
-    from ..validate.published import published_rows
+    from ..validate.published import left_out, published_rows
 
-    rows = published_rows(on.value, id_)
+    plane = on.value if on else None
+    rows = published_rows(plane, id_)
+    if plane is not None and id_ is None and (others := left_out(plane)):
+        print(
+            f"numatwin: plane {plane} cannot predict {len(others)} results, which are left out: "
+            + ", ".join(others),
+            file=sys.stderr,
+        )
     if json:
         print_json({"rows": rows})
         return
     to = console()
     to.print(
         table(
-            ("result", "published", "predicted", "error", "unit"),
+            ("result", "plane", "published", "predicted", "error", "unit"),
             (
                 (
                     row["id"],
+                    row["plane"],
                     _figure(row, "published"),
                     _figure(row, "predicted"),
                     _verdict(row),
@@ -43,7 +58,7 @@ def published(
                 )
                 for row in rows
             ),
-            left=5,
+            left=6,
         )
     )
     for row in rows:
@@ -57,8 +72,10 @@ def published(
 
 
 def _figure(row: dict[str, Any], which: str) -> str:
-    value: float | str = row[which]
-    unit = "B/s" if row["unit"] == "B/s" else ""
+    value: float | str | None = row[which]
+    if value is None:
+        return "not yet"
+    unit = {"B/s": "B/s", "transactions/s": "/s"}.get(row["unit"], "")
     return value if isinstance(value, str) else number(value, unit)
 
 

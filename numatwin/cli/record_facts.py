@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .differences import at, bounds, level_of
+from ..sim.comparison import level_of
+from ..sim.record import part_at
 from .output import latency, number, percent, print_facts, table
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _energy(record: Record) -> str | None:
 
 def _with_bounds(record: Record, path: Sequence[str], value: float | None, written: Written) -> str:
     """The value, and its interval where it has one."""
-    between = bounds(record.confidence, path)
+    between = record.interval(*path)
     return written(value) + (f" [{', '.join(map(written, between))}]" if between else "")
 
 
@@ -123,9 +124,9 @@ def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
     """(operation, figure, value, interval) of throughput and of what is known of latency."""
 
     def row(path: tuple[str, ...], title: str, value: float, written: Written) -> Any:
-        between = bounds(record.confidence, path)
+        between = record.interval(*path)
         told = f"{written(between[0])} to {written(between[1])}" if between else "unknown"
-        bin_ns = at(record.confidence, ("resolution_ns", *path[1:]))
+        bin_ns = part_at(record.confidence, ("resolution_ns", *path[1:]))
         if not between and isinstance(bin_ns, (int, float)):
             told += f"; its bin alone ±{latency(bin_ns)}"
         return ("", title, written(value), told)

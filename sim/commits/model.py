@@ -60,6 +60,10 @@ class KernelCommitModel:
         """Events handled so far."""
         return self._kernel.events
 
+    def latency_buckets(self) -> list[int]:
+        """How many latencies fell into each bucket of the kernel's histogram, from 0 on."""
+        return list(self._kernel.latency_buckets)
+
     def trace(self) -> list[Row]:
         """All that happened so far: see history.py."""
         return [tuple(row) for row in self._kernel.trace().tolist()]

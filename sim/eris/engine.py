@@ -16,6 +16,7 @@ from ..demands import RECEIVE, Demand, TransferDemand
 from ..record import ControlEvent
 from ..scenario import Scenario
 from ..sums import group_sums
+from ..system import ErisSystem
 from ..workers import pin_workers
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
@@ -40,11 +41,9 @@ class Eris:
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        self.machine, self.workload, self.system = (
-            scenario.machine,
-            scenario.workload,
-            scenario.system,
-        )
+        assert isinstance(scenario.system, ErisSystem)
+        self.machine, self.workload = scenario.machine, scenario.workload
+        self.system: ErisSystem = scenario.system
         self.workers = pin_workers(self.machine, self.system.aeu_nodes(self.machine))
         self.phase: PhaseState = self.workload.at(0.0)
         self.partitions = {name: self._initial(name) for name in self.workload.objects}

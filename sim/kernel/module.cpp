@@ -7,9 +7,9 @@ PYBIND11_MODULE(_kernel, module) {
     module.doc() = "numatwin's compiled kernel";
     numatwin::register_commits(module);
     numatwin::register_draws(module);
-    numatwin::register_flow_network(module);
     numatwin::register_eris(module);
     numatwin::register_eris_shared(module);
+    numatwin::register_flow_network(module);
     numatwin::register_max_min(module);
     numatwin::register_queueing(module);
     numatwin::register_running(module);

@@ -50,6 +50,8 @@ void register_model(py::module_& module, const char* name, const char* doc) {
                                [](Held& self) { return plain(self->incoming_busy_ps()); })
         .def_property_readonly("threads_busy_ps",
                                [](Held& self) { return plain(self->threads_busy_ps()); })
+        .def_property_readonly("latency_buckets",
+                               [](Held& self) { return self->latency_ps().buckets(); })
         .def_property_readonly("latency_mean_ps",
                                [](Held& self) { return self->latency_ps().mean(); })
         .def(

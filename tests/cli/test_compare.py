@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import CommandLine, Refused
+from scipy import stats
 
 from numatwin.sim.record import ControlEvent, Record, ResourceUse
 
@@ -81,6 +82,78 @@ def test_intervals(numatwin: CommandLine) -> None:
     assert "[190 M/s, 210 M/s]" in numatwin("compare", "a", "b").out
 
 
+def drawn(name: str, *rates: float, **changes: Any) -> str:
+    """A record of so many replications."""
+    mean = sum(rates) / len(rates)
+    values: dict[str, Any] = {
+        "plane": "event",
+        "throughput": {"lookup": mean},
+        "replications": len(rates),
+        "replicates": {"throughput": {"lookup": list(rates)}},
+        "confidence": {"level": 0.95, "throughput": {"lookup": [0.9 * mean, 1.1 * mean]}},
+    }
+    return saved(name, **{**values, **changes})
+
+
+def test_replications_with_the_same_draws_are_paired(numatwin: CommandLine) -> None:
+    """Worked by hand: differences 2, 3, 4: 3 ± t(2; 97.5%) * 1 / sqrt(3), t = 4.3027."""
+    names = drawn("a", 100.0, 120.0, 140.0), drawn("b", 102.0, 123.0, 144.0)
+    row = rows(numatwin, *names)["throughput.lookup"]
+    assert row["differences"][0] is None
+    found = row["differences"][1]
+    assert (found["value"], found["paired"]) == (3.0, True)
+    half = 4.302653 / 3**0.5
+    assert found["interval"] == pytest.approx([3 - half, 3 + half], rel=1e-6)
+    # Of the ratio r = 123 / 120: (b - r a) / 120 is -0.5, 0 and 0.5 over 120.
+    half = 4.302653 * (0.5 / 120) / 3**0.5
+    assert found["ratio_interval"] == pytest.approx([1.025 - half, 1.025 + half], rel=1e-6)
+    out = numatwin("compare", *names).out
+    assert "×1.02 [1.01, 1.04]" in out
+    assert "Intervals: 95%, each on its own, over replications (A: 3, B: 3)." in out
+    assert "B: compared pair by pair with A's replications, which have the same draws." in out
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {}])
+def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict[str, Any]) -> None:
+    """Welch: another seed, or another number of replications; here nothing can be told apart."""
+    rates = [102.0, 123.0, 144.0] if change else [102.0, 123.0, 144.0, 123.0]
+    names = drawn("a", 100.0, 120.0, 140.0), drawn("b", *rates, **change)
+    found = rows(numatwin, *names)["throughput.lookup"]["differences"][1]
+    test = stats.ttest_ind(rates, [100.0, 120.0, 140.0], equal_var=False)
+    expected = test.confidence_interval(0.95)
+    assert found["paired"] is False
+    assert found["interval"] == pytest.approx([expected.low, expected.high])
+    out = numatwin("compare", *names).out
+    assert f"no difference within ±{100 * max(-expected.low, expected.high) / 120:.2g}%" in out
+    assert "B: compared with A as independent samples (Welch)." in out
+
+
+def test_against_a_record_that_draws_nothing(numatwin: CommandLine) -> None:
+    flow = saved("a", throughput={"lookup": 100.0})
+    row = rows(numatwin, flow, drawn("b", 102.0, 103.0, 104.0))["throughput.lookup"]
+    found = row["differences"][1]
+    assert found["interval"] == pytest.approx([3 - 2.484138, 3 + 2.484138], rel=1e-5)
+    assert found["paired"] is False
+
+
+def test_one_replication_tells_no_difference(numatwin: CommandLine) -> None:
+    row = rows(numatwin, drawn("a", 100.0), drawn("b", 103.0))["throughput.lookup"]
+    assert row["differences"] == [None, None]
+    assert row["ratios"] == [1.0, 1.03]
+
+
+def test_records_of_flows_have_no_differences(numatwin: CommandLine) -> None:
+    found = rows(numatwin, saved("a"), saved("b"))
+    assert all(row["differences"] == [None, None] for row in found.values())
+    assert "Intervals" not in numatwin("compare", "a", "b").out
+
+
+def test_damaged_replicates_tell_nothing(numatwin: CommandLine) -> None:
+    for broken in ({}, {"throughput": [1]}, {"throughput": {"lookup": [1.0, "x", 2.0]}}):
+        names = drawn("a", 100.0, 120.0, 140.0), drawn("b", 1.0, 2.0, 3.0, replicates=broken)
+        assert rows(numatwin, *names)["throughput.lookup"]["differences"] == [None, None]
+
+
 def shifting(name: str, *rates: float, change_s: float = 2.0) -> str:
     """A record with a change of the workload, and a throughput per second of time."""
     series = {
@@ -147,6 +220,7 @@ def test_identity_in_json(numatwin: CommandLine) -> None:
     assert [record["path"] for record in found] == ["a", "b"]
     assert [record["seed"] for record in found] == [1, 2]
     assert found[0]["machine"] == "amd-8n-ht"
+    assert (found[0]["replications"], found[0]["warm_up_s"]) == (0, 0.0)
 
 
 @pytest.mark.parametrize(

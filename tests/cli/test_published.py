@@ -16,15 +16,24 @@ def test_rows(numatwin: CommandLine) -> None:
         "eris-fig12-scan",
         "eris-fig11",
         "eris-fig13",
+        "nam-bound-cpu",
+        "nam-bound-10gbe",
+        "nam-fig6-rsi",
+        "nam-fig6-ipoeth",
+        "nam-fig6-ipoib-70",
+        "nam-fig6-two-sided-1",
     }
     for row in rows:
         assert row.keys() >= KEYS
-        assert row["plane"] == "flow"
+        assert row["plane"] == ("event" if row["id"].startswith("nam") else "flow")
         # A result is never an input of its own prediction.
         assert row["id"] not in row["calibrated_on"]
         if isinstance(row["published"], float):
             error = row["predicted"] / row["published"] - 1
             assert row["relative_error"] == pytest.approx(error)
+        elif row["published"] is None:  # predicted in advance
+            assert row["predicted"] > 0
+            assert (row["relative_error"], row["holds"]) == (None, None)
 
 
 def test_one_row_as_text(numatwin: CommandLine) -> None:
@@ -32,10 +41,22 @@ def test_one_row_as_text(numatwin: CommandLine) -> None:
     done = numatwin("published", "--id", "eris-fig9", "--on", "flow")
     assert (done.status, done.err) == (0, "")
     line = done.out.splitlines()[1].split()
-    assert line[:2] == ["eris-fig9", f"{row['published']:g}"]
-    assert line[3] == f"{100 * row['relative_error']:+.1f}%"
+    assert line[:3] == ["eris-fig9", "flow", f"{row['published']:g}"]
+    assert line[4] == f"{100 * row['relative_error']:+.1f}%"
+
+
+def test_rows_that_a_plane_cannot_predict_are_left_out(numatwin: CommandLine) -> None:
+    done = numatwin("published", "--on", "flow", "--json")
+    rows = done.json()["rows"]
+    assert rows
+    assert {row["plane"] for row in rows} == {"flow"}
+    assert not [row for row in rows if row["id"].startswith("nam")]
+    assert "plane flow cannot predict" in done.err
+    assert "nam-fig6-rsi" in done.err
 
 
 def test_refuses(refused: Refused) -> None:
+    told = refused("published", "--id", "nam-fig6-rsi", "--on", "flow")
+    assert "plane flow does not predict nam-fig6-rsi: expected event or reference" in told
     assert "eris-fig9" in refused("published", "--id", "eris-fig99")
     assert "native is not in this version" in refused("published", "--on", "native")

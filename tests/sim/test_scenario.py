@@ -76,6 +76,16 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-interleaved",
         "eris-fig9-single-ram",
         "eris-mixed-amd",
+        "nam-fig6-ipoeth",
+        "nam-fig6-ipoib",
+        "nam-fig6-rsi",
+        "nam-fig6-two-sided",
+        "nam-rsi-1000n",
+        "nam-rsi-dead-client",
+        "nam-rsi-dead-client-lease",
+        "nam-rsi-straggler",
+        "nam-rsi-straggler-skip",
+        "nam-rsi-zipf",
     )
 
 
@@ -86,7 +96,7 @@ def test_loads_and_says_what_it_is(name: str) -> None:
     assert scenario.title
     assert scenario.source
     assert (BUNDLED / f"{name}.yaml").read_text(encoding="utf-8").startswith("# ")
-    assert scenario.plane == "flow"
+    assert scenario.plane in scenario.system.PLANES
     titles = [load_scenario(other).title for other in scenario_names()]
     assert titles.count(scenario.title) == 1
     # --machine may name another one.
@@ -96,10 +106,11 @@ def test_loads_and_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", scenario_names())
 def test_made_again_from_its_settings(name: str) -> None:
     """Through JSON, as a record keeps them."""
-    scenario = load_scenario(name, settings=["seed=7", "system.buffer_commands=64"])
+    field = "buffer_commands" if name.startswith("eris") else "send_queue"
+    scenario = load_scenario(name, settings=["seed=7", f"system.{field}=99"])
     again = scenario_from_settings(json.loads(json.dumps(scenario.settings)))
     _assert_same(again, scenario)
-    assert (again.seed, again.system.buffer_commands) == (7, 64)
+    assert (again.seed, getattr(again.system, field)) == (7, 99)
 
 
 def _assert_same(one: Scenario, other: Scenario) -> None:
@@ -354,12 +365,15 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
         (MINE.replace("moving-range", "moving"), ":3:11: unknown workload: found 'eris-moving'"),
         (MINE + "sytem: {}\n", ":5:1: unknown field 'sytem': expected 'system'"),
         (MINE + "seed: 1.5\n", ":5:7: seed: "),
-        (MINE + "plane: event\n", ":5:8: plane event is not in this version: expected flow"),
+        (MINE + "plane: event\n", ":5:8: plane event does not play systems of kind eris: "),
         (MINE + "plane: paper\n", ":5:8: unknown plane: found 'paper', expected flow"),
         (MINE + "policies: ma-8\n", ":5:11: policies: expected a mapping"),
         (MINE + "policies: {load_balancing: ma-8}\n", ":5:28: policies.load_balancing: "),
         (MINE + "policies: {load_balancin: {}}\n", "unknown kind of policy 'load_balancin': expec"),
-        (MINE + "system: {kind: gru}\n", ":5:16: system.kind: "),
+        (
+            MINE + "system: {kind: gru}\n",
+            ":5:16: system: unknown kind: found 'gru', expected one of 'eris', 'commits'",
+        ),
         (MINE + "system: {nodes: [0, 0]}\n", "system.nodes: a node id stands twice"),
         (MINE + "system: {nodes: []}\n", "system.nodes: expected at least one node id"),
         (MINE + "system: {nodes: [0, 8]}\n", ":5:21: system.nodes.1: node 8 of machine 'amd-8n-h"),

@@ -9,18 +9,18 @@ import os
 import signal
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from small_scenarios import LOOKUP, small, small_file
+from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim.control.policy import Observation
 from numatwin.sim.histogram import Histogram
 from numatwin.sim.planes.plane import Command, Outcome, StartPhase
 from numatwin.sim.record import ResourceUse, Why
-from numatwin.sim.scenario import Scenario
+from numatwin.sim.scenario import Scenario, load_scenario
 from numatwin.sim.streams import stream_key
 
 EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
@@ -137,8 +137,19 @@ class QueuePlane:
         )
 
 
-def toy_scenario(folder: Path, horizon: str = "20 ms", **statistics: Any) -> Scenario:
-    """A scenario for it; its machine and its policies are no matter."""
-    settings = [f"statistics.{name}={value}" for name, value in statistics.items()]
+def toy_scenario(
+    folder: Path,
+    horizon: str = "20 ms",
+    *,
+    policy: str | None = None,
+    workload: str | None = None,
+    **statistics: Any,
+) -> Scenario:
+    """A scenario for it; its machine is no matter. ``workload``: a setting of its workload."""
     path = small_file(folder, LOOKUP)
-    return replace(small(path, f"horizon={horizon}", *settings), plane="toy")
+    settings = [f"statistics.{name}={value}" for name, value in statistics.items()]
+    if workload is not None:
+        settings.append(f"workload.{workload}")
+    if policy is not None:
+        settings.append("policies.load_balancing.period=10 ms")
+    return load_scenario(path, policy=policy, settings=[f"horizon={horizon}", *settings])

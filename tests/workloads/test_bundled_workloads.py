@@ -9,6 +9,8 @@ from numatwin.workloads.catalogue import BUNDLED
 
 def test_the_bundled_workloads() -> None:
     assert workload_names() == [
+        "checkout",
+        "checkout-zipf",
         "eris-lookup-1e9",
         "eris-mixed-1e9",
         "eris-moving-range",
@@ -30,7 +32,8 @@ def test_loads_and_is_ready_to_run(name: str) -> None:
     for state in workload.phases:
         assert sum(op.share for op in state.operations.values()) == pytest.approx(1.0)
         for operation in state.operations.values():
-            keys = workload.objects[operation.object].keys
+            stored = workload.objects[operation.object]
+            keys = stored.records if stored.kind == "table" else stored.keys
             if operation.keys is None:
                 assert operation.kind == "scan"
             else:

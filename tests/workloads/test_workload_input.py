@@ -96,7 +96,7 @@ def test_the_good_file_is_good() -> None:
         (", keys: 1000", "", (3, "index"), "missing field 'keys' of kind 'index'"),
         (", entries: 10", "", (4, "column"), "missing field 'entries' of kind 'column'"),
         ("entries: 10", "entries: -10", (4, "-10"), "found '-10', expected at least 1"),
-        ("kind: index", "kind: tree", (3, "tree"), "found 'tree', expected 'index' or 'column'"),
+        ("kind: index", "kind: tree", (3, "tree"), "expected 'index', 'column' or 'table'"),
         (
             "hot_range\n",
             "hot\n",

@@ -9,11 +9,14 @@ that draws nothing is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from ..sim.record import Record
+from .record import part_at
+
+if TYPE_CHECKING:  # or a record of flows would wait for SciPy
+    from .record import Record
+    from .statistics import Sample
 
 LEVEL = 0.95
 
@@ -22,20 +25,6 @@ def level_of(records: Sequence[Record]) -> float:
     """The confidence of the first record that has one."""
     levels = [record.confidence.get("level") for record in records]
     return next((level for level in levels if isinstance(level, float) and 0 < level < 1), LEVEL)
-
-
-def at(data: Any, path: Sequence[str]) -> Any:
-    """What stands at ``path`` of nested mappings; None where nothing does."""
-    for key in path:
-        data = data.get(key) if isinstance(data, Mapping) else None
-    return data
-
-
-def bounds(data: Mapping[str, Any], path: Sequence[str]) -> list[float] | None:
-    """The interval [low, high] at ``path`` of a record's ``confidence``."""
-    found = at(data, path)
-    two = isinstance(found, (list, tuple)) and len(found) == 2
-    return list(found) if two and all(isinstance(one, (int, float)) for one in found) else None
 
 
 def difference(
@@ -48,7 +37,7 @@ def difference(
     """
     if not any(record.replications for record in records):
         return None
-    from ..sim import statistics
+    from . import statistics
 
     pairs = list(zip(values, records, strict=True))
     samples = [_sample(path, value, record) for value, record in pairs]
@@ -69,31 +58,16 @@ def difference(
     }
 
 
-def _sample(path: Sequence[str], value: float | None, record: Record) -> Any:
+def _sample(path: Sequence[str], value: float | None, record: Record) -> Sample | None:
     """The figure with its replicates; None where these are not known and it is not exact."""
-    from ..sim.statistics import Sample
+    from .statistics import Sample
 
     if value is None or not math.isfinite(value):
         return None
     if not record.replications:
         return Sample(value)
-    found = at(record.replicates, path)
+    found = part_at(record.replicates, path)
     whole = isinstance(found, (list, tuple)) and len(found) == record.replications
     if not whole or not all(isinstance(one, (int, float)) for one in found):
         return None
     return Sample(value, tuple(found))
-
-
-def in_words(found: Mapping[str, Any], first: float | None) -> str:
-    """``×1.02 [1.01, 1.03]``, or ``no difference within ±1.6%`` where the interval holds 0."""
-    low, high = found["interval"]
-    if low <= 0 <= high:
-        most = max(-low, high)
-        if not first:
-            return "no difference seen"
-        return f"no difference within ±{100 * most / abs(first):.2g}%"
-    if found["ratio_interval"] is None:
-        return ""
-    low, high = found["ratio_interval"]
-    assert first
-    return f"×{1 + found['value'] / first:.3g} [{low:.3g}, {high:.3g}]"

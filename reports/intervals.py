@@ -1,0 +1,68 @@
+"""How sure figures of random runs are, in words: their intervals, and what these rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..sim.comparison import difference, level_of
+from ..sim.record import Record
+from .words import count, nanoseconds, percent, seconds, si
+
+_WRITTEN: Mapping[str, Callable[[float], str]] = {
+    "1": lambda value: percent(value, 1),
+    "ns": nanoseconds,
+    "/s": lambda value: si(value, "") + "/s",
+}
+
+
+def between(record: Record, unit: str, *path: str) -> str:
+    """``498 k/s to 510 k/s``, the interval of a figure; nothing where it has none."""
+    bounds = record.interval(*path)
+    if bounds is None:
+        return ""
+    written = _WRITTEN.get(unit, lambda value: si(value, unit))
+    return " to ".join(written(bound) for bound in bounds)
+
+
+def told(parts: Iterable[str]) -> str:
+    """The parts that say something, by commas."""
+    return ", ".join(part for part in parts if part)
+
+
+def statistics_of(record: Record) -> str:
+    """What the figures of a random run are; nothing of another one."""
+    if not record.replications:
+        return ""
+    runs = (
+        f"Means of {count(record.replications, 'replication')} with independent draws"
+        if record.replications > 1
+        else "One replication"
+    )
+    left_out = (
+        f"the first {seconds(record.warm_up_s)} (warm-up) left out"
+        if record.warm_up_s
+        else "counted from the beginning"
+    )
+    level = percent(level_of([record])).rstrip("%")
+    return f"{runs}, {left_out}. Each interval holds the truth with {level}% confidence."
+
+
+def alike(first: Record, second: Record, operation: str) -> bool:
+    """Whether chance explains how far apart two runs are in an operation's throughput."""
+    path = ("throughput", operation)
+    values = [record.throughput[operation] for record in (first, second)]
+    found = difference(path, values, (first, second), level_of((first, second)))
+    return found is not None and found["interval"][0] <= 0 <= found["interval"][1]
+
+
+def statistics_of_all(records: Sequence[Record]) -> str:
+    """The same of several runs: what all random ones share, or how often each ran."""
+    random = [record for record in records if record.replications]
+    lines = dict.fromkeys(statistics_of(record) for record in random)
+    if len(lines) == 1:
+        return next(iter(lines))
+    if not random:
+        return ""
+    runs = ", ".join(str(record.replications) for record in random)
+    level = percent(level_of(random)).rstrip("%")
+    return f"Means of {runs} replications. Each interval holds the truth with {level}% confidence."

@@ -1,0 +1,226 @@
+"""What a scenario of transactions may not say: one clear line, with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from numatwin.inputs import InputError
+from numatwin.sim.scenario import load_scenario
+
+SCENARIO = """\
+name: mine
+machine: ib-fdr-8n
+workload: {workload}
+system:
+  kind: commits
+  architecture: rsi
+  clients: 70
+  storage_nodes: 3
+plane: event
+horizon: 1 ms
+"""
+
+
+def told(tmp_path: Path, *changes: tuple[str, str], workload: str = "checkout") -> str:
+    """The error, from the file's name on."""
+    text = SCENARIO.replace("{workload}", workload)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load_scenario(path)
+    error = str(caught.value)
+    assert "\n" not in error
+    return error.removeprefix(f"{path}:")
+
+
+CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (CLIENTS, "clients: 0", "7:12: system.clients: found '0', expected at least 1"),
+        (
+            CLIENTS,
+            "clients: 81",
+            "7:12: system.clients: 4 nodes for clients of machine 'ib-fdr-8n' have 80 hardware "
+            "threads: expected at most 80",
+        ),
+        (CLIENTS, "seed: 70", "4:1: missing field 'clients' in system"),
+        (STORAGE, "storage_node: 3", "4:1: missing field 'storage_nodes' in system"),
+        (STORAGE, "storage_nodes: 3\n  lock: 1", "9:9: unknown field 'lock' in system"),
+        (
+            STORAGE,
+            "storage_nodes: [0, 9]",
+            "8:22: system.storage_nodes.1: node 9 of machine 'ib-fdr-8n' does not exist",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 8",
+            "8:18: system.storage_nodes: machine 'ib-fdr-8n' has 8 nodes with cores, of which 1 "
+            "have another part: expected at most 7",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: [0, 1]\n  client_nodes: [1, 2]",
+            "8:22: system.storage_nodes.1: node 1 stands in client_nodes too: expected nodes "
+            "apart, or layout together",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: [0, 1]\n  timestamp_node: 1",
+            "9:19: system.timestamp_node: node 1 stands in storage_nodes too: expected nodes apart",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  timestamp_node: 8",
+            "9:19: system.timestamp_node.0: node 8 of machine 'ib-fdr-8n' does not exist",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  layout: together\n  client_nodes: 2",
+            "10:17: system.client_nodes: layout together: expected none",
+        ),
+        (STORAGE, "storage_nodes: 0", "8:18: system.storage_nodes: found '0', expected at least 1"),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  message_threads: 21",
+            "9:20: system.message_threads: node 4 of machine 'ib-fdr-8n' has 20 hardware threads",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  ports: 3",
+            "9:10: system.ports: the adapter for RDMA at node",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  versions: 0",
+            "9:13: system.versions: found '0', expected at least 1",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  versions: 1000\n  timestamp_bits: 69",
+            "10:19: system.timestamp_bits: found '69', expected at least 70, one for each client",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 1\n  versions: 1000",
+            "8:18: system.storage_nodes: 953.7 GiB of records for each, more than node 6 of "
+            "machine 'ib-fdr-8n' holds: expected at most 256.0 GiB",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  deaths: [{client: 70, at: 1 ms}]",
+            "9:21: system.deaths.0.client: client 70 does not exist: expected at most 69",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  deaths: [{client: 7, at: 1 ms}, {client: 7, at: 2 ms}]",
+            "9:44: system.deaths.1.client: client 7 stands twice",
+        ),
+        (
+            STORAGE,
+            "storage_nodes: 3\n  stragglers: [{client: 3, factor: 1}]",
+            "9:36: system.stragglers.0.factor: found '1', expected at least 2",
+        ),
+        (
+            RSI,
+            "architecture: ipoeth\n  lease: 1 ms",
+            "7:10: system.lease: a remedy of architecture",
+        ),
+        (RSI, "architecture: smoke", "6:17: system.architecture: found 'smoke', expected 'rsi'"),
+        (
+            "plane: event",
+            "plane: flow",
+            "9:8: plane flow does not play systems of kind commits: expected event or reference",
+        ),
+        (
+            "machine: ib-fdr-8n",
+            "machine: amd-8n-ht",
+            "4:1: system: node 4 of machine 'amd-8n-ht' has no adapter for RDMA: it has no adapter",
+        ),
+    ],
+)
+def test_the_system(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    error = told(tmp_path, (old, new))
+    assert error.startswith(expected)
+
+
+TABLE = "records: 10, record_size: 100 B"
+WORKLOAD = """\
+{name: w, objects: {t: {kind: table, RECORDS}, i: {kind: index, keys: 9}},
+ operations: {o: {kind: transaction, object: t, reads: 2, updates: 2, inserts: {t: 1}}}}
+"""
+
+
+def test_the_workload_that_is_changed_below_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "fine.yaml"
+    workload = WORKLOAD.replace("RECORDS", TABLE)
+    path.write_text(SCENARIO.replace("{workload}", workload), encoding="utf-8")
+    assert load_scenario(path).workload.objects["t"].records == 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("record_size: 100 B", "record_size: 0 B", "record_size: found '0 B', expected a size abo"),
+        (", record_size: 100 B", "", "missing field 'record_size' of kind 'table'"),
+        ("records: 10", "records: 1", "2 different records of 1: expected at most 1"),
+        ("records: 10, ", "", "table 't' has no records: expected 'records' there"),
+        ("updates: 2", "updates: 3", "3 records: expected at most 2, those that it reads"),
+        ("reads: 2", "reads: 0", "reads: found '0', expected at least 1"),
+        ("reads: 2, ", "", "missing field 'reads' of kind 'transaction'"),
+        ("inserts: {t: 1}", "inserts: {u: 1}", "no such object: expected one of t"),
+        ("inserts: {t: 1}", "inserts: {i: 1}", "a index: expected one of t"),
+        ("updates: 2, inserts: {t: 1}", "updates: 0", "writes nothing: expected updates, inserts"),
+        ("updates: 2", "updates: 2, changed_size: 101 B", "expected at most 100 B, a record"),
+        ("object: t", "object: i", "a transaction needs a table"),
+        ("kind: transaction, ", "kind: lookup, ", "inserts: does not belong to kind 'lookup'"),
+        (
+            "updates: 2",
+            "updates: 2, keys: {distribution: hot_range, from: 0, to: 9, share: 0.5}",
+            "a hot range of 9 records: expected from 2 to 8",
+        ),
+        (
+            "updates: 2",
+            "updates: 2, keys: "
+            "{distribution: moving_hot_range, from: 0, to: 4, step: 1, every: 1 s}",
+            "keys of form moving_hot_range: expected one of uniform, zipf, hot_range",
+        ),
+        (
+            "{t: 1}}}",
+            "{t: 1}}}, clients: {kind: open, arrival_rate: 1 M/s}",
+            "open clients: expected closed ones",
+        ),
+        (
+            "{t: 1}}}",
+            "{t: 1}}}, phases: [{start: 1 s, name: b, operations: {o: {share: 2.0}}}]",
+            "phases: expected none, as transactions do not change over time",
+        ),
+    ],
+)
+def test_the_workload(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    workload = WORKLOAD.replace("RECORDS", TABLE)
+    assert old in workload
+    error = told(tmp_path, workload=workload.replace(old, new))
+    assert expected in error
+    assert error[0].isdigit()  # it has its line and column
+
+
+def test_lookups_are_no_transactions(tmp_path: Path) -> None:
+    assert told(tmp_path, workload="eris-lookup-1e9") == (
+        "3:11: a system of kind commits cannot run 'eris-lookup-1e9': operation 'lookup' is a "
+        "lookup: expected a transaction"
+    )
+
+
+def test_eris_runs_no_transactions() -> None:
+    with pytest.raises(InputError) as caught:
+        load_scenario("eris-fig9", workload="checkout")
+    assert str(caught.value) == (
+        "--workload checkout: a system of kind eris cannot run 'checkout': operation 'checkout' "
+        "is a transaction, which ERIS does not have"
+    )

@@ -1,0 +1,354 @@
+"""Random planes run as often as a scenario asks for, on a queue whose answers are known."""
+
+import hashlib
+import math
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from toy_plane import SERVER, Queue, toy_scenario
+
+from numatwin.inputs import InputError
+from numatwin.sim import replications
+from numatwin.sim.record import Record, load_record
+from numatwin.sim.run import RunInterrupted, run_random
+from numatwin.sim.statistics import Sample, difference
+
+QUEUE = Queue()  # half a million arrivals per second, a million services
+SURE = 0.999
+
+
+def as_told(record: Record) -> dict[str, Any]:
+    """All of a Record that may not differ between two runs."""
+    told = {k: v for k, v in record.as_json().items() if k not in ("provenance", "wall_s")}
+    digest = hashlib.sha256()
+    for name, column in record.series.items():
+        digest.update(name.encode() + np.ascontiguousarray(column).tobytes())
+    return told | {"series": digest.hexdigest()}
+
+
+# -- what comes out -------------------------------------------------------------------------------
+
+
+def test_the_queue_does_what_theory_says(tmp_path: Path) -> None:
+    """M/M/1 (Kleinrock 1975, section 3.2): every figure lies in its interval, at 99.9%."""
+    scenario = toy_scenario(tmp_path, "50 ms", replications=10, confidence=SURE)
+    record = run_random(QUEUE, scenario)
+    stay_ns = 1e9 / (QUEUE.services_per_s - QUEUE.arrivals_per_s)
+    expected = {
+        ("throughput", "lookup"): QUEUE.arrivals_per_s,
+        ("utilisation", "cores", "busiest"): 0.5,
+        ("resources", SERVER, "utilisation"): 0.5,
+        ("bandwidth_Bps", "memory"): 64 * QUEUE.arrivals_per_s,
+        ("latency_ns", "lookup", "mean"): stay_ns,
+        ("latency_ns", "lookup", "p50"): math.log(2) * stay_ns,
+        ("latency_ns", "lookup", "p99"): math.log(100) * stay_ns,
+        ("latency_ns", "lookup", "p999"): math.log(1_000) * stay_ns,
+    }
+    for path, truth in expected.items():
+        part: Any = record.confidence
+        for key in path:
+            part = part[key]
+        assert part[0] <= truth <= part[1], (path, part, truth)
+        assert part[1] - part[0] < 0.3 * truth, path
+    assert record.confidence["level"] == SURE
+    assert record.replications == 10
+    assert record.bandwidth_Bps["links"] is None
+    assert record.model == {
+        "served": pytest.approx(record.operations["lookup"]),
+        "rule": "first come, first served",
+    }
+    # Little: how many are under way is arrivals times stay; one, here.
+    counted = record.series["time_s"] >= record.warm_up_s
+    assert record.series["under_way/lookup"][counted].mean() == pytest.approx(1.0, rel=0.1)
+
+
+def test_figures_are_means_of_their_replicates(tmp_path: Path) -> None:
+    record = run_random(QUEUE, toy_scenario(tmp_path))
+    each = record.replicates
+    assert len(each["throughput"]["lookup"]) == record.replications == 5
+    assert len(set(each["throughput"]["lookup"])) == 5
+    assert record.throughput["lookup"] == pytest.approx(np.mean(each["throughput"]["lookup"]))
+    means = each["latency_ns"]["lookup"]["mean"]
+    found = record.latency_ns["lookup"]
+    assert found is not None
+    assert found["mean"] == pytest.approx(np.mean(means))
+    assert found["p50"] == pytest.approx(np.mean(each["latency_ns"]["lookup"]["p50"]), rel=0.02)
+    assert record.operations["lookup"] == pytest.approx(
+        record.throughput["lookup"] * (record.horizon_s - record.warm_up_s)
+    )
+
+
+def test_series_are_means_too(tmp_path: Path) -> None:
+    record = run_random(QUEUE, toy_scenario(tmp_path, warm_up="1234567 ns"))
+    series = record.series
+    assert (series["time_s"] == record.warm_up_s).sum() == 1  # where counting starts, a piece does
+    assert series["time_s"][1:] == pytest.approx((series["time_s"] + series["duration_s"])[:-1])
+    counted = series["time_s"] >= record.warm_up_s
+    done = (series["throughput/lookup"] * series["duration_s"])[counted].sum()
+    assert done == pytest.approx(record.operations["lookup"])
+    use = (series[f"utilisation/{SERVER}"] * series["duration_s"])[counted].sum()
+    counted_s = record.horizon_s - record.warm_up_s
+    assert use / counted_s == pytest.approx(record.resources[0].utilisation)
+
+
+def test_a_record_survives_its_file(tmp_path: Path) -> None:
+    record = run_random(QUEUE, toy_scenario(tmp_path))
+    assert as_told(load_record(record.save(tmp_path / "run"))) == as_told(record)
+
+
+# -- the same, whoever plays ----------------------------------------------------------------------
+
+
+def test_the_same_record_however_many_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = toy_scenario(tmp_path, "10 ms", replications=4, half_width=0.008)
+    alone = run_random(QUEUE, scenario, workers=1)
+    assert alone.replications > 4
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", 0.0)
+    for workers in (2, 3):
+        assert as_told(run_random(QUEUE, scenario, workers=workers)) == as_told(alone)
+
+
+def test_where_time_stops_does_not_change_what_happens(tmp_path: Path) -> None:
+    """The toy keeps the contract: without any look at it, it does the same."""
+    scenario = toy_scenario(tmp_path, warm_up="0 ns", replications=1)
+    plane = QUEUE(scenario, 1)
+    plane.advance(scenario.horizon_s)
+    assert run_random(QUEUE, scenario).operations == plane.outcome().operations
+
+
+def test_more_replications_go_on_where_fewer_ended(tmp_path: Path) -> None:
+    few = run_random(QUEUE, toy_scenario(tmp_path, replications=2))
+    more = run_random(QUEUE, toy_scenario(tmp_path, replications=3))
+    assert more.replicates["throughput"]["lookup"][:2] == few.replicates["throughput"]["lookup"]
+
+
+def test_another_seed_draws_otherwise(tmp_path: Path) -> None:
+    scenario = toy_scenario(tmp_path, warm_up="1 ms")
+    other = replace(scenario, seed=1)
+    one, two = (run_random(QUEUE, of).replicates["throughput"] for of in (scenario, other))
+    assert not set(one["lookup"]) & set(two["lookup"])
+
+
+def test_a_worker_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's policy that raises, in another process."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(
+        "import os\nclass Lazy:\n    def decide(self, seen):\n"
+        f"        return [] if os.getpid() == {os.getpid()} else 1 / 0\n"
+    )
+    scenario = toy_scenario(tmp_path, "20 ms", policy=f"{policy}:Lazy")
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", 0.0)
+    with pytest.raises(InputError, match="policy Lazy"):
+        run_random(QUEUE, scenario, workers=2)
+
+
+# -- the warm-up ----------------------------------------------------------------------------------
+
+
+def test_a_stated_warm_up_is_left_out(tmp_path: Path) -> None:
+    """A thousand customers that wait at the beginning are gone after 2 ms: 1,000 / (μ - λ)."""
+    scenario = toy_scenario(tmp_path, "40 ms", warm_up="10 ms", replications=10, confidence=SURE)
+    record = run_random(Queue(waiting=1_000), scenario)
+    assert record.warm_up_s == 0.01
+    low, high = record.confidence["latency_ns"]["lookup"]["mean"]
+    assert low <= 2_000 <= high
+    whole = run_random(
+        Queue(waiting=1_000), toy_scenario(tmp_path, "40 ms", warm_up="0 ns", replications=10)
+    )
+    biased = whole.latency_ns["lookup"]
+    assert biased is not None
+    assert (biased["mean"] or 0) > 10 * 2_000
+
+
+def test_a_pilot_run_tells_the_warm_up(tmp_path: Path) -> None:
+    """Long enough that the thousand have gone, in all replications, not only in the pilot."""
+    scenario = toy_scenario(tmp_path, "40 ms", replications=10, confidence=SURE)
+    record = run_random(Queue(waiting=1_000), scenario)
+    assert 0.002 < record.warm_up_s < 0.01
+    low, high = record.confidence["latency_ns"]["lookup"]["mean"]
+    assert low <= 2_000 <= high
+    assert record.warnings == ("a toy",)
+
+
+def test_the_pilot_draws_other_numbers(tmp_path: Path) -> None:
+    """Who is judged does not choose the judge: the same replications with the time it found."""
+    found = run_random(QUEUE, toy_scenario(tmp_path))
+    stated = f"{found.warm_up_s * 1e6:.3f} us"
+    again = run_random(QUEUE, toy_scenario(tmp_path, warm_up=stated))
+    assert again.replicates == found.replicates
+    assert again.warm_up_s == pytest.approx(found.warm_up_s)
+
+
+def test_a_queue_that_grows_for_ever_does_not_settle(tmp_path: Path) -> None:
+    record = run_random(Queue(arrivals_per_s=1.5e6), toy_scenario(tmp_path, "4 ms"))
+    assert record.warm_up_s == pytest.approx(0.002)
+    assert "not seen to settle" in record.warnings[-1]
+
+
+def test_only_the_time_before_the_first_change_must_settle(tmp_path: Path) -> None:
+    """A phase that begins later is no warm-up."""
+    phases = "[{name: hot, start: 8 ms, operations: {lookup: {share: 2}}}]"
+    scenario = toy_scenario(tmp_path, "20 ms", workload=f"phases={phases}")
+    assert scenario.workload.change_times(scenario.horizon_s) == [0.008]
+    record = run_random(Queue(waiting=500), scenario)
+    assert 0.0005 < record.warm_up_s <= 0.004
+    assert [event.kind for event in record.control_events] == ["phase"]
+
+
+# -- how sure -------------------------------------------------------------------------------------
+
+
+def test_replications_until_it_is_sure_enough(tmp_path: Path) -> None:
+    scenario = toy_scenario(tmp_path, "5 ms", warm_up="100 us", half_width=0.01)
+    record = run_random(QUEUE, scenario)
+    low, high = record.confidence["throughput"]["lookup"]
+    assert (high - low) / 2 <= 0.01 * record.throughput["lookup"]
+    assert record.warnings == ("a toy",)
+    # One less was not enough.
+    values = record.replicates["throughput"]["lookup"][:-1]
+    assert len(values) >= 5
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    assert len(values) == 4 or half > 0.01 * np.mean(values)
+
+
+def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    scenario = toy_scenario(
+        tmp_path, "1 ms", warm_up="100 us", half_width=0.001, replications_max=8
+    )
+    record = run_random(QUEUE, scenario)
+    assert record.replications == 8
+    low, high = record.confidence["throughput"]["lookup"]
+    reached = 100 * (high - low) / 2 / record.throughput["lookup"]
+    assert record.warnings[-1] == (
+        f"throughput is known to ±{reached:.2g}% after 8 replications, not to the ±0.1% asked for"
+    )
+
+
+def test_one_replication_has_the_intervals_of_its_batches(tmp_path: Path) -> None:
+    scenario = toy_scenario(tmp_path, "100 ms", replications=1, warm_up="1 ms", confidence=SURE)
+    record = run_random(QUEUE, scenario)
+    figures = record.confidence
+    assert figures["throughput"]["lookup"][0] <= 5e5 <= figures["throughput"]["lookup"][1]
+    assert figures["utilisation"]["cores"]["mean"][0] <= 0.5
+    assert figures["utilisation"]["cores"]["mean"][1] >= 0.5
+    low, high = figures["latency_ns"]["lookup"]["mean"]
+    assert low <= 2_000 <= high
+    assert figures["latency_ns"]["lookup"]["p99"] is None  # its latencies depend on each other
+    assert figures["resolution_ns"]["lookup"]["p99"] > 0
+    assert figures["bandwidth_Bps"]["memory"] is None
+
+
+def test_a_percentile_of_too_few_latencies_is_unknown(tmp_path: Path) -> None:
+    record = run_random(QUEUE, toy_scenario(tmp_path, "500 us", warm_up="50 us"))
+    found = record.latency_ns["lookup"]
+    assert found is not None
+    assert found["p50"] is not None
+    assert found["p999"] is None
+    assert "p999" not in record.confidence["latency_ns"]["lookup"]
+
+
+def test_common_draws_tell_alternatives_apart(tmp_path: Path) -> None:
+    """A server that is 2% faster has the same arrivals: pair by pair, that is seen."""
+    scenario = toy_scenario(tmp_path, "10 ms", warm_up="1 ms", replications=6)
+    found = {}
+    for name, queue in (("slow", QUEUE), ("fast", Queue(services_per_s=1.02e6))):
+        record = run_random(queue, scenario)
+        value = (record.latency_ns["lookup"] or {})["mean"]
+        assert value is not None
+        found[name] = Sample(value, tuple(record.replicates["latency_ns"]["lookup"]["mean"]))
+    paired = difference(found["slow"], found["fast"], 0.95, True)
+    alone = difference(found["slow"], found["fast"], 0.95, False)
+    assert paired is not None
+    assert alone is not None
+    assert paired.high < 0
+    assert alone.holds_zero
+    assert paired.high - paired.low < 0.5 * (alone.high - alone.low)
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
+    scenario = toy_scenario(tmp_path)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_random(replace(QUEUE, interrupted_in=3), scenario)
+    assert isinstance(caught.value, RunInterrupted)
+    record = caught.value.record
+    whole = run_random(QUEUE, scenario)
+    assert record.replications == 2
+    assert record.warnings == ("a toy", "interrupted: 2 of 5 replications")
+    for name, values in whole.replicates["throughput"].items():
+        assert record.replicates["throughput"][name] == values[:2]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_ctrl_c_before_anything_was_finished(tmp_path: Path, number: int) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_random(replace(QUEUE, interrupted_in=number), toy_scenario(tmp_path))
+    assert not isinstance(caught.value, RunInterrupted)
+
+
+SCRIPT = """\
+import sys
+from pathlib import Path
+from toy_plane import Queue, toy_scenario
+from numatwin.sim import replications
+from numatwin.sim.run import RunInterrupted, run_random
+
+if __name__ == "__main__":
+    replications.PARALLEL_MIN_S = 0.0
+    scenario = toy_scenario(Path(sys.argv[1]), "100 ms", replications=1000, warm_up="1 ms")
+    try:
+        run_random(Queue(), scenario, 2, lambda part: print(part, flush=True))
+    except RunInterrupted as interrupted:
+        print("kept", interrupted.record.replications)
+"""
+
+
+def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
+    """It goes to all processes of a terminal: workers do not speak, and none is left."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        seen = [process.stdout.readline() for _ in range(6)]  # workers are at it
+        os.killpg(process.pid, signal.SIGINT)
+        seen += process.stdout.readlines()
+        told = process.stderr.read()
+    assert told == ""
+    assert process.returncode == 0
+    kept = int(seen[-1].removeprefix("kept "))
+    assert 6 <= kept < 1_000
+    assert _running(process.pid) == []
+
+
+def _running(group: int) -> list[str]:
+    """Processes of that group that still run; those that only wait to be counted do not."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, fields = path.read_text().rsplit(")", 1)
+        except OSError:  # it ended meanwhile
+            continue
+        state, _, of = fields.split()[:3]
+        if int(of) == group and state != "Z":
+            found.append(name)
+    return found

@@ -1,0 +1,58 @@
+"""Published results, predictions of them, and the runs that these come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..sim.record import Record
+from ..sim.run import run_scenario
+from ..sim.scenario import load_scenario
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a row says was predicted: a number, or words where the source has none.
+
+    ``holds``: whether a result in words came out; None for a number. ``note``: what one should
+    know, such as the physics that is missing.
+    """
+
+    value: float | str
+    holds: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published result: ``value`` is its figure, or what it says in words."""
+
+    value: float | str | None
+    """None where it has not been published: a prediction made in advance."""
+    unit: str
+    predict: Callable[[Runs], Prediction]
+    calibrated_on: tuple[str, ...] = ()
+    """Ids of published results that a setting of its scenarios comes from."""
+    planes: tuple[str, ...] = ("flow",)
+    """Those that can predict it; the first one does where none is asked for."""
+
+
+class Runs:
+    """Records of scenarios on one plane, each run once."""
+
+    def __init__(self, plane: str) -> None:
+        self.plane = plane
+        self._cache: dict[tuple[Any, ...], Record] = {}
+
+    def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
+        """The Record of a bundled scenario, with other values for some fields."""
+        key = (scenario, settings, policy)
+        if key not in self._cache:
+            loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
+            self._cache[key] = run_scenario(loaded)
+        return self._cache[key]
+
+    def rate(self, scenario: str, *settings: str) -> float:
+        """Operations per second."""
+        return sum(self(scenario, *settings).throughput.values())
