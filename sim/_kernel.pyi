@@ -166,6 +166,9 @@ class Stream:
         """The next number in [0, 1): that of numpy.random.Generator.random()."""
 
 <<<<<<< HEAD
+<<<<<<< HEAD
+=======
+>>>>>>> commits
 class CommitSetup:
     """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
 
@@ -285,7 +288,10 @@ class TwoPhaseCommits(_Commits):
 
 class OneSidedCommits(_Commits):
     """RSI: snapshot isolation with one-sided verbs."""
+<<<<<<< HEAD
 =======
+=======
+>>>>>>> commits
     def uniforms(self, count: int) -> _Floats:
         """The next so many numbers in [0, 1): [count]."""
 
@@ -502,4 +508,7 @@ class QueueingNetwork:
         Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
         customer, in the order of creation.
         """
+<<<<<<< HEAD
 >>>>>>> kernel
+=======
+>>>>>>> commits
