@@ -117,7 +117,9 @@ def _violations(rows: list[Row]) -> Iterator[str]:
         if attempt.cid in owner:
             yield f"{name}: its CID {attempt.cid} is that of another transaction too"
         owner[attempt.cid] = attempt
-        if attempt.known >= 0 and attempt.installs.keys() - attempt.writes.keys():
+        if attempt.known >= 0 and not attempt.writes:
+            yield f"{name} committed, and wrote nothing"
+        if attempt.installs.keys() - attempt.writes.keys():
             yield f"{name} installed what it never decided to"
     yield from _committed_in_full(rows, owner)
     yield from _versions(rows, owner)
@@ -179,7 +181,7 @@ def _reads(attempts: Iterable[Attempt], owner: dict[int, Attempt]) -> Iterator[s
     for attempt in attempts:
         for key, seen in attempt.reads:
             if seen < 0:
-                if not attempt.aborted:
+                if attempt.writes or attempt.known >= 0:
                     yield f"client {attempt.client} went on without a version of record {key}"
                 continue
             expected = versions[key][bisect_right(versions[key], attempt.rid) - 1]

@@ -91,9 +91,7 @@ class KernelCommitModel:
         )
 
 
-def _setup(
-    parameters: CommitParameters, seed: int, replication: int, traced: bool
-) -> CommitSetup:
+def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bool) -> CommitSetup:
     p = parameters
     setup = CommitSetup()
     for name in SAME:

@@ -87,25 +87,40 @@ class ErisDemands(ABC):
         self, name: str, operation: ResolvedOperation, *, shared: bool = False
     ) -> float:
         counts, tree = self.costs.instructions, self.trees[name]
+        if operation.kind == "route":
+            return 0.0
         if operation.kind == "lookup":
             entry = counts.tree_entry
         else:
             entry = counts.upsert_shared if shared else counts.upsert_entry
         return tree.levels * counts.tree_level + entry
 
-    def _hits(self, regions: Sequence[Regions], scanned: Floats, *, shared: bool) -> list[Hits]:
+    def _hits(
+        self,
+        regions: Sequence[Regions],
+        scanned: Floats,
+        *,
+        shared: bool,
+        buffers: tuple[Floats, Floats] | None = None,
+    ) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
         ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
-        cache sees what the private ones miss.
+        cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
+        often (n,): they take room.
         """
         if not regions:
             return []
         costs, n = self.costs, len(self.costs.machine.nodes)
         lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
         rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
+        if buffers is not None:
+            lines, rate = (
+                np.concatenate([part, of_buffers[:, None]], axis=1)
+                for part, of_buffers in zip((lines, rate), buffers, strict=True)
+            )
         private, last = costs.private_cache, costs.last_cache
         among = np.ones((2, n, 1))
         if not shared:
@@ -115,6 +130,8 @@ class ErisDemands(ABC):
         taken = scanned / among[1, :, 0]
         room = np.where(taken <= last.lines, last.lines - taken, last.lines)
         in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
+        if buffers is not None:
+            in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
         return [
             Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
@@ -173,6 +190,11 @@ class ErisDemands(ABC):
         held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
+
+
+def walking(operations: Operations) -> Operations:
+    """Those that walk down an index."""
+    return [operation for operation in operations if operation.kind != "route"]
 
 
 def some(*reads: Reads) -> tuple[Reads, ...]:

@@ -94,7 +94,7 @@ class EventModel:
             found.aborts,
             found.messages,
             np.array(busy, dtype=np.int64),
-            Histogram(bucket_edges_ns(len(counts)), counts, mean_ps * found.commits / 1e3),
+            Histogram(bucket_edges_ns(len(counts)), counts, round(mean_ps * found.commits) / 1e3),
         )
 
 

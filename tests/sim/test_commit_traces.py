@@ -1,18 +1,125 @@
-"""The compiled commit models give the trace of the reference ones, row for row."""
+"""The compiled commit models give the trace of the reference ones, row for row, and keep SI."""
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+import itertools
+from collections import Counter
+
+import pytest
+from commit_clusters import US, cluster, configurations, reference, told, traces
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from numatwin.sim.commits.parameters import CommitParameters
 
-from commit_clusters import US, configurations, told, traces
+from numatwin.sim.commits.history import (
+    BROKEN,
+    DIED,
+    FENCED,
+    KINDS,
+    SKIPPED,
+    snapshot_isolation_violations,
+)
+from numatwin.sim.commits.model import KernelCommitModel
+from numatwin.sim.commits.parameters import CommitParameters, Death, KeyDraw, Straggler
 
 
-@settings(deadline=None, max_examples=100)
+def check(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:
+    """Both planes do the same, and it is snapshot isolation; how often each kind of row came."""
+    plain, compiled = traces(parameters, seed, until_ps)
+    replay = f"seed {seed}, {parameters}"
+    for at, (expected, found) in enumerate(itertools.zip_longest(plain, compiled)):
+        assert found == expected, (
+            f"row {at}: the kernel has {found and told(found)}, "
+            f"the reference {expected and told(expected)}: {replay}"
+        )
+    assert snapshot_isolation_violations(plain) == [], replay
+    return Counter(KINDS[row[1]] for row in plain)
+
+
+@settings(deadline=None, max_examples=150)
 @given(configurations(), st.integers(0, 2**64 - 1))
-def test_the_traces_are_equal(parameters: CommitParameters, seed: int) -> None:
-    plain, compiled = traces(parameters, seed, 300 * US)
-    for at, (expected, found) in enumerate(zip(plain, compiled, strict=False)):
-        assert told(found) == told(expected), f"row {at}, seed {seed}"
-    assert len(plain) == len(compiled)
+def test_the_traces_are_equal_and_keep_snapshot_isolation(
+    parameters: CommitParameters, seed: int
+) -> None:
+    check(parameters, seed, 100 * US)
+
+
+@settings(deadline=None, max_examples=50)
+@given(configurations(), st.integers(0, 2**64 - 1))
+def test_the_planes_count_the_same(parameters: CommitParameters, seed: int) -> None:
+    plain, compiled = reference(parameters, seed), KernelCommitModel(parameters, seed)
+    for until_ps in (7 * US, 50 * US, 100 * US):
+        plain.run(until_ps)
+        compiled.run(until_ps)
+    expected, found = plain.result(), compiled.result()
+    for name in vars(expected):
+        if name != "latency_ps":
+            assert getattr(found, name) == getattr(expected, name), f"{name}, seed {seed}"
+    assert found.latency_ps.count == expected.latency_ps.count
+    for name in ("mean", "p50", "p99", "p999") if expected.commits else ():
+        error = 1e-12 if name == "mean" else 2**-8  # of a bucket
+        assert getattr(found.latency_ps, name) == pytest.approx(
+            getattr(expected.latency_ps, name), rel=error
+        ), f"seed {seed}"
+
+
+@pytest.mark.parametrize("architecture", ["ipoeth", "ipoib", "two-sided", "rsi"])
+@pytest.mark.parametrize("versions", [1, 3])
+def test_crowded(architecture: str, versions: int) -> None:
+    parameters = cluster(
+        architecture,
+        clients=20,
+        records=60,
+        versions=versions,
+        keys=KeyDraw("zipf", 0.9),
+        retries=3,
+        timestamp_bits=200,
+    )
+    rows = check(parameters, 1, (500 if architecture == "rsi" else 20_000) * US)
+    assert rows["outcome"] > 50
+    assert rows["abort"] > 50
+
+
+def test_what_the_remedies_do_is_the_same() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(4):
+        parameters = cluster(
+            clients=8,
+            records=30,
+            versions=3,
+            timestamp_bits=800,
+            deaths=(Death(1, 60 * US + 1_300_000 * seed), Death(2, 300 * US + 1_700_000 * seed)),
+            stragglers=(Straggler(0, 10),),
+            lease_ps=20 * US,
+            skip_after_ps=5 * US,
+            retries=2,
+        )
+        seen += check(parameters, seed, 700 * US)
+    for kind in (DIED, FENCED, BROKEN, SKIPPED):
+        assert seen[KINDS[kind]] > 0, (KINDS[kind], seen)
+
+
+def test_a_client_that_is_slower_than_half_its_lease_gives_up() -> None:
+    parameters = cluster(
+        clients=4,
+        records=1000,
+        stragglers=(Straggler(0, 5),),
+        lease_ps=20 * US,
+        skip_after_ps=5 * US,
+    )
+    check(parameters, 1, 500 * US)
+    model = KernelCommitModel(parameters, 1)
+    model.run(500 * US)
+    assert model.result().aborts["lease"] > 0
+
+
+def test_one_seed_gives_one_trace_however_often_it_is_stopped() -> None:
+    parameters = cluster(clients=5, records=20)
+    whole, parts = (KernelCommitModel(parameters, 5, traced=True) for _ in range(2))
+    whole.run(300 * US)
+    for until_ps in range(0, 301 * US, US):
+        parts.run(until_ps)
+        assert parts.now_ps == until_ps
+    assert parts.trace() == whole.trace()
+    other = KernelCommitModel(parameters, 6, traced=True)
+    other.run(300 * US)
+    assert other.trace() != whole.trace()

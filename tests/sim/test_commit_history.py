@@ -1,0 +1,242 @@
+"""The checker of snapshot isolation finds what breaks it: traces by hand, broken protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from commit_clusters import US, cluster, reference
+
+from numatwin.sim.commits.history import (
+    ABORT,
+    BEGIN,
+    COMMIT,
+    INSTALL,
+    OUTCOME,
+    READ,
+    ROLLED_BACK,
+    WRITE,
+    Row,
+    snapshot_isolation_violations,
+)
+from numatwin.sim.planes.reference import one_sided
+from numatwin.sim.planes.reference.cluster import Process
+from numatwin.sim.planes.reference.commits import CommitModel, Record
+from numatwin.sim.planes.reference.one_sided import GRANTED, OneSidedModel, Request
+from numatwin.sim.planes.reference.two_phase import TwoPhaseModel
+
+# Two clients write record 7, one after the other: the second has seen the first one's version.
+HEALTHY = [
+    (0, BEGIN, 0, 0, 0, 0),
+    (1, READ, 0, 0, 7, 0),
+    (2, WRITE, 0, 0, 7, 1),
+    (3, INSTALL, 0, 0, 7, 1),
+    (4, OUTCOME, 0, 0, 1, 0),
+    (5, COMMIT, 0, 0, 1, 0),
+    (6, BEGIN, 1, 0, 1, 0),
+    (7, READ, 1, 0, 7, 1),
+    (8, WRITE, 1, 0, 7, 2),
+    (9, INSTALL, 1, 0, 7, 2),
+    (10, OUTCOME, 1, 0, 2, 0),
+    (11, COMMIT, 1, 0, 2, 0),
+]
+
+
+def changed(at: int, *row: Row) -> list[Row]:
+    """HEALTHY with other rows in place of one."""
+    return [*HEALTHY[:at], *row, *HEALTHY[at + 1 :]]
+
+
+def moved(source: int, target: int) -> list[Row]:
+    """HEALTHY with one row elsewhere."""
+    rows = list(HEALTHY)
+    rows.insert(target, rows.pop(source))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (HEALTHY, None),
+        (changed(6, (6, BEGIN, 1, 0, 0, 0)), "a lost update"),
+        (changed(7, (7, READ, 1, 0, 7, 0)), "its snapshot holds 1"),
+        (changed(7, (7, READ, 1, 0, 7, -1)), "without a version"),
+        (changed(1, (1, READ, 0, 0, 7, 2)), "its snapshot holds 0"),
+        (changed(3), "are not installed"),
+        (moved(3, 5), "are not installed"),
+        (moved(3, 6), "are not installed"),
+        (changed(4, (4, ABORT, 0, 0, 1, 0)), "aborted, but installed"),
+        (changed(5, (5, ROLLED_BACK, 0, 0, 1, 0)), "rolled back after it was decided"),
+        (changed(2), "never decided to"),
+        (changed(9, (9, INSTALL, 1, 0, 7, 1)), "which no decided transaction wrote"),
+        (changed(9, HEALTHY[9], (9, INSTALL, 1, 0, 8, 2)), "never decided to"),
+        (
+            [*HEALTHY[:8], (8, WRITE, 1, 0, 7, 1), (9, INSTALL, 1, 0, 7, 1)],
+            "is that of another transaction too",
+        ),
+        ([*HEALTHY[:6], (6, BEGIN, 1, 0, 2, 0), *HEALTHY[7:]], "is not above its RID"),
+        ([HEALTHY[0], (4, OUTCOME, 0, 0, 1, 0)], "wrote nothing"),
+    ],
+)
+def test_traces_by_hand(rows: list[Row], told: str | None) -> None:
+    found = snapshot_isolation_violations(rows)
+    if told is None:
+        assert found == []
+    else:
+        assert any(told in line for line in found), found
+
+
+# One fault each, planted in the reference protocols.
+
+
+class NoValidation(OneSidedModel):
+    """A CAS that looks at the lock bit only."""
+
+    def lock(self, client: Any, key: int, expected: int) -> Request:
+        node, now_ps = self.holder(key), self.env.now
+
+        def effect() -> tuple[int, int, int]:
+            record = node.record(key)
+            return one_sided.compare_and_lock(record, client.number, record.versions[0], now_ps)
+
+        return Request("cas", node, effect)
+
+
+class NoLock(OneSidedModel):
+    """A CAS that looks at the version only."""
+
+    def lock(self, client: Any, key: int, expected: int) -> Request:
+        node, now_ps = self.holder(key), self.env.now
+
+        def effect() -> tuple[int, int, int]:
+            record = Record(list(node.record(key).versions))
+            return one_sided.compare_and_lock(record, client.number, expected, now_ps)
+
+        return Request("cas", node, effect)
+
+
+class BitBeforeInstall(OneSidedModel):
+    """The timestamp's bit does not wait for the blocks."""
+
+    def complete(self, client: Any, batch: Any) -> Process:
+        if batch[0].kind == "write":
+            cid = self.own[client.number].next_cid
+            self.vector.set(cid)
+            self.log(COMMIT, client, cid)
+        return (yield from super().complete(client, batch))
+
+
+class ReadsNewest(OneSidedModel):
+    """Reads what is newest, committed or not."""
+
+    def look(self, key: int, rid: int) -> Request:
+        node = self.holder(key)
+        return Request("read", node, lambda: (node.record(key).versions[0], rid))
+
+
+class ForgetsABlock(OneSidedModel):
+    """Some blocks are never installed."""
+
+    def write(self, client: Any, key: int, cid: int) -> Request:
+        whole = super().write(client, key, cid)
+        return Request("write", whole.node, (lambda: None) if cid % 5 == 0 else whole.effect)
+
+
+class InstallsAborted(OneSidedModel):
+    """What was locked is installed though another CAS failed."""
+
+    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
+        for key, (status, *_) in zip(updates, words, strict=True):
+            if status == GRANTED:
+                self.write(client, key, self.own[client.number].next_cid).effect()
+        yield from super().undo(client, updates, words)
+
+
+class UnlocksNothingItHolds(OneSidedModel):
+    """An abort unlocks all of its records, those that others hold too."""
+
+    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
+        for key in updates:
+            self.holder(key).record(key).owner = None
+        yield from super().undo(client, updates, words)
+
+
+class IgnoresCids(TwoPhaseModel):
+    """Prepare looks at locks only."""
+
+    def check(self, share: Any, client: int, rid: int) -> int:
+        return super().check(share, client, 2**60)
+
+
+class LocksNothing(TwoPhaseModel):
+    """Prepare validates and does not lock: as if it unlocked at once."""
+
+    def check(self, share: Any, client: int, rid: int) -> int:
+        vote = super().check(share, client, rid)
+        if vote == GRANTED:
+            for key in share.updates:
+                share.rm.record(key).owner = None
+        return vote
+
+
+class FinishesEarly(TwoPhaseModel):
+    """The timestamp service counts a CID as done once it has handed it out."""
+
+    def fetch_timestamp(self, tm: Any) -> Process:
+        cid = yield from super().fetch_timestamp(tm)
+        self.service.finish(cid)
+        return cid
+
+    def finish(self, tm: Any, cid: int, log: Callable[[], None]) -> Process:
+        yield from self.message("finished", tm, self.timestamps)
+        log()
+
+
+class ReadsUncommitted(TwoPhaseModel):
+    """An RM answers with the newest version."""
+
+    def read(self, client: Any, key: int) -> Process:
+        yield from super().read(client, key)
+        return self.holder(key).record(key).versions[0]
+
+
+class VotesYes(TwoPhaseModel):
+    """The TM does not heed votes."""
+
+    def prepare(self, tm: Any, client: int, rid: int, share: Any) -> Process:
+        yield from super().prepare(tm, client, rid, share)
+        return GRANTED
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (NoValidation, "a lost update"),
+        (NoLock, "a lost update"),
+        (BitBeforeInstall, "are not installed"),
+        (ReadsNewest, "its snapshot holds"),
+        (ForgetsABlock, "are not installed"),
+        (InstallsAborted, "aborted, but installed"),
+        (UnlocksNothingItHolds, "a lost update"),
+        (IgnoresCids, "a lost update"),
+        (LocksNothing, "a lost update"),
+        (FinishesEarly, "are not installed"),
+        (ReadsUncommitted, "its snapshot holds"),
+        (VotesYes, "a lost update"),
+    ],
+)
+def test_a_broken_protocol_is_caught(model: type[CommitModel], told: str) -> None:
+    one_sided_verbs = issubclass(model, OneSidedModel)
+    parameters = cluster(
+        "rsi" if one_sided_verbs else "two-sided", clients=16, records=80, versions=4
+    )
+    until_ps = (600 if one_sided_verbs else 15_000) * US
+    sound = reference(parameters)
+    broken = model(parameters)
+    for run in (sound, broken):
+        run.run(until_ps)
+        assert run.result().commits > 50
+    assert snapshot_isolation_violations(sound.trace()) == []
+    found = snapshot_isolation_violations(broken.trace())
+    assert any(told in line for line in found), found[:5]
