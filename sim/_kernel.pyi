@@ -165,133 +165,6 @@ class Stream:
     def uniform(self) -> float:
         """The next number in [0, 1): that of numpy.random.Generator.random()."""
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-=======
->>>>>>> commits
-class CommitSetup:
-    """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
-
-    client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
-    by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
-    skip_after_ps: -1 for none. streams [4 * clients]: Philox keys of each client's keys and think
-    times. traced: keep the trace.
-    """
-
-    machines: int
-    client_machine: Sequence[int]
-    client_factor: Sequence[int]
-    node_machine: Sequence[int]
-    node_threads: Sequence[int]
-    storage: Sequence[int]
-    managers: Sequence[int]
-    timestamps: int
-    costs: Sequence[int]
-    cost_entries: int
-    records: int
-    reads: int
-    updates: int
-    inserts: int
-    compute_ps: int
-    backoff_ps: int
-    poll_ps: int
-    retries: int
-    read_work_ps: int
-    check_work_ps: int
-    install_work_ps: int
-    every_rm: bool
-    versions: int
-    timestamp_bits: int
-    send_queue: int
-    snapshot_every: int
-    death_client: Sequence[int]
-    death_ps: Sequence[int]
-    lease_ps: int
-    skip_after_ps: int
-    streams: Sequence[int]
-    traced: bool
-
-    def __init__(self) -> None: ...
-
-class _Commits:
-    """A cluster whose clients run transactions; numatwin.sim.commits.model reads it."""
-
-    def __init__(
-        self,
-        setup: CommitSetup,
-        keys: KeyDraws,
-        think: Durations,
-        seed: int = 0,
-        replication: int = 0,
-    ) -> None:
-        """Raises ValueError for a setup that does not fit together."""
-
-    def run(self, until_ps: int | None = None) -> None:
-        """Handles all events before until_ps. Releases the GIL; Ctrl-C stops it between two."""
-
-    @property
-    def now_ps(self) -> int:
-        """The time reached."""
-
-    @property
-    def events(self) -> int:
-        """Events handled so far."""
-
-    @property
-    def pending(self) -> int:
-        """Events to come."""
-
-    def trace(self) -> _Indices:
-        """[rows, 6]: see numatwin.sim.commits.history."""
-
-    @property
-    def commits(self) -> int:
-        """Transactions whose clients know that they committed."""
-
-    @property
-    def given_up(self) -> int:
-        """Transactions that aborted once too often."""
-
-    @property
-    def aborts(self) -> list[int]:
-        """By cause."""
-
-    @property
-    def sent(self) -> list[int]:
-        """Messages by type."""
-
-    @property
-    def touched_records(self) -> int:
-        """Records that are held: those that were read or written."""
-
-    @property
-    def outgoing_busy_ps(self) -> list[int]:
-        """By machine, up to now."""
-
-    @property
-    def incoming_busy_ps(self) -> list[int]:
-        """By machine, up to now."""
-
-    @property
-    def threads_busy_ps(self) -> list[int]:
-        """By place, clients first, then nodes, up to now."""
-
-    @property
-    def latency_mean_ps(self) -> float:
-        """From a transaction's first begin to its client's knowing that it committed."""
-
-    def latency_quantile_ps(self, q: float) -> int:
-        """Within 0.39%."""
-
-class TwoPhaseCommits(_Commits):
-    """Snapshot isolation by 2PC."""
-
-class OneSidedCommits(_Commits):
-    """RSI: snapshot isolation with one-sided verbs."""
-<<<<<<< HEAD
-=======
-=======
->>>>>>> commits
     def uniforms(self, count: int) -> _Floats:
         """The next so many numbers in [0, 1): [count]."""
 
@@ -508,7 +381,123 @@ class QueueingNetwork:
         Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
         customer, in the order of creation.
         """
-<<<<<<< HEAD
->>>>>>> kernel
-=======
->>>>>>> commits
+
+class CommitSetup:
+    """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
+
+    client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
+    by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
+    skip_after_ps: -1 for none. streams [4 * clients]: Philox keys of each client's keys and think
+    times. traced: keep the trace.
+    """
+
+    machines: int
+    client_machine: Sequence[int]
+    client_factor: Sequence[int]
+    node_machine: Sequence[int]
+    node_threads: Sequence[int]
+    storage: Sequence[int]
+    managers: Sequence[int]
+    timestamps: int
+    costs: Sequence[int]
+    cost_entries: int
+    records: int
+    reads: int
+    updates: int
+    inserts: int
+    compute_ps: int
+    backoff_ps: int
+    poll_ps: int
+    retries: int
+    read_work_ps: int
+    check_work_ps: int
+    install_work_ps: int
+    every_rm: bool
+    versions: int
+    timestamp_bits: int
+    send_queue: int
+    snapshot_every: int
+    death_client: Sequence[int]
+    death_ps: Sequence[int]
+    lease_ps: int
+    skip_after_ps: int
+    streams: Sequence[int]
+    traced: bool
+
+    def __init__(self) -> None: ...
+
+class _Commits:
+    """A cluster whose clients run transactions; numatwin.sim.commits.model reads it."""
+
+    def __init__(
+        self,
+        setup: CommitSetup,
+        keys: KeyDraws,
+        think: Durations,
+        seed: int = 0,
+        replication: int = 0,
+    ) -> None:
+        """Raises ValueError for a setup that does not fit together."""
+
+    def run(self, until_ps: int | None = None) -> None:
+        """Handles all events before until_ps. Releases the GIL; Ctrl-C stops it between two."""
+
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+
+    @property
+    def events(self) -> int:
+        """Events handled so far."""
+
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+
+    def trace(self) -> _Indices:
+        """[rows, 6]: see numatwin.sim.commits.history."""
+
+    @property
+    def commits(self) -> int:
+        """Transactions whose clients know that they committed."""
+
+    @property
+    def given_up(self) -> int:
+        """Transactions that aborted once too often."""
+
+    @property
+    def aborts(self) -> list[int]:
+        """By cause."""
+
+    @property
+    def sent(self) -> list[int]:
+        """Messages by type."""
+
+    @property
+    def touched_records(self) -> int:
+        """Records that are held: those that were read or written."""
+
+    @property
+    def outgoing_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
+
+    @property
+    def incoming_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
+
+    @property
+    def threads_busy_ps(self) -> list[int]:
+        """By place, clients first, then nodes, up to now."""
+
+    @property
+    def latency_mean_ps(self) -> float:
+        """From a transaction's first begin to its client's knowing that it committed."""
+
+    def latency_quantile_ps(self, q: float) -> int:
+        """Within 0.39%."""
+
+class TwoPhaseCommits(_Commits):
+    """Snapshot isolation by 2PC."""
+
+class OneSidedCommits(_Commits):
+    """RSI: snapshot isolation with one-sided verbs."""
