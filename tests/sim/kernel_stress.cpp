@@ -290,7 +290,7 @@ void play_links(Stream& draws) {
 // Draws stay in their domain up to the greatest uniform; elementary functions against the library.
 void play_draws(Stream& draws) {
     const auto keys =
-        static_cast<std::int64_t>(1 + draws.below(std::uint64_t{1} << draws.below(53)));
+        static_cast<std::int64_t>(1 + draws.below(std::uint64_t{1} << draws.below(54)));
     const ZipfKeys zipf(keys, 0.05 + 9.9 * draws.uniform(), true);
     const std::vector<std::int64_t> breaks{0, 1, 3, 1000};
     const std::vector<double> mass{draws.uniform(), 0.0, draws.uniform() + 1e-9};
