@@ -165,6 +165,75 @@ class Stream:
     def uniform(self) -> float:
         """The next number in [0, 1): that of numpy.random.Generator.random()."""
 
+    def uniforms(self, count: int) -> _Floats:
+        """The next so many numbers in [0, 1): [count]."""
+
+    def below(self, n: int) -> int:
+        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
+
+    def exponential(self, mean: float = 1.0) -> float:
+        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
+
+class Durations:
+    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
+
+    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
+    a larger word gives no shorter time. Raises ValueError for values out of range.
+    """
+
+    @staticmethod
+    def deterministic(time_ps: int) -> Durations:
+        """Always the same."""
+
+    @staticmethod
+    def exponential(mean_ps: float) -> Durations:
+        """Rounded to the nearest picosecond."""
+
+    @staticmethod
+    def uniform(low_ps: int, high_ps: int) -> Durations:
+        """All from low to high, both included."""
+
+    @staticmethod
+    def empirical(
+        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
+    ) -> Durations:
+        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
+
+    @property
+    def mean_ps(self) -> float:
+        """The mean, exact but for rounding."""
+
+    def draw(self, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
+class KeyDraws:
+    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
+
+    @staticmethod
+    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
+        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
+
+        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
+        """
+
+    @staticmethod
+    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
+        """As Zipf of workloads/.
+
+        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
+        ranks.
+        """
+
+    @property
+    def keys(self) -> int:
+        """Of the domain: keys are from 0 to keys - 1."""
+
+    def draw(self, stream: Stream) -> int:
+        """A key, with the next word of the stream."""
+
+    def at(self, uniforms: _Floats) -> _Indices:
+        """The keys of numbers in [0, 1): [N]."""
+
 class CommitSetup:
     """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
 
@@ -284,74 +353,6 @@ class TwoPhaseCommits(_Commits):
 
 class OneSidedCommits(_Commits):
     """RSI: snapshot isolation with one-sided verbs."""
-    def uniforms(self, count: int) -> _Floats:
-        """The next so many numbers in [0, 1): [count]."""
-
-    def below(self, n: int) -> int:
-        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
-
-    def exponential(self, mean: float = 1.0) -> float:
-        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
-
-class Durations:
-    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
-
-    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
-    a larger word gives no shorter time. Raises ValueError for values out of range.
-    """
-
-    @staticmethod
-    def deterministic(time_ps: int) -> Durations:
-        """Always the same."""
-
-    @staticmethod
-    def exponential(mean_ps: float) -> Durations:
-        """Rounded to the nearest picosecond."""
-
-    @staticmethod
-    def uniform(low_ps: int, high_ps: int) -> Durations:
-        """All from low to high, both included."""
-
-    @staticmethod
-    def empirical(
-        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
-    ) -> Durations:
-        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
-
-    @property
-    def mean_ps(self) -> float:
-        """The mean, exact but for rounding."""
-
-    def draw(self, stream: Stream) -> int:
-        """A time in picoseconds, with the next word of the stream."""
-
-class KeyDraws:
-    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
-
-    @staticmethod
-    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
-        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
-
-        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
-        """
-
-    @staticmethod
-    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
-        """As Zipf of workloads/.
-
-        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
-        ranks.
-        """
-
-    @property
-    def keys(self) -> int:
-        """Of the domain: keys are from 0 to keys - 1."""
-
-    def draw(self, stream: Stream) -> int:
-        """A key, with the next word of the stream."""
-
-    def at(self, uniforms: _Floats) -> _Indices:
-        """The keys of numbers in [0, 1): [N]."""
 
 class Histogram:
     """Streaming quantiles of whole numbers from 0 to 2^63 - 1.
