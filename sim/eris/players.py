@@ -45,7 +45,7 @@ MAKE, FLUSH, TRANSFER = "making and routing commands", "flushing buffers", "tran
 class Counted:
     """All since counting began; times in ps.
 
-    ``done`` (O,): operations, in the order of the phase's. ``executed`` (O, A): commands by worker;
+    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count. ``executed`` (O, A): commands by worker;
     empty where there are none. ``busy_ps`` (A,): workers not asleep; ``steps_ps``: by step of the
     loop, (A,). ``held_ps`` (C,): slots of outstanding misses. ``memory_ps``, ``memory_bytes`` (n,),
     ``link_ps``, ``link_bytes`` (2L,): busy times and traffic. ``latencies``: of each operation.
@@ -53,7 +53,7 @@ class Counted:
     """
 
     since_ps: int
-    done: Ints
+    done: Floats
     executed: Ints
     busy_ps: Ints
     steps_ps: Mapping[str, Ints]
@@ -202,7 +202,7 @@ class RoutedPlayer:
         flushes = max(found["flushes"], 1)
         return Counted(
             since_ps=found["since_ps"],
-            done=found["done"].astype(np.int64)[back],
+            done=(found["done"] + found["progress"])[back],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
             busy_ps=found["busy"],
             steps_ps={name: found[key] for name, key in steps.items() if found[key].any()},
@@ -275,7 +275,7 @@ class SharedPlayer:
     def counted(self) -> Counted:
         """See Player."""
         found = self.model.counts()
-        done = found["done"].astype(np.int64)
+        done = found["done"]
         return Counted(
             since_ps=found["since_ps"],
             done=done,

@@ -66,6 +66,7 @@ void ErisRouting::start_counting() {
     counts = ErisCounts{};
     counts.executed.assign(operations_ * count, 0);
     counts.done.assign(operations_, 0);
+    counts.progress.assign(operations_, 0);
     counts.asleep.assign(count, 0);
     for (auto& step : counts.step) step.assign(count, 0);
     counts.held.assign(threads_.size(), 0);
@@ -79,6 +80,13 @@ void ErisRouting::start_counting() {
     for (auto& server : core_) server.start_counting(since_);
     for (auto& w : worker_)
         if (w.state == State::asleep) w.asleep_since = since_;
+}
+
+void ErisRouting::update(ErisDemands demands) {
+    demands_ = std::move(demands);
+    scan_lines_.assign(operations_, 0);
+    for (std::size_t k = 0; k < demands_.scan_lines.size(); ++k)
+        scan_lines_[k / workers()] += demands_.scan_lines[k];
 }
 
 void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
@@ -390,6 +398,8 @@ void ErisRouting::done_executing(std::uint32_t i) {
         complete(i, w.executing);
     } else {
         w.scan_left -= w.scan_now;
+        counts.progress[w.operation] +=
+            static_cast<double>(w.to_do[w.operation]) * w.scan_now / scan_lines_[w.operation];
         if (w.scan_left <= 0) finish_scans(i);
     }
     work(i);
@@ -452,7 +462,6 @@ void ErisRouting::finish_scans(std::uint32_t i) {
     for (const auto id : w.taken->scans) {
         Scan& one = scans_[id];
         if (one.operation != operation || --one.left > 0) continue;
-        ++counts.done[operation];
         latency[operation].add(clock.now() - one.since, 1);
         free_scans_.push_back(id);
         --running_scans_[operation];

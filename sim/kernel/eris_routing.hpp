@@ -60,6 +60,7 @@ struct ErisMove {
 struct ErisCounts {
     std::vector<std::uint64_t> executed;            // [O, A] commands; scans by workers
     std::vector<std::uint64_t> done;                // [O] operations that are done
+    std::vector<double> progress;                   // [O] scans, with parts of scans
     std::vector<Time> asleep;                       // [A] with nothing to do
     std::vector<Time> step[6];                      // [A] by step, see Step
     std::vector<double> held;                       // [C] slots of misses taken
@@ -93,7 +94,7 @@ class ErisRouting {
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
-    void update(ErisDemands demands) { demands_ = std::move(demands); }
+    void update(ErisDemands demands);
     // A new table; `moves` [A] say what has left each worker since the one before.
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
@@ -280,6 +281,7 @@ class ErisRouting {
     std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;
     std::vector<Time> first_;
     std::vector<Scan> scans_;
+    Numbers scan_lines_;  // [O] of all workers
     std::vector<std::uint32_t> free_scans_;
     std::vector<std::uint32_t> running_scans_;              // [O]
     std::vector<std::vector<std::uint32_t>> scan_waiters_;  // [O]

@@ -46,6 +46,7 @@ void ErisShared::update(SharedSetup setup) {
 
 void ErisShared::start() {
     chunks_left_ = setup_.chunks;
+    if (setup_.chunks > 0) scan_operation_ = operation(0);
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), begin, i);
 }
 
@@ -164,12 +165,12 @@ void ErisShared::end_batch(std::uint32_t i) {
     const Time now = clock.now();
     if (setup_.chunks > 0) {
         --chunks_under_way_;
+        done[scan_operation_] += 1.0 / static_cast<double>(setup_.chunks);
         if (chunks_left_ > 0) return clock.schedule(now, begin, i);
         sleep(i);
         if (chunks_under_way_ > 0) return;
-        const std::size_t o = operation(i);
-        ++done[o];
-        latency[o].add(now - scan_began_);
+        latency[scan_operation_].add(now - scan_began_);
+        scan_operation_ = operation(i);
         scan_began_ = now;
         chunks_left_ = setup_.chunks;
         for (std::uint32_t k = 0; k < workers(); ++k)
@@ -178,7 +179,7 @@ void ErisShared::end_batch(std::uint32_t i) {
     }
     for (std::uint32_t k = 0; k < w.units; ++k) {
         const std::size_t o = operation(i);
-        ++done[o];
+        done[o] += 1;
         latency[o].add(now - w.arrived);
     }
     if (setup_.think_ps > 0) {

@@ -62,7 +62,7 @@ class ErisShared {
     static const char* event_name(std::uint32_t kind);
 
     Simulation clock;
-    std::vector<std::uint64_t> done;      // [O]
+    std::vector<double> done;             // [O] with parts of scans
     std::vector<Histogram> latency;       // [O]
     std::vector<std::vector<Time>> step;  // [S, A]
     std::vector<double> held;             // [C]
@@ -104,6 +104,7 @@ class ErisShared {
     std::vector<Time> memory_taken_, link_taken_;
     Numbers memory_wait_, link_wait_;
     std::vector<Numbers> held_of_;  // [S, n] at present loads
+    std::size_t scan_operation_ = 0;
     Time looked_ = 0, since_ = 0, scan_began_ = 0;
     std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
 };

@@ -89,7 +89,7 @@ class ReferencePlayer:
         memory_Bps = np.nan_to_num(costs.memory_Bps, nan=0.0, posinf=0.0)
         found = Counted(
             since_ps=0,
-            done=model.executed.sum(axis=1),
+            done=model.executed.sum(axis=1).astype(np.float64),
             executed=model.executed.copy(),
             busy_ps=now - asleep,
             steps_ps={},
