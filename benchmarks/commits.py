@@ -87,7 +87,13 @@ def main() -> None:
     plain = min(play(OneSidedModel(small, 1), until_ps) for _ in range(options.repeat))
     if compiled[1] != plain[1]:
         raise SystemExit("the kernel and the reference plane differ")
-    tell("commits/kernel", compiled[0], "s", f"reference plane: {plain[0]:.3g} s", plain[0] / compiled[0])
+    tell(
+        "commits/kernel",
+        compiled[0],
+        "s",
+        f"reference plane: {plain[0]:.3g} s",
+        plain[0] / compiled[0],
+    )
     print(f"commits/kernel: result {compiled[1]}", file=sys.stderr)
 
 
