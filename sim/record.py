@@ -37,9 +37,12 @@ class ResourceUse:
     """What one resource did, averaged over the horizon.
 
     ``kind``: ``cores``, ``memory``, ``link``, ``pair`` (what one node can draw from another),
-    ``misses`` (cache lines under way). ``Bps`` is the rate in bytes per second for memory, links
-    and pairs, None for others; ``capacity_Bps`` its limit. ``node`` is the node's id (cores,
-    memory, misses), ``ends`` the vertex ids of a directed link, or of a pair (initiator, home).
+    ``misses`` (cache lines under way), ``nic out`` and ``nic in`` (a direction of a network
+    adapter), ``threads`` (of a server, for its messages), ``clients`` (their threads). ``Bps`` is
+    the rate in bytes per second for memory, links, pairs and adapters, None for others;
+    ``capacity_Bps`` its limit. A message that its adapter's message rate holds back counts with the
+    bytes that would have taken as long. ``node`` is the node's id (cores, memory, misses, adapters,
+    threads), ``ends`` the vertex ids of a directed link, or of a pair (initiator, home).
     """
 
     name: str
@@ -122,7 +125,7 @@ class Record:
     """Operations done over the horizon."""
     bandwidth_Bps: Mapping[str, float | None]
     """``memory``: through all memory controllers; ``links``: over all directed links, None where
-    links are not known."""
+    links are not known; ``network``: out of all network adapters, where transactions ran."""
     resources: tuple[ResourceUse, ...]
     latency_ns: Mapping[str, Mapping[str, float | None] | None]
     why: Mapping[str, Why]

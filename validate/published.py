@@ -25,6 +25,8 @@ def published_rows(plane: str | None = None, id_: str | None = None) -> list[dic
     ``unit``, ``relative_error`` (None for a result in words), ``holds`` (None for a number),
     ``plane``, ``calibrated_on`` (ids of results), ``note``.
     """
+    if plane is not None and plane not in PLANES:
+        raise InputError(f"plane {plane} is not in this version", expected=" or ".join(PLANES))
     chosen = PUBLISHED
     if id_ is not None:
         if id_ not in PUBLISHED:

@@ -13,7 +13,7 @@ MORE = 1.1
 GAIN_MIN = 0.01  # below, the draws of a short run show
 FULL = 0.9  # a queue in front of a server in use for so long is most of what is waited for
 
-COMMITS, ROUNDS = 5_000, 20  # of a what-if, at least: in all, and by each client
+COMMITS, ROUNDS = 2_000, 20  # of a what-if, at least: in all, and by each client
 EVENTS_MAX = 4_000_000  # beyond, a what-if takes seconds
 
 Rate = Callable[[CommitParameters, int], float]

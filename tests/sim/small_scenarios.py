@@ -7,6 +7,7 @@ from pathlib import Path
 from numatwin.sim.record import Record
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.system import ErisSystem
 
 CORES, MEMORY_BPS, LINK_BPS, LATENCY_S = 4, 40e9, 10e9, 100e-9
 INSTRUCTIONS_PER_S = 4e9 * 2
@@ -88,3 +89,9 @@ def ran(path: Path, *settings: str) -> Record:
 def rate(path: Path, *settings: str) -> float:
     """All operations per second."""
     return sum(ran(path, *settings).throughput.values())
+
+
+def eris_of(scenario: Scenario) -> ErisSystem:
+    """The system of a scenario of ERIS."""
+    assert isinstance(scenario.system, ErisSystem)
+    return scenario.system

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.load_balancing import MovingAverage, NoBalancing, OneShot
@@ -66,6 +67,7 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig11-shared",
         "eris-fig12-scan",
         "eris-fig13",
+        "eris-fig13-small",
         "eris-fig8-amd",
         "eris-fig8-amd-shared",
         "eris-fig8-amd-upsert",
@@ -76,6 +78,8 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-interleaved",
         "eris-fig9-single-ram",
         "eris-mixed-amd",
+        "nam-bound-10gbe",
+        "nam-bound-cpu",
         "nam-fig6-ipoeth",
         "nam-fig6-ipoib",
         "nam-fig6-rsi",
@@ -127,7 +131,7 @@ def test_the_experiments_of_the_paper() -> None:
     facts = {
         name: (
             scenario.machine.name,
-            len(scenario.system.aeu_nodes(scenario.machine)),
+            len(eris_of(scenario).aeu_nodes(scenario.machine)),
             next(iter(scenario.workload.objects.values())).keys
             or next(iter(scenario.workload.objects.values())).entries,
             scenario.horizon_s,
@@ -173,7 +177,7 @@ def test_defaults(here: Path) -> None:
     assert scenario.period_s == 0.5
     assert scenario.policy_name == "none"
     assert scenario.new_policy() == NoBalancing()
-    system = scenario.system
+    system = eris_of(scenario)
     assert (system.placement, system.buffer_commands, system.command_size.value) == (
         "partitioned",
         128,
@@ -308,15 +312,15 @@ def test_extends_mapping_by_mapping(here: Path) -> None:
     scenario = load_scenario("c.yaml")
     assert (scenario.name, scenario.title, scenario.horizon_s) == ("c", "A", 9.0)
     assert scenario.settings["notes"] == ["three"]
-    system = scenario.system
+    system = eris_of(scenario)
     assert (system.nodes, system.buffer_commands, system.threads) == ((5,), 64, 2)
 
 
 def test_extends_a_bundled_scenario(here: Path) -> None:
     _file("mine.yaml", "name: mine\nextends: eris-fig9-single-ram\nsystem: {home: 3}\n")
     scenario = load_scenario("mine.yaml")
-    assert scenario.system.home_position(scenario.machine) == 3
-    assert scenario.system.nodes == 61
+    assert eris_of(scenario).home_position(scenario.machine) == 3
+    assert eris_of(scenario).nodes == 61
 
 
 def test_a_machine_without_cores_is_what_is_at_fault(here: Path) -> None:
@@ -365,7 +369,7 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
         (MINE.replace("moving-range", "moving"), ":3:11: unknown workload: found 'eris-moving'"),
         (MINE + "sytem: {}\n", ":5:1: unknown field 'sytem': expected 'system'"),
         (MINE + "seed: 1.5\n", ":5:7: seed: "),
-        (MINE + "plane: event\n", ":5:8: plane event does not play systems of kind eris: "),
+        (MINE + "plane: reference\n", ":5:8: plane reference does not play systems of kind eris: "),
         (MINE + "plane: paper\n", ":5:8: unknown plane: found 'paper', expected flow"),
         (MINE + "policies: ma-8\n", ":5:11: policies: expected a mapping"),
         (MINE + "policies: {load_balancing: ma-8}\n", ":5:28: policies.load_balancing: "),
@@ -464,7 +468,7 @@ def test_threads_and_nodes_of_the_aeus() -> None:
 
     def counts(*settings: str) -> dict[int, int]:
         scenario = load_scenario("eris-fig8-intel", settings=settings)
-        nodes = scenario.system.aeu_nodes(scenario.machine).tolist()
+        nodes = eris_of(scenario).aeu_nodes(scenario.machine).tolist()
         assert nodes == sorted(nodes)
         return {node: nodes.count(node) for node in nodes}
 
@@ -491,12 +495,12 @@ def test_nodes_without_cores_or_memory(here: Path) -> None:
         return load_scenario("mine.yaml", settings=settings)
 
     scenario = load("system.placement=single-ram")
-    assert scenario.system.aeu_nodes(scenario.machine).tolist() == [1, 1, 2, 2, 2]
-    assert scenario.system.home_position(scenario.machine) == 2
+    assert eris_of(scenario).aeu_nodes(scenario.machine).tolist() == [1, 1, 2, 2, 2]
+    assert eris_of(scenario).home_position(scenario.machine) == 2
     first = load("system.nodes=1")
-    assert first.system.aeu_nodes(first.machine).tolist() == [1, 1]
+    assert eris_of(first).aeu_nodes(first.machine).tolist() == [1, 1]
     far = load("system.placement=single-ram", "system.home=1", "system.nodes=[4]")
-    assert far.system.home_position(far.machine) == 0
+    assert eris_of(far).home_position(far.machine) == 0
     for settings, message in (
         (["system.nodes=3"], "machine 'odd' has 2 nodes with cores: expected at most 2"),
         (["system.nodes=[1]"], "system.nodes.0: node 1 of machine 'odd' has no cores"),

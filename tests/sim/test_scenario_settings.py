@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
 from numatwin.sim.scenario import load_scenario
@@ -33,7 +34,7 @@ def test_any_field_can_be_set() -> None:
     assert scenario.seed == 3
     assert scenario.title == "A title: of mine"
     assert scenario.horizon_s == 0.25
-    assert scenario.system.placement == "interleaved"
+    assert eris_of(scenario).placement == "interleaved"
     assert scenario.workload.objects["index"].keys == 16_000_000
     keys = scenario.workload.phases[0].operations["lookup"].keys
     assert type(keys).__name__ == "Zipf"
@@ -107,7 +108,7 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
         ("policies.load_balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),
         ("policies.load_balancing.threshold=x", "policies.load_balancing.threshold: "),
         ("policies.load_balancin.period=1 s", "'load_balancin' in policies: expected 'load_balanc"),
-        ("plane=event", "plane event does not play systems of kind eris: expected flow"),
+        ("plane=reference", "plane reference does not play systems of kind eris: expected flow"),
         ("extends=eris-fig9", "unknown field 'extends'"),
         ("seed", "not a setting: expected path=value, such as system.nodes=4 or seed=1"),
         ("seed=", "not a setting"),
@@ -151,7 +152,10 @@ def test_a_long_setting_is_cut() -> None:
         ({"machine": "amd"}, "--machine amd: unknown machine"),
         ({"machine": "no.yaml"}, "no.yaml: cannot be read"),
         ({"workload": "eris"}, "--workload eris: unknown workload"),
-        ({"plane": "event"}, "--on event: plane event does not play systems of kind eris"),
+        (
+            {"plane": "reference"},
+            "--on reference: plane reference does not play",
+        ),
         ({"plane": "native"}, "--on native: plane native is not in this version"),
         ({"plane": "x"}, "--on x: unknown plane: found 'x', expected flow or event or reference"),
         ({"seed": -1}, "--seed -1: seed: "),

@@ -14,6 +14,7 @@ def test_the_bundled_workloads() -> None:
         "eris-lookup-1e9",
         "eris-mixed-1e9",
         "eris-moving-range",
+        "eris-moving-range-small",
         "eris-scan-8e9",
         "eris-scan-8gb",
         "eris-upsert-1e9",
