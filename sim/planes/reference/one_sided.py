@@ -13,9 +13,9 @@ posted together, with one doorbell: the card has all of them or, if the client d
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
-The highest committed timestamp is the end of the leading run of set bits. Clients READ it as one
-word, which a thread of the timestamp server keeps up to date, as NAM-DB's oracle does (Zamanian et
-al. 2017); reading the bits themselves is the same with a longer snapshot-data message.
+The highest committed timestamp is the end of the leading run of set bits. Clients READ the vector
+and look for it, or READ one word that a thread of the timestamp server keeps up to date, as
+NAM-DB's oracle does (Zamanian et al. 2017): here the same, but for the cost of snapshot-data.
 
 Selective signaling: on the way to the timestamp server, the send_queue-th unsignaled request since
 the last completion is signaled and waited for; READs and CAS are always signaled.
