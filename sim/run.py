@@ -16,6 +16,7 @@ from .planes.commits import event_plane, reference_plane
 from .planes.eris_events import ErisEvents
 from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
+from .planes.reference.eris_player import eris_reference
 from .record import Record
 from .scenario import Scenario
 
@@ -27,7 +28,7 @@ PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
 # By plane, then by the kind of the system that they play.
 RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
     "event": {"commits": event_plane, "eris": ErisEvents},
-    "reference": {"commits": reference_plane},
+    "reference": {"commits": reference_plane, "eris": eris_reference},
 }
 
 Progress = Callable[[float], None]

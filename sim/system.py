@@ -39,11 +39,11 @@ class ErisSystem(Strict):
     ``single-ram``, all data on the node ``home`` (the first of ``nodes`` by default), any thread.
     ``nodes`` run the AEUs: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: AEUs per node. ``buffer_commands``: commands in an outgoing buffer; 128 is
-    where ERIS peaks with index lookups (figure 5). ``round_commands``: commands that an AEU makes in
-    a round of its loop, at most; by default as many as its outgoing buffers hold.
-    ``incoming_size``: of each of an AEU's two incoming buffers; by default four times what all send
-    it in a round. ``command_size``: bytes of a command on its way,
-    a key and as much again for operation, object and callback. ``result_size``: bytes sent back;
+    where ERIS peaks with index lookups (figure 5). ``round_commands``: commands that an AEU makes
+    in a round of its loop, at most; by default as many as its outgoing buffers hold.
+    ``incoming_size``: of each of an AEU's two incoming buffers; by default four times what all
+    send it in a round. ``command_size``: bytes of a command on its way, a key and as much again
+    for operation, object and callback. ``result_size``: bytes sent back;
     0 B where the answer is handed on by callback. ``batch``: commands of one group at most, whose
     memory latencies overlap; a full buffer by default. ``page_size``: of the memory that holds the
     data; huge pages by default, as Linux gives to large allocations since 2011.
@@ -62,7 +62,7 @@ class ErisSystem(Strict):
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
-    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event")
+    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference")
 
     @model_validator(mode="after")
     def _page_is_one(self) -> ErisSystem:

@@ -15,7 +15,7 @@ Weight = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)
 
 Fields = dict[str, tuple[str, ...]]  # of each kind
 
-BY_KEY = ("lookup", "upsert", "transaction")
+BY_KEY = ("lookup", "upsert", "route", "transaction")
 RECORDS_MAX = 1_000  # of one transaction
 
 EIGHT_BYTES = Quantity(8.0, 8.0, 8.0)
@@ -87,7 +87,8 @@ class DataObject(_OfKind):
 class Operation(_OfKind):
     """One kind of operation on one object; ``share`` is its weight in the mix.
 
-    ``keys``: which keys lookups and upserts ask for, or which records a transaction.
+    A ``route`` does nothing where it arrives: what is left is the routing of commands.
+    ``keys``: which keys lookups, upserts and routes ask for, or which records a transaction.
     ``selectivity``: the part of the entries that a scan's filter lets through; ``result``: what it
     makes of them. A transaction reads ``reads`` different records of its table, changes
     ``changed_size`` bytes (all by default) of the first ``updates`` of them, and adds ``inserts``
@@ -97,6 +98,7 @@ class Operation(_OfKind):
     FIELDS: ClassVar[Fields] = {
         "lookup": ("object", "share", "keys+"),
         "upsert": ("object", "share", "keys+"),
+        "route": ("object", "share", "keys+"),
         "scan": ("object", "share", "selectivity", "result"),
         "transaction": (
             "object",
@@ -109,7 +111,7 @@ class Operation(_OfKind):
         ),
     }
 
-    kind: Literal["lookup", "upsert", "scan", "transaction"]
+    kind: Literal["lookup", "upsert", "route", "scan", "transaction"]
     object: Name
     share: Weight = 1.0
     keys: AnyKeySpec | None = None

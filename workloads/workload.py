@@ -19,7 +19,13 @@ from .schema import DataObject, Operation, WorkloadDescription
 FIRST_PHASE = "start"
 
 # The kind of object that each kind of operation works on.
-NEEDED = {"lookup": "index", "upsert": "index", "scan": "column", "transaction": "table"}
+NEEDED = {
+    "lookup": "index",
+    "upsert": "index",
+    "route": "index",
+    "scan": "column",
+    "transaction": "table",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class ResolvedOperation:
     How many records a transaction reads and writes stands in the description: no phase changes it.
     """
 
-    kind: Literal["lookup", "upsert", "scan", "transaction"]
+    kind: Literal["lookup", "upsert", "route", "scan", "transaction"]
     object: str
     share: float
     keys: KeyDistribution | None

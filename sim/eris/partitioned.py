@@ -22,7 +22,7 @@ from .index import (
     with_page_walks,
 )
 from .partitions import ColumnPartitions, IndexPartitions
-from .parts import SCAN, WALK, ErisDemands, Partitions, some
+from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
 from .routing import flushes_per_command, routing_costs
 
 Floats = npt.NDArray[np.float64]
@@ -75,13 +75,13 @@ class PartitionedDemands(ErisDemands):
                     scan_hits += scan.share * met
                     dirty += scan.share * results
                 continue
-            for mass, walk in walks[name]:
+            for mass, walk in walks.get(name, ()):
                 on = walk_rows(walk, workers.node)
                 misses += (mass * on.misses).sum(axis=1)
                 hits += (mass * on.hits).sum(axis=1)
                 private += (mass * on.private_hits).sum(axis=1)
                 upserts = sum(o.share for o in operations if o.kind == "upsert")
-                share = upserts / sum(o.share for o in operations)
+                share = upserts / sum(o.share for o in walking(operations))
                 dirty += share * (mass * on.entry_misses).sum(axis=1)
             for operation in operations:
                 owned = self._owned(operation, time_s, part)
@@ -127,7 +127,8 @@ class PartitionedDemands(ErisDemands):
                     found.surely_s[at] = costs.streamed_s[node, home]
                     found.memory_lines[at] = missed + 2 * results * each
                 continue
-            commands = sum((o.share * self._owned(o, time_s, part) for o in operations), start=0.0)
+            owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
+            commands = sum(owned, start=np.zeros(workers.count))
             per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
             misses, hits, private, entries = np.zeros((4, workers.count))
             for mass, walk in walks.get(name, ()):
@@ -138,10 +139,12 @@ class PartitionedDemands(ErisDemands):
                 entries += (mass * on.entry_misses).sum(axis=1) * per
             for operation in operations:
                 at = order.index(operation)
+                found.slots[at] = random
+                if operation.kind == "route":
+                    continue
                 found.core_s[at] = self._walk_instructions(name, operation) / self.worker_rate
                 found.hit_s[at] = (hits * last_s + private * private_s) / random
                 found.lines[at] = misses
-                found.slots[at] = random
                 found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
         return found
 
@@ -203,7 +206,7 @@ class PartitionedDemands(ErisDemands):
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 continue
-            for spread in popularities(operations, time_s):
+            for spread in popularities(walking(operations), time_s):
                 classes = spread.classes
                 if spread.scattered:
                     keys = (part.sizes() / part.keys)[:, None] * classes.keys

@@ -87,6 +87,8 @@ class ErisDemands(ABC):
         self, name: str, operation: ResolvedOperation, *, shared: bool = False
     ) -> float:
         counts, tree = self.costs.instructions, self.trees[name]
+        if operation.kind == "route":
+            return 0.0
         if operation.kind == "lookup":
             entry = counts.tree_entry
         else:
@@ -173,6 +175,11 @@ class ErisDemands(ABC):
         held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
+
+
+def walking(operations: Operations) -> Operations:
+    """Those that walk down an index."""
+    return [operation for operation in operations if operation.kind != "route"]
 
 
 def some(*reads: Reads) -> tuple[Reads, ...]:

@@ -1,6 +1,6 @@
 """What the event plane plays: ERIS's compiled models, behind one face.
 
-A player has the state that a model needs beside the machine: present demands, and where commands go.
+A player has what a model needs beside the machine: present demands, and where commands go.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class RoutedPlayer:
         self._shares = []
         for operation in by_key:
             part = self.eris.partitions[operation.object]
-            assert isinstance(part, IndexPartitions) and operation.keys is not None
+            assert isinstance(part, IndexPartitions)
+            assert operation.keys is not None
             shares = part.shares(operation.keys, time_s - phase.start_s)
             self._shares.append(operation.share * shares)
         scans = [operations[at].share for at in self.order[self.keyed :]]

@@ -21,7 +21,7 @@ from .index import (
     walk_of,
     with_page_walks,
 )
-from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some
+from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
 
 Floats = npt.NDArray[np.float64]
 
@@ -144,7 +144,7 @@ class SharedDemands(ErisDemands):
                 instructions += operation.share * self._walk_instructions(
                     name, operation, shared=True
                 )
-            for spread in popularities(operations, time_s):
+            for spread in popularities(walking(operations), time_s):
                 keys = np.tile(spread.classes.keys, (n, 1))
                 mass = np.tile(spread.weight * spread.classes.mass, (n, 1))
                 regions_of = scattered_regions if spread.scattered else placed_regions

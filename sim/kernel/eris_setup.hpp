@@ -22,7 +22,7 @@ struct SparseRows {
 
     template <class Use>
     void each(std::size_t row, Use use) const {
-        if (first.empty()) return;
+        if (row + 1 >= first.size()) return;
         for (auto k = first[row]; k < first[row + 1]; ++k) {
             const auto at = static_cast<std::size_t>(k);
             use(static_cast<std::size_t>(column[at]), value[at], at);

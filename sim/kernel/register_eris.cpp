@@ -62,7 +62,17 @@ void register_eris(py::module_& module) {
         .def(py::init([](Positions first, Positions column, Numbers value) {
                  return SparseRows{std::move(first), std::move(column), std::move(value)};
              }),
-             py::arg("first"), py::arg("column"), py::arg("value"));
+             py::arg("first"), py::arg("column"), py::arg("value"))
+        .def(
+            "row",
+            [](const SparseRows& self, std::size_t row) {
+                py::list found;
+                self.each(row, [&](std::size_t column, double value, std::size_t) {
+                    found.append(py::make_tuple(column, value));
+                });
+                return found;
+            },
+            py::arg("row"));
     auto machine = py::class_<ErisMachine>(module, "ErisMachine", "A machine as costs, in ps.");
     machine.def(py::init<>());
 #define FIELD(name) machine.def_readwrite(#name, &ErisMachine::name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from ..demands import RECEIVE
 from ..eris.cycles import Cycles
 from ..eris.engine import Eris
 from ..eris.parts import SCAN, WALK
-from ..eris.players import Counted, RoutedPlayer, new_player, per_core
+from ..eris.players import Counted, Player, RoutedPlayer, new_player, per_core
 from ..record import ResourceUse, Why
 from ..scenario import Scenario
 from .machine_use import MachineUse
@@ -28,15 +28,21 @@ PS = 1e12
 LINKS_IN_SERIES = 256
 
 
+PlayerMaker = Callable[[Eris, CostModel, Scenario, int], Player]
+"""From ERIS's state, costs, scenario and replication."""
+
+
 class ErisEvents:
     """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
-    def __init__(self, scenario: Scenario, replication: int) -> None:
+    def __init__(
+        self, scenario: Scenario, replication: int, make: PlayerMaker = new_player
+    ) -> None:
         self.machine, self.workload = scenario.machine, scenario.workload
         self.operations = tuple(self.workload.operations)
         self.costs = CostModel(self.machine)
         self.eris = Eris(scenario)
-        self.player = new_player(self.eris, self.costs, scenario, replication)
+        self.player = make(self.eris, self.costs, scenario, replication)
         self.use = MachineUse(self.machine, self.eris.workers, self.costs)
         self._cycles: Cycles | None = None
         if isinstance(self.player, RoutedPlayer):

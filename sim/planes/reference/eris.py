@@ -1,0 +1,435 @@
+"""ERIS's command routing in plain SimPy: the specification of the compiled model, and its oracle.
+
+A worker's loop, the incoming double buffer with its descriptor, and back-pressure, by key and for
+closed clients. Same costs and streams give the same trace as ``kernel/eris_routing.hpp``, which
+also has scans, answers, balancing and clients that think or arrive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import simpy
+
+from ..._kernel import ErisDemands, ErisMachine, Histogram, Stream
+
+WINDOW_PS = 100_000_000  # over which a controller's load counts
+SPREAD = 8  # points in which the latencies of a batch are told
+
+Steps = Generator[simpy.Event, Any, None]
+
+
+class Backlog:
+    """Works off what it is given, first come first served."""
+
+    free = taken = 0
+
+    def serve(self, now: int, work: int) -> int:
+        """When ``work`` that comes ``now`` is done."""
+        self.free = max(self.free, now) + work
+        self.taken += work
+        return self.free
+
+    def done(self, now: int) -> int:
+        """Work done by now."""
+        return self.taken - max(self.free - now, 0)
+
+
+class Link:
+    """Messages go first; data give way to them."""
+
+    def __init__(self) -> None:
+        self.wire, self.control = Backlog(), Backlog()
+
+    def data(self, now: int, work: int) -> int:
+        """When data are over."""
+        return self.wire.serve(now, work)
+
+    def message(self, now: int, work: int) -> int:
+        """When a message is over."""
+        self.wire.serve(now, work)
+        return self.control.serve(now, work)
+
+
+class Batch(NamedTuple):
+    """What one flush brought: commands by operation, when the first and the last were made."""
+
+    source: int
+    counts: Sequence[int]
+    first: int
+    last: int
+
+
+class Incoming:
+    """One of a worker's two incoming buffers, with its descriptor."""
+
+    def __init__(self, active: bool) -> None:
+        self.active, self.offset, self.writers = active, 0, 0
+        self.batches: list[Batch] = []
+
+    @property
+    def word(self) -> tuple[bool, int, int]:
+        """What one exchange compares."""
+        return self.active, self.offset, self.writers
+
+
+class Worker:
+    """What belongs to one worker."""
+
+    def __init__(self, index: int, workers: int, operations: int, stream: Stream) -> None:
+        self.index, self.stream = index, stream
+        self.incoming = [Incoming(True), Incoming(False)]
+        self.writable = 0
+        self.out = [[0] * operations for _ in range(workers)]  # of each outgoing buffer
+        self.first = [0] * workers
+        self.pending: tuple[int, int] | None = None  # a cell drawn, and when
+        self.first_round = True
+        self.wakes: simpy.Event | None = None  # asleep until this
+        self.writers_gone: simpy.Event | None = None
+        self.waiters: list[int] = []
+        self.full_targets: list[int] = []
+        self.stuck = False
+        self.asleep = self.asleep_since = 0
+        self.taken: Incoming | None = None  # of whose commands `to_do` are left
+        self.to_do = 0
+
+
+class ErisRoutingReference:
+    """Workers that route commands to each other; ``trace`` has (time, kind, worker, other, amount).
+
+    Kinds: ``round`` begins (amount: commands waiting), ``issued``, ``copied`` (a flush has
+    arrived), ``executed``.
+    """
+
+    def __init__(
+        self,
+        machine: ErisMachine,
+        demands: ErisDemands,
+        sums: Sequence[float],
+        operations: int,
+        streams: Sequence[Stream],
+    ) -> None:
+        self.env = simpy.Environment()
+        names = [name for name in dir(machine) if not name.startswith("_")]
+        self.m: Any = type("Costs", (), {name: getattr(machine, name) for name in names})
+        names = [name for name in dir(demands) if not name.startswith("_")]
+        self.d: Any = type("Demands", (), {name: getattr(demands, name) for name in names})
+        self.sums, self.operations = list(sums), operations
+        self.count = len(self.m.node)
+        self.threads = np.bincount(self.m.core).tolist()
+        self.memory = [Backlog() for _ in self.m.home]
+        self.loads = [(0, 0, 0.0) for _ in self.m.home]  # window's start, work in it, wait
+        self.cores = [Backlog() for _ in self.threads]
+        self.links = [Link() for _ in self.m.link_data_ps]
+        self.workers = [
+            Worker(k, self.count, operations, stream) for k, stream in enumerate(streams)
+        ]
+        self.trace: list[tuple[int, str, int, int, int]] = []
+        self.latency = [Histogram() for _ in range(operations)]
+        self.made = self.flushes = self.flushed = self.retries = self.full = self.rounds = 0
+        self.drawn = 0
+        self.held = [0.0] * len(self.threads)
+        self.executed = np.zeros((operations, self.count), dtype=np.int64)
+        for worker in self.workers:
+            self.env.process(self.loop(worker))
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    def loop(self, w: Worker) -> Steps:
+        """Round after round."""
+        while True:
+            idle = True
+            w.full_targets = []
+            self.rounds += 1
+            old = w.incoming[w.writable]
+            self.note("round", w.index, 0, old.offset * self.m.command_bytes)
+            if old.offset:
+                idle = False
+                yield from self.receive(w, old)
+            made = yield from self.work(w, old if old.batches else None)
+            yield from self.flush_rest(w)
+            idle = idle and not made
+            again = not idle or w.incoming[w.writable].offset > 0
+            for to in w.full_targets:
+                wanted = min(sum(w.out[to]), self.m.buffer_commands)
+                again = again or self.has_room(to, wanted)
+            if again:
+                yield self.env.timeout(0)
+                continue
+            for to in w.full_targets:
+                if w.index not in self.workers[to].waiters:
+                    self.workers[to].waiters.append(w.index)
+            w.wakes, w.asleep_since = self.env.event(), self.env.now
+            yield w.wakes
+
+    def wake(self, w: Worker, delay: int) -> None:
+        """Lets a worker that sleeps begin a round after ``delay``."""
+        if w.wakes is not None:
+            event, w.wakes = w.wakes, None
+            w.asleep += self.env.now - w.asleep_since
+            event._ok, event._value = True, None  # as Event.succeed, but later
+            self.env.schedule(event, delay=delay)
+
+    def receive(self, w: Worker, old: Incoming) -> Steps:
+        """Swaps the buffers, waits for the old one's writers, takes its commands."""
+        old.active = False
+        w.writable ^= 1
+        new = w.incoming[w.writable]
+        new.active, new.offset, new.writers = True, 0, 0
+        for waiting in w.waiters:
+            self.wake(self.workers[waiting], self.handed(waiting, w.index))
+        w.waiters = []
+        yield self.env.timeout(_rounded(self.m.swap_ps[self.node(w)]))
+        if old.writers:
+            w.writers_gone = self.env.event()
+            yield w.writers_gone
+        held, commands = 0.0, 0
+        for batch in old.batches:
+            count = sum(batch.counts)
+            commands += count
+            held += self.line_slots(w.index, batch.source, count * self.m.lines_per_command)
+        yield self.phase(w, commands * self.m.receive_ps[self.node(w)], held, 0.0)
+
+    def work(self, w: Worker, taken: Incoming | None) -> Generator[simpy.Event, Any, bool]:
+        """Executes a batch, makes a batch, in turn; whether any was made."""
+        to_make = self.m.round_commands
+        if w.first_round:
+            w.first_round = False
+            to_make = int(to_make * w.stream.uniform()) + 1
+        w.stuck, makes, any_made = False, False, False
+        to_do = (
+            [sum(counts) for counts in zip(*(b.counts for b in taken.batches), strict=True)]
+            if taken
+            else []
+        )
+        w.taken, w.to_do = taken, sum(to_do)
+        at, of_batch = 0, 0
+        operation = 0
+        while True:
+            makes = not makes
+            may_make = to_make > 0 and not w.stuck
+            if taken is not None and (not makes or not may_make):
+                while operation < self.operations and not to_do[operation]:
+                    operation, at, of_batch = operation + 1, 0, 0
+                if operation == self.operations:
+                    taken.batches = []
+                    taken, w.taken, makes = None, None, False
+                    continue
+                count = min(to_do[operation], self.m.batch)
+                yield self.execution(w, operation, count)
+                to_do[operation] -= count
+                w.to_do -= count
+                self.executed[operation, w.index] += count
+                self.note("executed", w.index, operation, count)
+                at, of_batch = self.tell_latencies(taken, operation, count, at, of_batch)
+            elif may_make:
+                made = yield from self.make(w, to_make, taken)
+                to_make -= made
+                any_made = any_made or made > 0
+            else:
+                return any_made
+
+    def execution(self, w: Worker, operation: int, count: int) -> simpy.Event:
+        """Walks a batch of ``count`` commands, whose misses overlap."""
+        k = operation * self.count + w.index
+        slots = min(self.d.slots[k], float(count) * self.threads[self.m.core[w.index]])
+        held = self.d.hit_ps[k]
+        if self.d.lines[k] > 0:
+            each = self.memory_latency(w) / slots
+            if self.d.surely_ps[k] > 0:
+                each = min(each, self.d.surely_ps[k])
+            held += self.d.lines[k] * each
+        return self.phase(
+            w, count * self.d.core_ps[k], count * held, count * self.d.memory_lines[k]
+        )
+
+    def tell_latencies(
+        self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
+    ) -> tuple[int, int]:
+        """Commands of batches are done in their order; those of a batch were made evenly."""
+        now = self.env.now
+        while count:
+            batch = taken.batches[at]
+            part = left = min(count, batch.counts[operation] - of_batch)
+            least, most = now - batch.last, now - batch.first
+            for k in range(SPREAD if part else 0):
+                share = left // (SPREAD - k)
+                point = least + (most - least) * (2 * k + 1) // (2 * SPREAD)
+                self.latency[operation].add(point, share)
+                left -= share
+            count -= part
+            of_batch += part
+            if of_batch == batch.counts[operation]:
+                at, of_batch = at + 1, 0
+        return at, of_batch
+
+    # -- making commands --------------------------------------------------------------------------
+
+    def make(
+        self, w: Worker, most: int, taken: Incoming | None
+    ) -> Generator[simpy.Event, Any, int]:
+        """Draws up to a batch of commands into outgoing buffers; flushes the one that is full."""
+        full, made = None, 0
+        behind = max(taken.offset if taken else 0, w.incoming[w.writable].offset)
+        w.stuck = 2 * behind > self.m.incoming_commands
+        while made < min(most, self.m.batch) and not w.stuck:
+            if w.pending is None:
+                cell = bisect_right(self.sums, w.stream.uniform()) - 1
+                w.pending = cell, self.env.now
+            cell, since = w.pending
+            operation, to = divmod(cell, self.count)
+            if sum(w.out[to]) >= self.m.buffer_commands:
+                full = to
+                break
+            if not sum(w.out[to]):
+                w.first[to] = since
+            w.out[to][operation] += 1
+            w.pending, made = None, made + 1
+            self.drawn += 1
+            if sum(w.out[to]) == self.m.buffer_commands:
+                full = to
+                break
+        if made:
+            yield self.phase(w, made * self.m.issue_ps[self.node(w)], 0.0, 0.0)
+            self.made += made
+            self.note("issued", w.index, -1 if full is None else full, made)
+        if full is not None:
+            sent = yield from self.flush(w, full)
+            if not sent and w.pending is not None:
+                w.stuck = True  # without room for a command in hand no other can be made
+        return made
+
+    # -- flushing ---------------------------------------------------------------------------------
+
+    def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
+        """Copies an outgoing buffer into its target's incoming one; False where that has no room.
+
+        One exchange of the descriptor reserves the room; it fails if the word has changed since it
+        was read, a line's way before.
+        """
+        target, count = self.workers[to], sum(w.out[to])
+        way = self.handed(w.index, to)
+        while True:
+            buffer = target.incoming[target.writable]
+            read = buffer.word
+            yield self.env.timeout(way)
+            if buffer.word == read:
+                break
+            self.retries += 1
+        if not self.has_room(to, count):
+            self.full += 1
+            w.full_targets.append(to)
+            return False
+        buffer.offset += count
+        buffer.writers += 1
+        here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
+        core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
+        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
+        copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
+        copied = self.send_lines(here, there, lines, copied)  # and goes back filled
+        yield self.env.timeout(copied - self.env.now)
+        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.env.now))
+        w.out[to] = [0] * self.operations
+        self.note("copied", w.index, to, count)
+        yield self.env.timeout(way)
+        buffer.writers -= 1
+        self.flushes += 1
+        self.flushed += count
+        if target.writers_gone is not None and not buffer.active and not buffer.writers:
+            target.writers_gone.succeed()
+            target.writers_gone = None
+        self.wake(target, 0)
+        return True
+
+    def flush_rest(self, w: Worker) -> Steps:
+        """All that outgoing buffers hold, the next worker's first."""
+        for k in range(1, self.count + 1):
+            to = (w.index + k) % self.count
+            if sum(w.out[to]):
+                yield from self.flush(w, to)
+
+    def has_room(self, to: int, commands: int) -> bool:
+        """Whether so many fit into the writable buffer."""
+        target = self.workers[to]
+        return bool(target.incoming[target.writable].offset + commands <= self.m.incoming_commands)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def phase(self, w: Worker, core: float, held: float, lines: float) -> simpy.Event:
+        """Instructions and misses that overlap, as an event."""
+        return self.env.timeout(self.end_of_phase(w, core, held, lines) - self.env.now)
+
+    def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
+        """When they are over; ``lines`` are those of the home's memory."""
+        now, of = self.env.now, self.m.core[w.index]
+        threads = self.threads[of]
+        done = now + _rounded(max(core, held * threads))
+        self.held[of] += held
+        if threads > 1:
+            done = max(done, self.cores[of].serve(now, _rounded(core)))
+        if lines > 0:
+            home = self.m.home[self.node(w)]
+            if self.m.memory_line_ps[home] > 0:
+                work = _rounded(lines * self.m.memory_line_ps[home])
+                start, taken, wait = self.loads[home]
+                self.loads[home] = start, taken + work, wait
+                done = max(done, self.memory[home].serve(now, work))
+            node = self.node(w)
+            for link, each in self.m.line_data_ps.row(node):
+                done = max(done, self.links[link].data(now, _rounded(lines * each)))
+            for link, each in self.m.line_control_ps.row(node):
+                done = max(done, self.links[link].message(now, _rounded(lines * each)))
+        return int(done)
+
+    def memory_latency(self, w: Worker) -> float:
+        """Of a line from home's memory, at the load of the last window."""
+        home = self.m.home[self.node(w)]
+        start, work, wait = self.loads[home]
+        elapsed = self.env.now - start
+        if elapsed >= WINDOW_PS:
+            load, x, y = min(1.0, work / elapsed), self.m.load, self.m.load_ratio
+            k = 1
+            while k + 1 < len(x) and x[k] < load:
+                k += 1
+            ratio = y[k - 1] + (y[k] - y[k - 1]) * (load - x[k - 1]) / (x[k] - x[k - 1])
+            wait = (ratio - 1.0) * self.m.memory_idle_ps[home]
+            self.loads[home] = self.env.now, 0, wait
+        return float(self.m.memory_idle_ps[self.node(w)] + wait)
+
+    def send_lines(self, start: int, end: int, lines: float, done: int) -> int:
+        """Takes the wires from node to node for data, and those back for requests."""
+        if start == end or not self.links:
+            return done
+        now, vertices = self.env.now, self.m.vertices
+        for a, b, data in ((start, end, True), (end, start, False)):
+            at = b
+            while at != a:
+                link = self.m.entering[a * vertices + at]
+                each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
+                serve = self.links[link].data if data else self.links[link].message
+                done = max(done, serve(now, _rounded(lines * each)))
+                at = self.m.predecessor[a * vertices + at]
+        return done
+
+    def line_slots(self, worker: int, other: int, lines: float) -> float:
+        """Slots of a core for lines that come from another worker's."""
+        return lines * self.handed(worker, other) / self.m.stream_slots[self.m.node[worker]]
+
+    def handed(self, worker: int, other: int) -> int:
+        """Latency of a line that one worker gets from another."""
+        return int(self.m.handed_ps[self.m.node[worker] * len(self.m.home) + self.m.node[other]])
+
+    def node(self, w: Worker) -> int:
+        """Position of the worker's node."""
+        return int(self.m.node[w.index])
+
+    def note(self, kind: str, worker: int, other: int, amount: int) -> None:
+        """One row of the trace."""
+        self.trace.append((self.env.now, kind, worker, other, amount))
+
+
+def _rounded(time_ps: float) -> int:
+    return int(time_ps + 0.5)
