@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,9 @@ class HoldProgram:
             raise SystemExit(f"{source.name} does not compile:\n{done.stderr[:2000]}")
 
     def run(self, processes: int, events: int, repeat: int) -> Run:
-        key = stream_key(SEED, 0, "hold")
-        command = [self.path, processes, events, repeat, *key]
-        printed = subprocess.run(map(str, command), check=True, capture_output=True, text=True)
+        arguments = map(str, [processes, events, repeat, *stream_key(SEED, 0, "hold")])
+        command = [str(self.path), *arguments]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True)
         cpu_s, done, *result = printed.stdout.split()
         return Run(int(done), float(cpu_s), " ".join([done, *result]))
 
@@ -165,16 +166,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         program = HoldProgram(Path(name))
         for processes in options.processes:
-            theirs = best_of(
-                options.repeat, lambda n=processes: simpy_hold(n, options.simpy_events)
-            )
+            theirs = best_of(options.repeat, partial(simpy_hold, processes, options.simpy_events))
             case = f"event_kernel/hold/{processes}_processes"
             model = program.run(processes, options.events, options.repeat)
             report(case, model, "events", theirs)
-            network = best_of(options.repeat, lambda n=processes: network_hold(n, options.events))
+            network = best_of(options.repeat, partial(network_hold, processes, options.events))
             report(f"{case}/with_statistics", network, "events", theirs)
-    ours = best_of(options.repeat, lambda: kernel_mm1(options.events // 2))
-    theirs = best_of(options.repeat, lambda: simpy_mm1(options.simpy_events // 5))
+    ours = best_of(options.repeat, partial(kernel_mm1, options.events // 2))
+    theirs = best_of(options.repeat, partial(simpy_mm1, options.simpy_events // 5))
     report("event_kernel/mm1", ours, "customers", theirs)
 
 

@@ -1,7 +1,7 @@
 """numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +153,10 @@ class ModelError(RuntimeError):
     """A model failed while it ran: tells the seed, the replication, the time and the event."""
 
 class Stream:
-    """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1])."""
+    """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1]).
+
+    Each draw takes one word. Whoever is handed a stream draws from a copy, from where it stands.
+    """
 
     def __init__(self, key0: int, key1: int) -> None: ...
     def bits(self) -> int:
@@ -281,3 +284,219 @@ class TwoPhaseCommits(_Commits):
 
 class OneSidedCommits(_Commits):
     """RSI: snapshot isolation with one-sided verbs."""
+    def uniforms(self, count: int) -> _Floats:
+        """The next so many numbers in [0, 1): [count]."""
+
+    def below(self, n: int) -> int:
+        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
+
+    def exponential(self, mean: float = 1.0) -> float:
+        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
+
+class Durations:
+    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
+
+    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
+    a larger word gives no shorter time. Raises ValueError for values out of range.
+    """
+
+    @staticmethod
+    def deterministic(time_ps: int) -> Durations:
+        """Always the same."""
+
+    @staticmethod
+    def exponential(mean_ps: float) -> Durations:
+        """Rounded to the nearest picosecond."""
+
+    @staticmethod
+    def uniform(low_ps: int, high_ps: int) -> Durations:
+        """All from low to high, both included."""
+
+    @staticmethod
+    def empirical(
+        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
+    ) -> Durations:
+        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
+
+    @property
+    def mean_ps(self) -> float:
+        """The mean, exact but for rounding."""
+
+    def draw(self, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
+class KeyDraws:
+    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
+
+    @staticmethod
+    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
+        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
+
+        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
+        """
+
+    @staticmethod
+    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
+        """As Zipf of workloads/.
+
+        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
+        ranks.
+        """
+
+    @property
+    def keys(self) -> int:
+        """Of the domain: keys are from 0 to keys - 1."""
+
+    def draw(self, stream: Stream) -> int:
+        """A key, with the next word of the stream."""
+
+    def at(self, uniforms: _Floats) -> _Indices:
+        """The keys of numbers in [0, 1): [N]."""
+
+class Histogram:
+    """Streaming quantiles of whole numbers from 0 to 2^63 - 1.
+
+    Counts are kept in buckets whose width is 2^-7 of their power of two: a quantile is off by at
+    most ``relative_error`` of itself. Count, mean, least and greatest are exact. Raises ValueError
+    for values out of range.
+    """
+
+    relative_error: ClassVar[float]
+    """2^-8 = 0.39%."""
+
+    def __init__(self) -> None: ...
+    def add(self, value: int, count: int = 1) -> None:
+        """Add a value so many times."""
+
+    def add_even(self, low: int, high: int, count: int) -> None:
+        """Spread a count evenly over all values from low to high, both included."""
+
+    def add_all(self, values: _Indices) -> None:
+        """Add values [N]."""
+
+    def merge(self, other: Histogram) -> None:
+        """Add all that the other has seen."""
+
+    def quantile(self, q: float) -> int:
+        """The value of rank ceil(q * count), from 1; q from 0 to 1. 0 if there is none."""
+
+    def buckets(self) -> tuple[_Indices, _Indices]:
+        """(where a bucket begins, its count), for the buckets that have one."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def least(self) -> int: ...
+    @property
+    def greatest(self) -> int: ...
+
+class QueueingNetwork:
+    """A network of queues: the kernel's primitives put together.
+
+    Customers come from sources (open) or are there from the start (closed), and go from station to
+    station by chance; from a station without a route they leave. A visit draws its service when it
+    arrives (in a bounded station: when it begins). Stations are named by their number, from 0. A
+    network is complete before it runs. Raises ValueError for values out of range.
+    """
+
+    def __init__(self, seed: int, replication: int = 0) -> None:
+        """Seed and replication are told in error messages; streams are handed in."""
+
+    def add_link(self, capacity: float) -> int:
+        """A link of so many units per picosecond, shared max-min fair."""
+
+    def add_fifo(self, service: Durations, stream: Stream, servers: int = 1) -> int:
+        """Servers with one queue, in order of arrival."""
+
+    def add_shared(self, service: Durations, stream: Stream, servers: int = 1) -> int:
+        """Processor sharing: of n customers each gets min(1, servers / n) of a server."""
+
+    def add_delay(self, service: Durations, stream: Stream) -> int:
+        """Everybody at once."""
+
+    def add_bounded(
+        self, service: Durations, stream: Stream, servers: int = 1, room: int | None = None
+    ) -> int:
+        """As add_fifo, with room for so many, those in service included.
+
+        Full, it loses who comes from a source, and holds who comes from a station, in order; who is
+        held stays where it was, in a bounded station with its server.
+        """
+
+    def add_transfer(
+        self,
+        volume: Durations,
+        stream: Stream,
+        route: _Indices | Sequence[int],
+        cap: float = ...,
+    ) -> int:
+        """A transfer of so many units over all links of the route, at a rate of at most cap."""
+
+    def add_source(self, station: int, between: Durations, stream: Stream) -> None:
+        """Customers who come to the station, so far apart."""
+
+    def add_customers(self, station: int, count: int) -> None:
+        """So many customers, who are at the station from the start."""
+
+    def set_route(
+        self, station: int, probability: _Floats | Sequence[float], stream: Stream
+    ) -> None:
+        """Where to from the station: probabilities [stations]; what is missing to 1 leaves."""
+
+    def run(self, until_ps: int | None = None) -> None:
+        """Go on to this time: all events before it are handled (None: all there are).
+
+        Releases the GIL. Ctrl-C raises KeyboardInterrupt between two events; the next run goes on
+        from there. Where and how often it is stopped changes nothing. Raises ModelError.
+        """
+
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def events(self) -> int:
+        """Handled so far."""
+
+    @property
+    def pending(self) -> int:
+        """Events that are scheduled."""
+
+    def arrivals(self) -> _Indices:
+        """Customers who arrived, by station: [stations]. All since the last reset."""
+
+    def departures(self) -> _Indices: ...
+    def lost(self) -> _Indices: ...
+    def mean_number(self) -> _Floats:
+        """Customers at each station, averaged over time: [stations]."""
+
+    def mean_held(self) -> _Floats:
+        """Customers held before each station: [stations]. They count where they are, too."""
+
+    def utilisation(self) -> _Floats:
+        """The part of its servers' time in which they serve; of a delay, its mean number."""
+
+    def sojourn_ps(self, station: int) -> Histogram:
+        """Times from arrival to departure, a copy."""
+
+    def response_ps(self) -> Histogram:
+        """Times from creation to leaving the network, a copy."""
+
+    @property
+    def customers(self) -> int:
+        """In the network now."""
+
+    @property
+    def mean_customers(self) -> float: ...
+    def reset_statistics(self) -> None:
+        """Count from now on: the end of a warm-up."""
+
+    def keep_trace(self, kept: bool = True) -> None:
+        """Keep what happens from now on."""
+
+    def trace(self) -> NDArray[np.void]:
+        """Rows (time_ps, event, subject, data), a copy.
+
+        Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
+        customer, in the order of creation.
+        """

@@ -51,8 +51,7 @@ class FifoServer {
     ServerWork work_;
 };
 
-// k alike servers with one queue: a job goes to the one that is free first (the lowest of them
-// that are free at one time).
+// k alike servers with one queue: a job goes to the one that is free first.
 class FifoServers {
   public:
     explicit FifoServers(std::size_t servers) : free_at_(servers), heap_(servers) {

@@ -116,8 +116,8 @@ class QueueingNetwork {
         Timer timer = no_timer;
         BoundedQueue<Index> queue;
         std::uint64_t initial = 0;  // customers who are there from the start
-        std::vector<double> ones;  // a coefficient for each link of the route
-        std::size_t occupied = 0;  // servers, by customers in service or held elsewhere
+        std::vector<double> ones;   // a coefficient for each link of the route
+        std::size_t occupied = 0;   // servers, by customers in service or held elsewhere
 
         std::vector<Index> target;  // of routes; nowhere for leaving
         GuideTable route;           // empty where there is one target

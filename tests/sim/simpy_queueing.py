@@ -102,7 +102,7 @@ class SharedServer:
 
     def progress(self) -> None:
         passed = float(self.env.now - self.since)
-        self.since = self.env.now
+        self.since = int(self.env.now)
         if self.jobs:
             self.virtual += self.rate * passed
 
@@ -196,7 +196,7 @@ class Run:
         return self.created - 1
 
     def record(self, event: int, station: int, customer: int) -> None:
-        self.trace.append((self.env.now, event, station, customer))
+        self.trace.append((int(self.env.now), event, station, customer))
 
     def source(self, station: int, between: Durations) -> SimPyProcess:
         draws = self.network.stream(f"source {station}")
@@ -235,8 +235,8 @@ class Run:
                     place.release(turn)
             elif facts.kind == "fifo":
                 service = self.draw[station]()
-                with server.request() as served:
-                    yield served
+                with server.request() as turn_to_serve:
+                    yield turn_to_serve
                     yield self.env.timeout(service)
             elif facts.kind == "delay":
                 yield self.env.timeout(self.draw[station]())

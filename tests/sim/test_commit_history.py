@@ -1,12 +1,13 @@
-"""The checker of snapshot isolation finds what breaks it: in traces by hand, in broken protocols."""
+"""The checker of snapshot isolation finds what breaks it: traces by hand, broken protocols."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from commit_clusters import US, cluster, reference
+
 from numatwin.sim.commits.history import (
     ABORT,
     BEGIN,
@@ -20,6 +21,7 @@ from numatwin.sim.commits.history import (
     snapshot_isolation_violations,
 )
 from numatwin.sim.planes.reference import one_sided
+from numatwin.sim.planes.reference.cluster import Process
 from numatwin.sim.planes.reference.commits import CommitModel, Record
 from numatwin.sim.planes.reference.one_sided import GRANTED, OneSidedModel, Request
 from numatwin.sim.planes.reference.two_phase import TwoPhaseModel
@@ -117,7 +119,7 @@ class NoLock(OneSidedModel):
 class BitBeforeInstall(OneSidedModel):
     """The timestamp's bit does not wait for the blocks."""
 
-    def complete(self, client: Any, batch: Any) -> Iterator[Any]:
+    def complete(self, client: Any, batch: Any) -> Process:
         if batch[0].kind == "write":
             cid = self.own[client.number].next_cid
             self.vector.set(cid)
@@ -144,7 +146,7 @@ class ForgetsABlock(OneSidedModel):
 class InstallsAborted(OneSidedModel):
     """What was locked is installed though another CAS failed."""
 
-    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Iterator[Any]:
+    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
         for key, (status, *_) in zip(updates, words, strict=True):
             if status == GRANTED:
                 self.write(client, key, self.own[client.number].next_cid).effect()
@@ -154,7 +156,7 @@ class InstallsAborted(OneSidedModel):
 class UnlocksNothingItHolds(OneSidedModel):
     """An abort unlocks all of its records, those that others hold too."""
 
-    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Iterator[Any]:
+    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
         for key in updates:
             self.holder(key).record(key).owner = None
         yield from super().undo(client, updates, words)
@@ -181,12 +183,12 @@ class LocksNothing(TwoPhaseModel):
 class FinishesEarly(TwoPhaseModel):
     """The timestamp service counts a CID as done once it has handed it out."""
 
-    def fetch_timestamp(self, tm: Any) -> Iterator[Any]:
+    def fetch_timestamp(self, tm: Any) -> Process:
         cid = yield from super().fetch_timestamp(tm)
         self.service.finish(cid)
         return cid
 
-    def finish(self, tm: Any, cid: int, log: Callable[[], None]) -> Iterator[Any]:
+    def finish(self, tm: Any, cid: int, log: Callable[[], None]) -> Process:
         yield from self.message("finished", tm, self.timestamps)
         log()
 
@@ -194,7 +196,7 @@ class FinishesEarly(TwoPhaseModel):
 class ReadsUncommitted(TwoPhaseModel):
     """An RM answers with the newest version."""
 
-    def read(self, client: Any, key: int) -> Iterator[Any]:
+    def read(self, client: Any, key: int) -> Process:
         yield from super().read(client, key)
         return self.holder(key).record(key).versions[0]
 
@@ -202,7 +204,7 @@ class ReadsUncommitted(TwoPhaseModel):
 class VotesYes(TwoPhaseModel):
     """The TM does not heed votes."""
 
-    def prepare(self, tm: Any, client: int, rid: int, share: Any) -> Iterator[Any]:
+    def prepare(self, tm: Any, client: int, rid: int, share: Any) -> Process:
         yield from super().prepare(tm, client, rid, share)
         return GRANTED
 

@@ -9,6 +9,7 @@ import pytest
 from commit_clusters import US, cluster, configurations, reference, told, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from numatwin.sim.commits.history import (
     BROKEN,
     DIED,

@@ -25,10 +25,19 @@ from ...commits.parameters import MessageCost
 Process = Generator[simpy.Event, Any, Any]
 
 
+class Environment(simpy.Environment):
+    """SimPy's, with a clock that counts whole picoseconds."""
+
+    @property
+    def now(self) -> int:
+        """The time reached, in ps."""
+        return int(super().now)
+
+
 class Servers:
     """Alike servers with one FIFO queue; who arrives knows at once when it will be done."""
 
-    def __init__(self, env: simpy.Environment, count: int = 1) -> None:
+    def __init__(self, env: Environment, count: int = 1) -> None:
         self.env = env
         self.free_at = [0] * count
         self.admitted_ps = 0
@@ -52,7 +61,7 @@ class Servers:
 class Card:
     """A machine's network card: two directions."""
 
-    def __init__(self, env: simpy.Environment) -> None:
+    def __init__(self, env: Environment) -> None:
         self.outgoing = Servers(env)
         self.incoming = Servers(env)
 
@@ -77,7 +86,7 @@ class Cluster:
     def __init__(
         self, machines: int, costs: Mapping[str, tuple[MessageCost, ...]], types: tuple[str, ...]
     ) -> None:
-        self.env = simpy.Environment()
+        self.env = Environment()
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}

@@ -34,10 +34,12 @@ class Record:
 class Client(Place):
     """A client's thread, its random draws, and its copy of the snapshot."""
 
-    def __init__(self, number: int, env: Cluster, p: CommitParameters, draw: TransactionDraw):
+    def __init__(
+        self, number: int, cluster: Cluster, p: CommitParameters, draw: TransactionDraw
+    ) -> None:
         factor = next((s.factor for s in p.stragglers if s.client == number), 1)
-        card = env.cards[p.client_machine[number]]
-        super().__init__(number, card, Servers(env.env), factor)
+        card = cluster.cards[p.client_machine[number]]
+        super().__init__(number, card, Servers(cluster.env), factor)
         self.draw = draw
         self.transaction = -1
         self.began_ps = 0
@@ -167,7 +169,7 @@ class CommitModel(ABC):
     @property
     def now_ps(self) -> int:
         """The time reached."""
-        return int(self.env.now)
+        return self.env.now
 
     def trace(self) -> list[tuple[int, int, int, int, int, int]]:
         """All that happened so far: see commits/history.py."""

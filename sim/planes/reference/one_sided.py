@@ -9,7 +9,7 @@
 
 Where a CAS fails: unlock what was locked, and abort. Who aborts sets the bit too: else the leading
 run would wait for a client that keeps aborting, on ever older snapshots. Requests of one step are
-posted together, with one doorbell: the card has all of them, or, where the client dies before, none.
+posted together, with one doorbell: the card has all of them or, if the client dies before, none.
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
