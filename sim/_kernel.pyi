@@ -273,6 +273,10 @@ class _Commits:
         """By place, clients first, then nodes, up to now."""
 
     @property
+    def latency_buckets(self) -> list[int]:
+        """How many latencies fell into each bucket of the histogram, from 0 on (statistics.hpp)."""
+
+    @property
     def latency_mean_ps(self) -> float:
         """From a transaction's first begin to its client's knowing that it committed."""
 
