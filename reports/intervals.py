@@ -20,8 +20,11 @@ def between(record: Record, unit: str, *path: str) -> str:
     bounds = record.interval(*path)
     if bounds is None:
         return ""
-    written = _WRITTEN.get(unit, lambda value: si(value, unit))
-    return " to ".join(written(bound) for bound in bounds)
+
+    def written(value: float) -> str:
+        return _WRITTEN[unit](value) if unit in _WRITTEN else si(value, unit)
+
+    return " to ".join(map(written, bounds))
 
 
 def told(parts: Iterable[str]) -> str:

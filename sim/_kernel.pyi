@@ -1,7 +1,7 @@
 """numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +165,75 @@ class Stream:
     def uniform(self) -> float:
         """The next number in [0, 1): that of numpy.random.Generator.random()."""
 
+    def uniforms(self, count: int) -> _Floats:
+        """The next so many numbers in [0, 1): [count]."""
+
+    def below(self, n: int) -> int:
+        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
+
+    def exponential(self, mean: float = 1.0) -> float:
+        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
+
+class Durations:
+    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
+
+    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
+    a larger word gives no shorter time. Raises ValueError for values out of range.
+    """
+
+    @staticmethod
+    def deterministic(time_ps: int) -> Durations:
+        """Always the same."""
+
+    @staticmethod
+    def exponential(mean_ps: float) -> Durations:
+        """Rounded to the nearest picosecond."""
+
+    @staticmethod
+    def uniform(low_ps: int, high_ps: int) -> Durations:
+        """All from low to high, both included."""
+
+    @staticmethod
+    def empirical(
+        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
+    ) -> Durations:
+        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
+
+    @property
+    def mean_ps(self) -> float:
+        """The mean, exact but for rounding."""
+
+    def draw(self, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
+class KeyDraws:
+    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
+
+    @staticmethod
+    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
+        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
+
+        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
+        """
+
+    @staticmethod
+    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
+        """As Zipf of workloads/.
+
+        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
+        ranks.
+        """
+
+    @property
+    def keys(self) -> int:
+        """Of the domain: keys are from 0 to keys - 1."""
+
+    def draw(self, stream: Stream) -> int:
+        """A key, with the next word of the stream."""
+
+    def at(self, uniforms: _Floats) -> _Indices:
+        """The keys of numbers in [0, 1): [N]."""
+
 class CommitSetup:
     """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
 
@@ -288,74 +357,6 @@ class TwoPhaseCommits(_Commits):
 
 class OneSidedCommits(_Commits):
     """RSI: snapshot isolation with one-sided verbs."""
-    def uniforms(self, count: int) -> _Floats:
-        """The next so many numbers in [0, 1): [count]."""
-
-    def below(self, n: int) -> int:
-        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
-
-    def exponential(self, mean: float = 1.0) -> float:
-        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
-
-class Durations:
-    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
-
-    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
-    a larger word gives no shorter time. Raises ValueError for values out of range.
-    """
-
-    @staticmethod
-    def deterministic(time_ps: int) -> Durations:
-        """Always the same."""
-
-    @staticmethod
-    def exponential(mean_ps: float) -> Durations:
-        """Rounded to the nearest picosecond."""
-
-    @staticmethod
-    def uniform(low_ps: int, high_ps: int) -> Durations:
-        """All from low to high, both included."""
-
-    @staticmethod
-    def empirical(
-        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
-    ) -> Durations:
-        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
-
-    @property
-    def mean_ps(self) -> float:
-        """The mean, exact but for rounding."""
-
-    def draw(self, stream: Stream) -> int:
-        """A time in picoseconds, with the next word of the stream."""
-
-class KeyDraws:
-    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
-
-    @staticmethod
-    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
-        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
-
-        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
-        """
-
-    @staticmethod
-    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
-        """As Zipf of workloads/.
-
-        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
-        ranks.
-        """
-
-    @property
-    def keys(self) -> int:
-        """Of the domain: keys are from 0 to keys - 1."""
-
-    def draw(self, stream: Stream) -> int:
-        """A key, with the next word of the stream."""
-
-    def at(self, uniforms: _Floats) -> _Indices:
-        """The keys of numbers in [0, 1): [N]."""
 
 class Histogram:
     """Streaming quantiles of whole numbers from 0 to 2^63 - 1.
@@ -504,3 +505,241 @@ class QueueingNetwork:
         Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
         customer, in the order of creation.
         """
+
+class SparseRows:
+    """Rows of which few entries are not 0: those of row i are first[i] … first[i + 1] - 1."""
+
+    def __init__(
+        self, first: Sequence[int], column: Sequence[int], value: Sequence[float]
+    ) -> None: ...
+    def row(self, row: int) -> list[tuple[int, float]]:
+        """(column, value) of each entry of a row."""
+
+class ErisMachine:
+    """A machine as costs in ps, and its workers' buffers: kernel/eris_setup.hpp, field by field."""
+
+    def __init__(self) -> None: ...
+    node: Sequence[int]
+    core: Sequence[int]
+    home: Sequence[int]
+    issue_ps: Sequence[float]
+    receive_ps: Sequence[float]
+    flush_ps: Sequence[float]
+    copy_ps: Sequence[float]
+    swap_ps: Sequence[float]
+    stream_slots: Sequence[float]
+    handed_ps: Sequence[int]
+    memory_idle_ps: Sequence[float]
+    memory_line_ps: Sequence[float]
+    load: Sequence[float]
+    load_ratio: Sequence[float]
+    lines_per_command: float
+    answer_lines: float
+    link_data_ps: Sequence[int]
+    link_request_ps: Sequence[int]
+    line_data_ps: SparseRows
+    line_control_ps: SparseRows
+    line_bytes: SparseRows
+    entering: Sequence[int]
+    predecessor: Sequence[int]
+    vertices: int
+    buffer_commands: int
+    round_commands: int
+    incoming_commands: int
+    command_bytes: int
+    batch: int
+    answers: bool
+    think_ps: float
+    arrival_ps: float
+    scans_max: int
+    scan_chunk_lines: int
+
+class ErisDemands:
+    """What each operation demands of each worker, flat [O, A]: kernel/eris_setup.hpp."""
+
+    def __init__(self) -> None: ...
+    core_ps: Sequence[float]
+    hit_ps: Sequence[float]
+    lines: Sequence[float]
+    slots: Sequence[float]
+    surely_ps: Sequence[float]
+    memory_lines: Sequence[float]
+    scan_lines: Sequence[float]
+
+class ErisTransfer:
+    """A part of an index or column on its way to another worker; per unit."""
+
+    def __init__(self) -> None: ...
+    source: int
+    target: int
+    volume: float
+    source_ps: float
+    target_ps: float
+    source_lines: float
+    lines: float
+    written_lines: float
+    source_slots: float
+    target_slots: float
+    across_ps: float
+    chunk: float
+
+class ErisRouting:
+    """ERIS, every buffer and every exchange of a descriptor (kernel/eris_routing.hpp)."""
+
+    def __init__(
+        self,
+        machine: ErisMachine,
+        operations: int,
+        keyed: int,
+        keys: Sequence[tuple[int, int]],
+        seed: int,
+        replication: int,
+    ) -> None:
+        """``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
+        Philox keys of each worker's commands, then of what each forwards.
+        """
+
+    tracing: bool
+    """Whether the trace is kept."""
+
+    def update(self, of: ErisDemands) -> None:
+        """Other demands from now on."""
+
+    def route(
+        self,
+        sum: Sequence[float],
+        guide: Sequence[int],
+        moves: Sequence[tuple[int, int, int, float]],
+    ) -> None:
+        """Another table. ``moves``: (operation, from, to, part of what was left there)."""
+
+    def call(self, who: Sequence[int]) -> None:
+        """Lets these workers meet; then the run halts."""
+
+    @property
+    def gathered(self) -> bool:
+        """Whether they have met."""
+
+    def dismiss(self, ps: Sequence[int]) -> None:
+        """Lets them go on; each [A] has so much to do first."""
+
+    def begin(self, more: Sequence[ErisTransfer]) -> None:
+        """More transfers; none at all forgets those that are done."""
+
+    def halt_after(self, units: float) -> None:
+        """Halts each time that so many units more, or all of a transfer, have been rebuilt."""
+
+    @property
+    def rebuilt(self) -> _Floats:
+        """Units of each transfer that have arrived."""
+
+    def trace(self) -> _Indices:
+        """[rows, 5]: time, kind, worker, other, amount.
+
+        Kinds: 0 round, 3 executed, 4 issued, 6 copied.
+        """
+
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps; False where it halts for the control plane before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+    def start(self) -> None:
+        """Lets all workers begin."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""
+
+class SharedStep:
+    """A step of a worker's loop (kernel/eris_shared.hpp)."""
+
+    def __init__(self) -> None: ...
+    core_ps: Sequence[float]
+    held_ps: Sequence[float]
+    memory: SparseRows
+    links: SparseRows
+    streamed: SparseRows
+    slots: Sequence[float]
+    surely_ps: Sequence[float]
+    idle_ps: Sequence[float]
+
+class SharedSetup:
+    """Workers on data that all share (kernel/eris_shared.hpp)."""
+
+    def __init__(self) -> None: ...
+    node: Sequence[int]
+    core: Sequence[int]
+    steps: Sequence[SharedStep]
+    memory_ps: SparseRows
+    memory_lines: SparseRows
+    link_data_ps: SparseRows
+    link_control_ps: SparseRows
+    link_bytes: SparseRows
+    pair_ps: Sequence[float]
+    line_ps: Sequence[float]
+    memory_idle_ps: Sequence[float]
+    link_line_ps: Sequence[float]
+    load: Sequence[float]
+    load_ratio: Sequence[float]
+    link_load_max: float
+    shares: Sequence[float]
+    batch: int
+    chunks: int
+    think_ps: float
+    arrival_ps: float
+
+class ErisShared:
+    """ERIS's baselines, event by event (kernel/eris_shared.hpp)."""
+
+    def __init__(
+        self, setup: SharedSetup, keys: Sequence[tuple[int, int]], seed: int, replication: int
+    ) -> None:
+        """``keys``: the Philox key of each worker."""
+
+    def update(self, of: SharedSetup) -> None:
+        """Other demands from now on, for the same workers."""
+
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps; False where it halts for the control plane before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+    def start(self) -> None:
+        """Lets all workers begin."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""

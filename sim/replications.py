@@ -12,6 +12,7 @@ scenario alone, neither on how many workers there are nor on who is faster.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections import deque
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import joblib
@@ -40,6 +42,7 @@ SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
 IDLE_S = 30.0  # how long workers wait for the next run
+GRACE_S = 5.0  # how long a worker may take to see that it shall stop
 
 
 @dataclass(frozen=True)
@@ -175,37 +178,46 @@ def _in_parallel(
 ) -> Iterator[Replication]:
     """Those replications, in their order, each as soon as it and those before it are there.
 
-    No worker outlives this where it ends before its time.
+    Workers play on while a folder is there: where this ends before its time (Ctrl-C, a failure,
+    enough replications), it is gone, and so are they back at rest, ready for the next run.
     """
     to_play, due = deque(numbers), numbers[0]
     playing: dict[Future[Replication], int] = {}
     ready: dict[int, Replication] = {}
     executor = get_reusable_executor(max_workers=min(workers, len(numbers)), timeout=IDLE_S)
     try:
-        while due in numbers:
-            # Ctrl-C is for this process, which then ends its workers: they are born deaf to it.
-            with _without_interrupts():
-                while to_play and len(playing) < workers:
-                    number = to_play.popleft()
-                    played = executor.submit(
-                        _play_again, make, scenario.settings, number, warm_up_s
-                    )
-                    playing[played] = number
-            for played in wait(playing, return_when=FIRST_COMPLETED).done:
-                ready[playing.pop(played)] = played.result()
-            while due in ready:
-                yield ready.pop(due)
-                due += 1
-    except BaseException:
-        executor.shutdown(wait=True, kill_workers=True)
-        raise
+        with TemporaryDirectory(prefix="numatwin-") as folder:
+            while due in numbers:
+                # Ctrl-C is for this process alone: workers are born deaf to it.
+                with _without_interrupts():
+                    while to_play and len(playing) < workers:
+                        number = to_play.popleft()
+                        task = (make, scenario.settings, number, warm_up_s, folder)
+                        playing[executor.submit(_play_again, *task)] = number
+                for played in wait(playing, return_when=FIRST_COMPLETED).done:
+                    ready[playing.pop(played)] = played.result()
+                while due in ready:
+                    yield ready.pop(due)
+                    due += 1
+    finally:
+        if wait(playing, timeout=GRACE_S).not_done:  # such as a user's policy that never returns
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+class _Stopped(Exception):
+    """Nobody waits for this replication any more."""
 
 
 def _play_again(
-    make: Maker, settings: Mapping[str, Any], number: int, warm_up_s: float
+    make: Maker, settings: Mapping[str, Any], number: int, warm_up_s: float, folder: str
 ) -> Replication:
     """In a worker: policies may be functions that no other process knows, so settings travel."""
-    return play(make, scenario_from_settings(settings), number, warm_up_s)
+
+    def go_on(_: float) -> None:
+        if not os.path.exists(folder):
+            raise _Stopped
+
+    return play(make, scenario_from_settings(settings), number, warm_up_s, go_on)
 
 
 @contextmanager

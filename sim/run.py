@@ -85,11 +85,14 @@ def run_random(
     """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``."""
     from .replications import replicate, warm_up_of  # SciPy and workers, which flows do without
 
-    began = time.perf_counter()
+    began, plan = time.perf_counter(), scenario.statistics
     done: list[Replication] = []
     try:
-        warm_up = warm_up_of(make, scenario)
-        for one in replicate(make, scenario, warm_up, workers, progress):
+        # A pilot run takes as long as a replication.
+        pilot = 0.0 if plan.warm_up_s is not None else 1.0 / (1.0 + plan.replications)
+        warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+        told = _part(progress, pilot, 1.0)
+        for one in replicate(make, scenario, warm_up, workers, told):
             done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except KeyboardInterrupt:
         if not done:
@@ -97,6 +100,13 @@ def run_random(
         wall_s = time.perf_counter() - began
         raise RunInterrupted(_random_record(scenario, warm_up, done, wall_s)) from None
     return _random_record(scenario, warm_up, done, time.perf_counter() - began)
+
+
+def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
+    """Tells ``progress`` of the work between two parts of the whole."""
+    if progress is None:
+        return None
+    return lambda part: progress(first + part * (last - first))
 
 
 def _random_record(

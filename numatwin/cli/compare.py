@@ -19,6 +19,8 @@ from .output import console, latency, number, percent, print_json, table
 if TYPE_CHECKING:
     from ..sim.record import Record
 
+ROUNDING = 1e-12  # relative; what differs by less is equal
+
 Path_ = tuple[str, ...]
 
 
@@ -230,11 +232,15 @@ def _value(path: Path_, record: Record) -> float | None:
 
 
 def _apart(found: Mapping[str, Any], first: float | None) -> str:
-    """``×1.02 [1.01, 1.03]``, or ``no difference within ±1.6%`` where the interval holds 0."""
+    """``×1.02 [1.01, 1.03]``; ``no difference within ±1.6%`` where the interval holds 0; ``no
+    difference`` where both do the same.
+    """
     low, high = found["interval"]
+    most, size = max(abs(low), abs(high)), abs(first or 0.0)
+    if most <= ROUNDING * size:
+        return "no difference"
     if low <= 0 <= high:
-        most = max(-low, high)
-        return f"no difference within ±{100 * most / abs(first):.2g}%" if first else ""
+        return f"no difference within ±{100 * most / size:.2g}%" if size else "no difference seen"
     if found["ratio_interval"] is None or not first:
         return ""
     # As many digits as it takes to tell the bounds apart.

@@ -61,14 +61,12 @@ def _print_head(record: Record, to: Console) -> None:
 
 
 def _replications(record: Record) -> str | None:
-    """``5, 3.8 ms of warm-up each left out; intervals are 95%``; None where nothing is random."""
+    """``5, the first 3.8 ms left out; intervals are 95%``; None where nothing is random."""
     if not record.replications:
         return None
-    left_out = latency(record.warm_up_s * 1e9) if record.warm_up_s else "no"
-    return (
-        f"{record.replications}, {left_out} of warm-up left out; "
-        f"intervals are {100 * level_of([record]):g}%"
-    )
+    left_out = f"the first {latency(record.warm_up_s * 1e9)}" if record.warm_up_s else "nothing"
+    level = f"{100 * level_of([record]):g}%"
+    return f"{record.replications}, {left_out} left out; intervals are {level}"
 
 
 def _events(record: Record) -> str | None:

@@ -229,7 +229,17 @@ class PartitionedDemands(ErisDemands):
                 pending.append((name, spread, accesses, regions))
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         scanned = self._scanned(phase, partitions)
-        hits = self._hits([regions for *_, regions in pending], scanned, shared=False)
+        commands = np.zeros(self.workers.count)
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, IndexPartitions):
+                commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
+        hits = self._hits(
+            [regions for *_, regions in pending],
+            scanned,
+            shared=False,
+            buffers=self._buffers(commands),
+        )
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
         ]
@@ -239,6 +249,19 @@ class PartitionedDemands(ErisDemands):
             walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
         return found
+
+    def _buffers(self, executed: Floats) -> tuple[Floats, Floats]:
+        """(n,) cache lines of all buffers of routing on each node, and (n,) how many of them a unit
+        of work uses there, if the workers execute ``executed`` (A,) commands of it.
+
+        Outgoing buffers, and the two incoming ones as far as a round fills them; a command goes
+        through a line of each.
+        """
+        system, count = self.system, self.workers.count
+        line = system.command_size.value / LINE_BYTES
+        own = count * system.buffer_commands + 2 * system.commands_per_round(count)
+        on_node = self._on_nodes(np.full(count, own * line))
+        return on_node, self._on_nodes(executed) * 2 * line
 
     def transfer(self, name: str, source: Ints, target: Ints) -> TransferDemand:
         """Copies from workers ``source`` to workers ``target`` (T,) on other nodes.

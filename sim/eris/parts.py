@@ -95,19 +95,32 @@ class ErisDemands(ABC):
             entry = counts.upsert_shared if shared else counts.upsert_entry
         return tree.levels * counts.tree_level + entry
 
-    def _hits(self, regions: Sequence[Regions], scanned: Floats, *, shared: bool) -> list[Hits]:
+    def _hits(
+        self,
+        regions: Sequence[Regions],
+        scanned: Floats,
+        *,
+        shared: bool,
+        buffers: tuple[Floats, Floats] | None = None,
+    ) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
         ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
-        cache sees what the private ones miss.
+        cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
+        often (n,): they take room.
         """
         if not regions:
             return []
         costs, n = self.costs, len(self.costs.machine.nodes)
         lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
         rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
+        if buffers is not None:
+            lines, rate = (
+                np.concatenate([part, of_buffers[:, None]], axis=1)
+                for part, of_buffers in zip((lines, rate), buffers, strict=True)
+            )
         private, last = costs.private_cache, costs.last_cache
         among = np.ones((2, n, 1))
         if not shared:
@@ -117,6 +130,8 @@ class ErisDemands(ABC):
         taken = scanned / among[1, :, 0]
         room = np.where(taken <= last.lines, last.lines - taken, last.lines)
         in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
+        if buffers is not None:
+            in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
         return [
             Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))

@@ -21,7 +21,14 @@ from ..scenario import Scenario
 from ..streams import stream_key
 from ..sums import group_sums
 from .engine import Eris
-from .event_model import by_key_first, kernel_demands, machine_of, table_of, worker_streams
+from .event_model import (
+    PS_PER_S,
+    by_key_first,
+    kernel_demands,
+    machine_of,
+    table_of,
+    worker_streams,
+)
 from .event_shared import shared_setup
 from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
@@ -192,9 +199,11 @@ class RoutedPlayer:
             steps_ps={name: found[key] for name, key in steps.items() if found[key].any()},
             held_ps=found["held"],
             memory_ps=found["memory_done"],
-            memory_bytes=found["memory_lines"] * 64.0,
+            memory_bytes=moved_bytes(
+                found["memory_lines"] * 64.0, found["memory_done"], costs.memory_Bps
+            ),
             link_ps=found["link_done"],
-            link_bytes=link_bytes,
+            link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
             latencies=tuple(of_kernel(self.model.latency(int(k))) for k in back),
             facts={
                 "commands_per_flush": found["flushed"] / flushes,
@@ -259,9 +268,13 @@ class SharedPlayer:
             steps_ps=dict(zip(self._steps, found["steps"], strict=True)),
             held_ps=found["held"],
             memory_ps=found["memory_done"],
-            memory_bytes=found["memory_lines"] * 64.0,
+            memory_bytes=moved_bytes(
+                found["memory_lines"] * 64.0, found["memory_done"], self.demands.costs.memory_Bps
+            ),
             link_ps=found["link_done"],
-            link_bytes=found["link_bytes"],
+            link_bytes=moved_bytes(
+                found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
+            ),
             latencies=tuple(of_kernel(self.model.latency(k)) for k in range(len(done))),
             facts={},
         )
@@ -277,6 +290,14 @@ def new_player(
     """The player for the scenario's placement; raises InputError."""
     kind = RoutedPlayer if eris.partitioned else SharedPlayer
     return kind(eris, costs, scenario, replication)
+
+
+def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
+    """Bytes that servers moved: where they have a limit, by the time that they worked; else all
+    that was ``asked`` of them.
+    """
+    limited = np.isfinite(limit_Bps)
+    return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), asked)
 
 
 def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:

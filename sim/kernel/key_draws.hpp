@@ -113,7 +113,9 @@ class ZipfKeys {
   public:
     ZipfKeys(std::int64_t keys, double exponent, bool scattered)
         : keys_(keys), s_(exponent), scattered_(scattered), scatter_(keys) {
-        if (keys < 1) throw std::invalid_argument("keys: expected at least 1");
+        // Ranks are worked with in doubles.
+        if (keys < 1 || keys > std::int64_t{1} << 53)
+            throw std::invalid_argument("keys: expected from 1 to 2^53");
         if (!(exponent > 0 && exponent <= 10))
             throw std::invalid_argument("exponent: expected above 0, up to 10");
         std::vector<double> sums{0.0};

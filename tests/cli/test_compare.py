@@ -1,5 +1,6 @@
 """``numatwin compare``: figures, ratios to the first record, intervals, what one record lacks."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,14 @@ def test_against_a_record_that_draws_nothing(numatwin: CommandLine) -> None:
     found = row["differences"][1]
     assert found["interval"] == pytest.approx([3 - 2.484138, 3 + 2.484138], rel=1e-5)
     assert found["paired"] is False
+
+
+@pytest.mark.parametrize("rates", [(100.0, 120.0, 140.0), (0.0, 0.0, 0.0)])
+def test_one_trace_on_two_planes(numatwin: CommandLine, rates: tuple[float, ...]) -> None:
+    """What both do alike does not differ, but for the last digit."""
+    again = tuple(rate * (1 + 2e-16) for rate in rates)
+    lines = numatwin("compare", drawn("a", *rates), drawn("b", *again, plane="reference")).out
+    assert "no difference\n" in re.sub(" +", " ", lines)
 
 
 def test_one_replication_tells_no_difference(numatwin: CommandLine) -> None:

@@ -23,9 +23,7 @@ ARGUMENTS = ("small.yaml", "--on", "event", "--set", "horizon=20 ms")
 def queue(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Queue:
     """The event plane is a queue; a scenario lies in the current folder."""
     toy = Queue()
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": toy})
-    monkeypatch.setattr(scenario, "PLANES", ("flow", "event"))
-    monkeypatch.setattr(scenario, "PLANES_TO_COME", ())
+    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": toy}})
     small_file(Path(), LOOKUP)
     return toy
 
@@ -52,7 +50,8 @@ def test_every_figure_has_its_interval(numatwin: CommandLine) -> None:
 def test_the_table_tells_all_of_it(numatwin: CommandLine) -> None:
     out = numatwin("run", *ARGUMENTS, "--replications", "3").out
     head = {line.split("  ")[0].strip(): line for line in out.splitlines()}
-    assert re.search(r"3, .* of warm-up left out; intervals are 95% *$", head["replications"])
+    runs = r"3, (the first .* [mµ]s|nothing) left out; intervals are 95% *$"
+    assert re.search(runs, head["replications"])
     assert re.search(r"events +\d.* k, .* M?/s on each processor *$", head["events"])
     number = r"\d[\d.]* (k/s|µs)"
     for figure in ("throughput", "mean latency", "p50", "p99", "p99.9"):
@@ -86,7 +85,7 @@ def test_the_option_is_kept_with_the_record(numatwin: CommandLine) -> None:
 def test_ctrl_c_keeps_what_was_finished(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, queue: Queue
 ) -> None:
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": replace(queue, interrupted_in=3)})
+    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": replace(queue, interrupted_in=3)}})
     done = numatwin("run", *ARGUMENTS, "--out", "kept")
     assert done.status == 130
     assert done.err == "numatwin: interrupted; what was finished is kept\n"
@@ -98,7 +97,7 @@ def test_ctrl_c_keeps_what_was_finished(
 def test_ctrl_c_at_once_keeps_nothing(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, queue: Queue
 ) -> None:
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": replace(queue, interrupted_in=1)})
+    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": replace(queue, interrupted_in=1)}})
     done = numatwin("run", *ARGUMENTS, "--out", "kept")
     assert (done.status, done.out) == (130, "")
     assert not Path("kept").exists()
@@ -111,7 +110,7 @@ def test_alternatives_side_by_side(
     words = (*ARGUMENTS, "--set", "statistics.warm_up=1 ms")
     numatwin("run", *words, "--out", "slow")
     faster = replace(queue, services_per_s=1.1e6)
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": faster})
+    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": faster}})
     numatwin("run", *words, "--out", "fast")
     found = numatwin("compare", "slow", "fast", "--json").json()
     assert [record["replications"] for record in found["records"]] == [5, 5]

@@ -16,11 +16,15 @@
 #include <vector>
 
 #include "bounded_queue.hpp"
+#include "durations.hpp"
+#include "elementary.hpp"
 #include "fifo_server.hpp"
+#include "key_draws.hpp"
 #include "philox.hpp"
 #include "shared_links.hpp"
 #include "shared_server.hpp"
 #include "simulation.hpp"
+#include "statistics.hpp"
 
 using namespace numatwin;
 
@@ -283,6 +287,52 @@ void play_links(Stream& draws) {
     }
 }
 
+// Draws stay in their domain up to the greatest uniform; elementary functions against the library.
+void play_draws(Stream& draws) {
+    const auto keys =
+        static_cast<std::int64_t>(1 + draws.below(std::uint64_t{1} << draws.below(54)));
+    const ZipfKeys zipf(keys, 0.05 + 9.9 * draws.uniform(), true);
+    const std::vector<std::int64_t> breaks{0, 1, 3, 1000};
+    const std::vector<double> mass{draws.uniform(), 0.0, draws.uniform() + 1e-9};
+    const PiecewiseKeys piecewise(breaks, mass);
+    std::int64_t before = 0;
+    for (const double u : {0.0, draws.uniform() / 2, 0.5, 0.5 + draws.uniform() / 2, 1 - 0x1p-53}) {
+        const std::int64_t rank = zipf.rank(u);
+        expect(rank >= before && rank < keys, "Zipf ranks rise");
+        before = rank;
+        const std::int64_t place = zipf.draw(u);
+        expect(place >= 0 && place < keys, "Zipf keys");
+        const std::int64_t key = piecewise.draw(u);
+        expect(key >= 0 && key < 1000 && key != 1 && key != 2, "piecewise keys");
+    }
+    DurationDraws times(Durations::exponential(Durations::longest_ps / 64), draws);
+    for (int k = 0; k < 50; ++k) expect(times.next() >= 0, "times");
+    const double x = draws.uniform() * std::pow(10.0, static_cast<double>(draws.below(30)) - 15);
+    const auto close = [](double a, double b) { return std::fabs(a - b) <= 3e-16 * std::fabs(b); };
+    if (x > 0) expect(close(elementary::log(x), std::log(x)), "log");
+    const double y = (draws.uniform() - 0.5) * 1000;
+    expect(close(elementary::exp(y), std::exp(y)), "exp");
+}
+
+// Histograms of values of any size against a sorted list.
+void play_histogram(Stream& draws) {
+    Histogram histogram;
+    std::vector<std::int64_t> values;
+    for (int k = 0; k < 100; ++k) {
+        values.push_back(static_cast<std::int64_t>(draws.bits() >> (1 + draws.below(63))));
+        histogram.add(values.back());
+    }
+    std::sort(values.begin(), values.end());
+    for (std::size_t rank = 1; rank <= values.size(); ++rank) {
+        const auto exact = static_cast<double>(values[rank - 1]);
+        const double q = (static_cast<double>(rank) - 0.5) / static_cast<double>(values.size());
+        const auto found = static_cast<double>(histogram.quantile(q));
+        expect(std::fabs(found - exact) <= Histogram::relative_error * exact, "quantile");
+    }
+    histogram.add_even(0, never, ~std::uint64_t{0} >> 1);
+    expect(histogram.greatest() == never && histogram.quantile(1) == never, "greatest");
+}
+
 // A steady state takes no memory: hold, timers set and cancelled, queues, servers.
 struct SteadyModel {
     explicit SteadyModel(Stream& stream) : draws(stream), shared(2.0) {
@@ -343,6 +393,8 @@ int main(int count, char** arguments) {
         play_fifo(draws);
         play_shared(draws);
         play_links(draws);
+        play_draws(draws);
+        play_histogram(draws);
         if (p % 20 == 0) play_steady(draws);
     }
     std::printf("%llu programs\n", static_cast<unsigned long long>(programs));

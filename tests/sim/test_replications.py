@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,23 @@ def test_a_worker_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(replications, "PARALLEL_MIN_S", 0.0)
     with pytest.raises(InputError, match="policy Lazy"):
         run_random(QUEUE, scenario, workers=2)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("plan", [{}, {"warm_up": "1 ms"}, {"half_width": 0.008}])
+def test_progress_goes_from_none_to_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: dict[str, Any], workers: int
+) -> None:
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", 0.0)
+    told: list[float] = []
+    scenario = toy_scenario(tmp_path, "5 ms", replications=3, **plan)
+    record = run_random(QUEUE, scenario, workers, told.append)
+    assert told[0] <= 1 / 3  # workers tell of whole replications only
+    assert told[-1] == pytest.approx(1.0)
+    assert max(told) <= 1.0 + 1e-12
+    assert len(told) >= record.replications
+    if "half_width" not in plan:  # else nobody knows beforehand how many there will be
+        assert told == sorted(told)
 
 
 # -- the warm-up ----------------------------------------------------------------------------------
@@ -337,7 +355,11 @@ def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
     assert process.returncode == 0
     kept = int(seen[-1].removeprefix("kept "))
     assert 6 <= kept < 1_000
-    assert _running(process.pid) == []
+    for _ in range(100):  # what watches over workers' files ends when it sees that they did
+        if not (left := _running(process.pid)):
+            break
+        time.sleep(0.1)
+    assert left == []
 
 
 def _running(group: int) -> list[str]:
