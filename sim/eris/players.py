@@ -69,7 +69,9 @@ class Counted:
 class Player(Protocol):
     """A compiled model of a scenario's ERIS."""
 
-    demands: PartitionedDemands | SharedDemands
+    @property
+    def demands(self) -> PartitionedDemands | SharedDemands:
+        """What makes its demands."""
 
     @property
     def now_ps(self) -> int:
@@ -102,7 +104,7 @@ class RoutedPlayer:
         self.eris = eris
         demands = eris.demands(costs)
         assert isinstance(demands, PartitionedDemands)
-        self.demands = demands
+        self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
         names = worker_streams(eris.workers)
         keys = [stream_key(scenario.seed, replication, name) for name in names]
@@ -114,8 +116,15 @@ class RoutedPlayer:
         self.refresh()
         self.model.start()
 
-    now_ps = property(lambda self: self.model.now_ps)
-    events = property(lambda self: self.model.events)
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
 
     def run(self, until_ps: int) -> bool:
         """See Player."""
@@ -227,7 +236,7 @@ class SharedPlayer:
         self.eris, self.clients = eris, scenario.workload.description.clients
         demands = eris.demands(costs)
         assert isinstance(demands, SharedDemands)
-        self.demands = demands
+        self.demands: SharedDemands = demands
         count = eris.workers.count
         keys = [
             stream_key(scenario.seed, replication, f"worker {k} commands") for k in range(count)
@@ -236,8 +245,15 @@ class SharedPlayer:
         self.model = ErisShared(self._setup(0.0), keys, scenario.seed, replication)
         self.model.start()
 
-    now_ps = property(lambda self: self.model.now_ps)
-    events = property(lambda self: self.model.events)
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
 
     def _setup(self, time_s: float) -> Any:
         demand = self.eris.demand(self.demands, time_s)

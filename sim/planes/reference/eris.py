@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,9 +115,9 @@ class ErisRoutingReference:
     ) -> None:
         self.env = simpy.Environment()
         names = [name for name in dir(machine) if not name.startswith("_")]
-        self.m: Any = type("Costs", (), {name: getattr(machine, name) for name in names})
+        self.m: Any = SimpleNamespace(**{name: getattr(machine, name) for name in names})
         names = [name for name in dir(demands) if not name.startswith("_")]
-        self.d: Any = type("Demands", (), {name: getattr(demands, name) for name in names})
+        self.d: Any = SimpleNamespace(**{name: getattr(demands, name) for name in names})
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
         self.threads = np.bincount(self.m.core).tolist()
@@ -135,6 +136,11 @@ class ErisRoutingReference:
         self.executed = np.zeros((operations, self.count), dtype=np.int64)
         for worker in self.workers:
             self.env.process(self.loop(worker))
+
+    @property
+    def now(self) -> int:
+        """The time reached, in whole picoseconds."""
+        return int(self.env.now)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -162,14 +168,14 @@ class ErisRoutingReference:
             for to in w.full_targets:
                 if w.index not in self.workers[to].waiters:
                     self.workers[to].waiters.append(w.index)
-            w.wakes, w.asleep_since = self.env.event(), self.env.now
+            w.wakes, w.asleep_since = self.env.event(), self.now
             yield w.wakes
 
     def wake(self, w: Worker, delay: int) -> None:
         """Lets a worker that sleeps begin a round after ``delay``."""
         if w.wakes is not None:
             event, w.wakes = w.wakes, None
-            w.asleep += self.env.now - w.asleep_since
+            w.asleep += self.now - w.asleep_since
             event._ok, event._value = True, None  # as Event.succeed, but later
             self.env.schedule(event, delay=delay)
 
@@ -250,7 +256,7 @@ class ErisRoutingReference:
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
     ) -> tuple[int, int]:
         """Commands of batches are done in their order; those of a batch were made evenly."""
-        now = self.env.now
+        now = self.now
         while count:
             batch = taken.batches[at]
             part = left = min(count, batch.counts[operation] - of_batch)
@@ -276,9 +282,7 @@ class ErisRoutingReference:
         behind = max(taken.offset if taken else 0, w.incoming[w.writable].offset)
         w.stuck = 2 * behind > self.m.incoming_commands
         while made < min(most, self.m.batch) and not w.stuck:
-            if w.pending is None:
-                cell = bisect_right(self.sums, w.stream.uniform()) - 1
-                w.pending = cell, self.env.now
+            w.pending = w.pending or (self.draw(w), self.now)
             cell, since = w.pending
             operation, to = divmod(cell, self.count)
             if sum(w.out[to]) >= self.m.buffer_commands:
@@ -301,6 +305,10 @@ class ErisRoutingReference:
             if not sent and w.pending is not None:
                 w.stuck = True  # without room for a command in hand no other can be made
         return made
+
+    def draw(self, w: Worker) -> int:
+        """A cell of the table: operation and target."""
+        return bisect_right(self.sums, w.stream.uniform()) - 1
 
     # -- flushing ---------------------------------------------------------------------------------
 
@@ -330,8 +338,8 @@ class ErisRoutingReference:
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
-        yield self.env.timeout(copied - self.env.now)
-        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.env.now))
+        yield self.env.timeout(copied - self.now)
+        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
         w.out[to] = [0] * self.operations
         self.note("copied", w.index, to, count)
         yield self.env.timeout(way)
@@ -360,11 +368,11 @@ class ErisRoutingReference:
 
     def phase(self, w: Worker, core: float, held: float, lines: float) -> simpy.Event:
         """Instructions and misses that overlap, as an event."""
-        return self.env.timeout(self.end_of_phase(w, core, held, lines) - self.env.now)
+        return self.env.timeout(self.end_of_phase(w, core, held, lines) - self.now)
 
     def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
         """When they are over; ``lines`` are those of the home's memory."""
-        now, of = self.env.now, self.m.core[w.index]
+        now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
         self.held[of] += held
@@ -388,7 +396,7 @@ class ErisRoutingReference:
         """Of a line from home's memory, at the load of the last window."""
         home = self.m.home[self.node(w)]
         start, work, wait = self.loads[home]
-        elapsed = self.env.now - start
+        elapsed = self.now - start
         if elapsed >= WINDOW_PS:
             load, x, y = min(1.0, work / elapsed), self.m.load, self.m.load_ratio
             k = 1
@@ -396,14 +404,14 @@ class ErisRoutingReference:
                 k += 1
             ratio = y[k - 1] + (y[k] - y[k - 1]) * (load - x[k - 1]) / (x[k] - x[k - 1])
             wait = (ratio - 1.0) * self.m.memory_idle_ps[home]
-            self.loads[home] = self.env.now, 0, wait
+            self.loads[home] = self.now, 0, wait
         return float(self.m.memory_idle_ps[self.node(w)] + wait)
 
     def send_lines(self, start: int, end: int, lines: float, done: int) -> int:
         """Takes the wires from node to node for data, and those back for requests."""
         if start == end or not self.links:
             return done
-        now, vertices = self.env.now, self.m.vertices
+        now, vertices = self.now, self.m.vertices
         for a, b, data in ((start, end, True), (end, start, False)):
             at = b
             while at != a:
@@ -416,7 +424,8 @@ class ErisRoutingReference:
 
     def line_slots(self, worker: int, other: int, lines: float) -> float:
         """Slots of a core for lines that come from another worker's."""
-        return lines * self.handed(worker, other) / self.m.stream_slots[self.m.node[worker]]
+        slots: float = self.m.stream_slots[self.m.node[worker]]
+        return lines * self.handed(worker, other) / slots
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
@@ -428,7 +437,7 @@ class ErisRoutingReference:
 
     def note(self, kind: str, worker: int, other: int, amount: int) -> None:
         """One row of the trace."""
-        self.trace.append((self.env.now, kind, worker, other, amount))
+        self.trace.append((self.now, kind, worker, other, amount))
 
 
 def _rounded(time_ps: float) -> int:

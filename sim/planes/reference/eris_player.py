@@ -33,7 +33,8 @@ class ReferencePlayer:
         _check(eris, scenario)
         demands = eris.demands(costs)
         assert isinstance(demands, PartitionedDemands)
-        self.demands, self.events = demands, 0
+        self.demands: PartitionedDemands = demands
+        self.events = 0
         order, _ = by_key_first(eris.phase, eris.partitions)
         shares = []
         for operation in eris.phase.operations.values():
@@ -120,14 +121,15 @@ def _check(eris: Eris, scenario: Scenario) -> None:
     """Refuses what is not in the reference."""
     clients = scenario.workload.description.clients
     operations = scenario.workload.operations.values()
+    system = eris.system
     missing = {
-        f"placement {scenario.system.placement}": not eris.partitioned,
+        f"placement {system.placement}": not eris.partitioned,
         "scans": any(operation.kind == "scan" for operation in operations),
         "phases": len(scenario.workload.phases) > 1,
         "balancing": scenario.policy_name != "none",
         "open clients": clients.kind == "open",
         "thinking clients": clients.think_time.value > 0,
-        "answers": scenario.system.result_size.value > 0,
+        "answers": system.result_size.value > 0,
     }
     for what, asked in missing.items():
         if asked:
