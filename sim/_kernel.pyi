@@ -352,10 +352,6 @@ class _Commits:
     def latency_quantile_ps(self, q: float) -> int:
         """Within 0.39%."""
 
-    @property
-    def latency_buckets(self) -> Sequence[int]:
-        """How many latencies fell into each bucket of a Histogram, from 0 on."""
-
 class TwoPhaseCommits(_Commits):
     """Snapshot isolation by 2PC."""
 
