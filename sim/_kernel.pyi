@@ -1,7 +1,7 @@
 """numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -505,3 +505,241 @@ class QueueingNetwork:
         Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
         customer, in the order of creation.
         """
+
+class SparseRows:
+    """Rows of which few entries are not 0: those of row i are first[i] … first[i + 1] - 1."""
+
+    def __init__(
+        self, first: Sequence[int], column: Sequence[int], value: Sequence[float]
+    ) -> None: ...
+    def row(self, row: int) -> list[tuple[int, float]]:
+        """(column, value) of each entry of a row."""
+
+class ErisMachine:
+    """A machine as costs in ps, and its workers' buffers: kernel/eris_setup.hpp, field by field."""
+
+    def __init__(self) -> None: ...
+    node: Sequence[int]
+    core: Sequence[int]
+    home: Sequence[int]
+    issue_ps: Sequence[float]
+    receive_ps: Sequence[float]
+    flush_ps: Sequence[float]
+    copy_ps: Sequence[float]
+    swap_ps: Sequence[float]
+    stream_slots: Sequence[float]
+    handed_ps: Sequence[int]
+    memory_idle_ps: Sequence[float]
+    memory_line_ps: Sequence[float]
+    load: Sequence[float]
+    load_ratio: Sequence[float]
+    lines_per_command: float
+    answer_lines: float
+    link_data_ps: Sequence[int]
+    link_request_ps: Sequence[int]
+    line_data_ps: SparseRows
+    line_control_ps: SparseRows
+    line_bytes: SparseRows
+    entering: Sequence[int]
+    predecessor: Sequence[int]
+    vertices: int
+    buffer_commands: int
+    round_commands: int
+    incoming_commands: int
+    command_bytes: int
+    batch: int
+    answers: bool
+    think_ps: float
+    arrival_ps: float
+    scans_max: int
+    scan_chunk_lines: int
+
+class ErisDemands:
+    """What each operation demands of each worker, flat [O, A]: kernel/eris_setup.hpp."""
+
+    def __init__(self) -> None: ...
+    core_ps: Sequence[float]
+    hit_ps: Sequence[float]
+    lines: Sequence[float]
+    slots: Sequence[float]
+    surely_ps: Sequence[float]
+    memory_lines: Sequence[float]
+    scan_lines: Sequence[float]
+
+class ErisTransfer:
+    """A part of an index or column on its way to another worker; per unit."""
+
+    def __init__(self) -> None: ...
+    source: int
+    target: int
+    volume: float
+    source_ps: float
+    target_ps: float
+    source_lines: float
+    lines: float
+    written_lines: float
+    source_slots: float
+    target_slots: float
+    across_ps: float
+    chunk: float
+
+class ErisRouting:
+    """ERIS, every buffer and every exchange of a descriptor (kernel/eris_routing.hpp)."""
+
+    def __init__(
+        self,
+        machine: ErisMachine,
+        operations: int,
+        keyed: int,
+        keys: Sequence[tuple[int, int]],
+        seed: int,
+        replication: int,
+    ) -> None:
+        """``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
+        Philox keys of each worker's commands, then of what each forwards.
+        """
+
+    tracing: bool
+    """Whether the trace is kept."""
+
+    def update(self, of: ErisDemands) -> None:
+        """Other demands from now on."""
+
+    def route(
+        self,
+        sum: Sequence[float],
+        guide: Sequence[int],
+        moves: Sequence[tuple[int, int, int, float]],
+    ) -> None:
+        """Another table. ``moves``: (operation, from, to, part of what was left there)."""
+
+    def call(self, who: Sequence[int]) -> None:
+        """Lets these workers meet; then the run halts."""
+
+    @property
+    def gathered(self) -> bool:
+        """Whether they have met."""
+
+    def dismiss(self, ps: Sequence[int]) -> None:
+        """Lets them go on; each [A] has so much to do first."""
+
+    def begin(self, more: Sequence[ErisTransfer]) -> None:
+        """More transfers; none at all forgets those that are done."""
+
+    def halt_after(self, units: float) -> None:
+        """Halts each time that so many units more, or all of a transfer, have been rebuilt."""
+
+    @property
+    def rebuilt(self) -> _Floats:
+        """Units of each transfer that have arrived."""
+
+    def trace(self) -> _Indices:
+        """[rows, 5]: time, kind, worker, other, amount.
+
+        Kinds: 0 round, 3 executed, 4 issued, 6 copied.
+        """
+
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps; False where it halts for the control plane before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+    def start(self) -> None:
+        """Lets all workers begin."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""
+
+class SharedStep:
+    """A step of a worker's loop (kernel/eris_shared.hpp)."""
+
+    def __init__(self) -> None: ...
+    core_ps: Sequence[float]
+    held_ps: Sequence[float]
+    memory: SparseRows
+    links: SparseRows
+    streamed: SparseRows
+    slots: Sequence[float]
+    surely_ps: Sequence[float]
+    idle_ps: Sequence[float]
+
+class SharedSetup:
+    """Workers on data that all share (kernel/eris_shared.hpp)."""
+
+    def __init__(self) -> None: ...
+    node: Sequence[int]
+    core: Sequence[int]
+    steps: Sequence[SharedStep]
+    memory_ps: SparseRows
+    memory_lines: SparseRows
+    link_data_ps: SparseRows
+    link_control_ps: SparseRows
+    link_bytes: SparseRows
+    pair_ps: Sequence[float]
+    line_ps: Sequence[float]
+    memory_idle_ps: Sequence[float]
+    link_line_ps: Sequence[float]
+    load: Sequence[float]
+    load_ratio: Sequence[float]
+    link_load_max: float
+    shares: Sequence[float]
+    batch: int
+    chunks: int
+    think_ps: float
+    arrival_ps: float
+
+class ErisShared:
+    """ERIS's baselines, event by event (kernel/eris_shared.hpp)."""
+
+    def __init__(
+        self, setup: SharedSetup, keys: Sequence[tuple[int, int]], seed: int, replication: int
+    ) -> None:
+        """``keys``: the Philox key of each worker."""
+
+    def update(self, of: SharedSetup) -> None:
+        """Other demands from now on, for the same workers."""
+
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps; False where it halts for the control plane before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+    def start(self) -> None:
+        """Lets all workers begin."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""
