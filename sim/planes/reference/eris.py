@@ -172,15 +172,19 @@ class ErisRoutingReference:
             self.wake(self.workers[waiting], self.handed(waiting, w.index))
         w.waiters = []
         yield self.env.timeout(_rounded(self.m.swap_ps[self.node(w)]))
-        if old.writers:
-            w.writers_gone = self.env.event()
-            yield w.writers_gone
+        yield from self.await_writers(w, old)
         held, commands = 0.0, 0
         for batch in old.batches:
             count = sum(batch.counts)
             commands += count
             held += self.line_slots(w.index, batch.source, count * self.m.lines_per_command)
         yield self.phase(w, "receive", commands * self.m.receive_ps[self.node(w)], held)
+
+    def await_writers(self, w: Worker, old: Incoming) -> Steps:
+        """Until all who reserved room in ``old`` have copied."""
+        if old.writers:
+            w.writers_gone = self.env.event()
+            yield w.writers_gone
 
     def work(self, w: Worker, taken: Incoming | None) -> Generator[simpy.Event, Any, bool]:
         """Executes a batch, makes a batch, in turn; whether any was made."""
@@ -294,26 +298,13 @@ class ErisRoutingReference:
     # -- flushing ---------------------------------------------------------------------------------
 
     def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
-        """Copies an outgoing buffer into its target's incoming one; False where that has no room.
-
-        One exchange of the descriptor reserves the room; it fails if the word has changed since it
-        was read, a line's way before.
-        """
-        target, count = self.workers[to], sum(w.out[to])
-        way = self.handed(w.index, to)
-        while True:
-            buffer = target.incoming[target.writable]
-            read = buffer.word
-            yield self.flushing(w, way)
-            if buffer.word == read:
-                break
-            self.counts.retries += 1
-        if not self.has_room(to, count):
+        """Copies an outgoing buffer into its target's incoming one; False where it has no room."""
+        target, count, way = self.workers[to], sum(w.out[to]), self.handed(w.index, to)
+        buffer = yield from self.reserve(w, to, count)
+        if buffer is None:
             self.counts.full += 1
             w.full_targets.append(to)
             return False
-        buffer.offset += count
-        buffer.writers += 1
         here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
@@ -332,6 +323,28 @@ class ErisRoutingReference:
             target.writers_gone = None
         self.wake(target, 0)
         return True
+
+    def reserve(
+        self, w: Worker, to: int, count: int
+    ) -> Generator[simpy.Event, Any, Incoming | None]:
+        """The target's buffer, with room and a writer more; None where it has no room.
+
+        One exchange of the descriptor reserves the room; it fails if the word has changed since it
+        was read, a line's way before.
+        """
+        target = self.workers[to]
+        while True:
+            buffer = target.incoming[target.writable]
+            read = buffer.word
+            yield self.flushing(w, self.handed(w.index, to))
+            if buffer.word == read:
+                break
+            self.counts.retries += 1
+        if not self.has_room(to, count):
+            return None
+        buffer.offset += count
+        buffer.writers += 1
+        return buffer
 
     def flush_rest(self, w: Worker) -> Steps:
         """All that outgoing buffers hold, the next worker's first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from simpy.events import URGENT
 
 from ....inputs import InputError
 from ..._kernel import Stream
@@ -62,8 +63,11 @@ class ReferencePlayer:
         while env.peek() < until_ps:
             env.step()
             self.events += 1
-        if env.now < until_ps:
-            env.run(until=until_ps)
+        if env.now < until_ps:  # the clock goes on; what is due then comes later
+            pause = env.event()
+            pause._ok, pause._value = True, None
+            env.schedule(pause, URGENT, until_ps - env.now)
+            env.step()
         self._until_ps = until_ps
         return True
 
