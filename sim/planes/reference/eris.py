@@ -17,7 +17,8 @@ import simpy
 
 from ..._kernel import ErisDemands, ErisMachine, Histogram, Stream
 
-WINDOW_PS = 100_000_000  # over which a controller's load counts
+WINDOW_PS = 100_000_000  # over which loads of controllers and links count
+DATA_PART_MIN = 0.05  # of a link, that control messages leave to data at least
 SPREAD = 8  # points in which the latencies of a batch are told
 
 Steps = Generator[simpy.Event, Any, None]
@@ -40,19 +41,35 @@ class Backlog:
 
 
 class Link:
-    """Messages go first; data give way to them."""
+    """Control messages go first, between data, which get what these left free of the last window."""
 
     def __init__(self) -> None:
         self.wire, self.control = Backlog(), Backlog()
+        self.data_work = self.start = self.work = 0
+        self.stretch = 1.0
 
     def data(self, now: int, work: int) -> int:
         """When data are over."""
-        return self.wire.serve(now, work)
+        self.look(now)
+        self.data_work += work
+        return self.wire.serve(now, _rounded(work * self.stretch))
 
     def message(self, now: int, work: int) -> int:
         """When a message is over."""
-        self.wire.serve(now, work)
+        self.look(now)
+        self.work += work
         return self.control.serve(now, work)
+
+    def look(self, now: int) -> None:
+        """Once a window: what control messages leave to data."""
+        if now - self.start >= WINDOW_PS:
+            self.stretch = 1.0 / max(1.0 - self.work / (now - self.start), DATA_PART_MIN)
+            self.start, self.work = now, 0
+
+    def done(self, now: int) -> int:
+        """Work done by now."""
+        mean = self.wire.taken / self.data_work if self.data_work else self.stretch
+        return min(_rounded(self.wire.done(now) / mean) + self.control.done(now), now)
 
 
 class Batch(NamedTuple):
@@ -94,6 +111,8 @@ class Worker:
         self.full_targets: list[int] = []
         self.stuck = False
         self.asleep = self.asleep_since = 0
+        # Held up until now; ends of the phase: with nobody in the way, and as things are.
+        self.held_up = self.alone = self.over = 0
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
 
@@ -338,6 +357,7 @@ class ErisRoutingReference:
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
+        w.over = copied
         yield self.env.timeout(copied - self.now)
         buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
         w.out[to] = [0] * self.operations
@@ -375,6 +395,8 @@ class ErisRoutingReference:
         now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
+        w.held_up += w.over - w.alone
+        w.alone = done
         self.held[of] += held
         if threads > 1:
             done = max(done, self.cores[of].serve(now, _rounded(core)))
@@ -390,7 +412,8 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, _rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        return int(done)
+        w.over = int(done)
+        return w.over
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""

@@ -84,14 +84,17 @@ class ReferencePlayer:
         asleep = np.array(
             [w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers]
         )
+        held_up = np.array(
+            [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
+        )
         memory_ps = np.array([server.done(now) for server in model.memory])
-        link_ps = np.array([link.wire.done(now) for link in model.links], dtype=np.int64)
+        link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
         memory_Bps = np.nan_to_num(costs.memory_Bps, nan=0.0, posinf=0.0)
         found = Counted(
             since_ps=0,
             done=model.executed.sum(axis=1).astype(np.float64),
             executed=model.executed.copy(),
-            busy_ps=now - asleep,
+            busy_ps=now - asleep - held_up,
             steps_ps={},
             held_ps=np.array(model.held),
             memory_ps=memory_ps,
