@@ -190,7 +190,8 @@ double ErisRouting::memory_latency(std::size_t i) {
 }
 
 // Lines that go over the links from one node to another: the wire of each link on the way is taken
-// for them; requests take the way back. `done`: no earlier than when the last line has arrived.
+// for them; requests take the way back, go first, and wait for nobody. `done`: no earlier than when
+// the last line has arrived.
 void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Time& done) {
     if (from == to || link_.empty()) return;
     const auto walk = [&](std::size_t a, std::size_t b, bool data) {
@@ -201,8 +202,10 @@ void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Tim
             const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
             const Time work = rounded_ps(lines * static_cast<double>(each));
             (data ? counts.link_lines : counts.link_requests)[link] += lines;
-            done = std::max(done, data ? link_[link].data(clock.now(), work)
-                                       : link_[link].message(clock.now(), work));
+            if (data)
+                done = std::max(done, link_[link].data(clock.now(), work));
+            else
+                link_[link].message(clock.now(), work);
             at = static_cast<std::size_t>(machine_.predecessor[row]);
         }
     };

@@ -440,8 +440,10 @@ class ErisRoutingReference:
             while at != a:
                 link = self.m.entering[a * vertices + at]
                 each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
-                serve = self.links[link].data if data else self.links[link].message
-                done = max(done, serve(now, _rounded(lines * each)))
+                if data:
+                    done = max(done, self.links[link].data(now, _rounded(lines * each)))
+                else:  # goes first, and waits for nobody
+                    self.links[link].message(now, _rounded(lines * each))
                 at = self.m.predecessor[a * vertices + at]
         return done
 
