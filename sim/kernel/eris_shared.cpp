@@ -249,7 +249,11 @@ double ErisShared::held_ps(const SharedStep& of, std::size_t node) const {
     of.links.each(node,
                   [&](std::size_t at, double part, std::size_t) { sum += part * link_wait_[at]; });
     of.streamed.each(node, [&](std::size_t at, double lines, std::size_t entry) {
-        double each = (of.idle_ps[entry] + memory_wait_[at]) / of.slots[node];
+        double each = of.idle_ps[entry] + memory_wait_[at];
+        of.ways.each(entry, [&](std::size_t link, double times, std::size_t) {
+            each += times * link_wait_[link];
+        });
+        each /= of.slots[node];
         if (of.surely_ps[entry] > 0) each = std::min(each, of.surely_ps[entry]);
         sum += lines * each;
     });

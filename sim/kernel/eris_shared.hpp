@@ -24,6 +24,7 @@ struct SharedStep {
     SparseRows memory;    // waits at controllers: slots' time per ps of wait
     SparseRows links;     // waits at links, likewise
     SparseRows streamed;  // lines read one after the other, by home
+    SparseRows ways;      // [streamed entries] links that each of these takes
     Numbers slots;        // [n] of these, so many at a time
     Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
     Numbers idle_ps;      // [streamed entries] latency at no load
@@ -76,7 +77,7 @@ class ErisShared {
     Time counting_since() const { return since_; }
 
   private:
-    static constexpr Time window = 20'000'000;  // over which loads count: 20 µs
+    static constexpr Time window = 100'000'000;  // over which loads count: 100 µs
 
     struct Worker {
         std::size_t step = 0;
