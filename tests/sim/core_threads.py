@@ -1,8 +1,8 @@
 """Two threads that take turns on a core: what becomes of their loop, step by step."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from collections.abc import Iterator
 
 import numpy as np
 
