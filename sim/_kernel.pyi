@@ -676,6 +676,7 @@ class SharedStep:
     memory: SparseRows
     links: SparseRows
     streamed: SparseRows
+    ways: SparseRows
     slots: Sequence[float]
     surely_ps: Sequence[float]
     idle_ps: Sequence[float]

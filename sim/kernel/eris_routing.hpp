@@ -62,6 +62,7 @@ struct ErisCounts {
     std::vector<std::uint64_t> done;                // [O] operations that are done
     std::vector<double> progress;                   // [O] scans, with parts of scans
     std::vector<Time> asleep;                       // [A] with nothing to do
+    std::vector<Time> held_up;                      // [A] by memory, links and the core's others
     std::vector<Time> step[6];                      // [A] by step, see Step
     std::vector<double> held;                       // [C] slots of misses taken
     std::vector<double> memory_lines;               // [n]
@@ -129,7 +130,9 @@ class ErisRouting {
     Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
     Time link_done(std::size_t link) const { return link_[link].done(clock.now()); }
     Time counting_since() const { return since_; }
+    // Time that a worker had use for: neither asleep nor held up.
     Time busy(std::size_t worker) const;
+    Time held_up(std::size_t worker) const;
     std::uint64_t in_flight() const;
 
   private:
@@ -174,6 +177,7 @@ class ErisRouting {
         bool idle = true;           // nothing was received, made or moved in this round
         std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
         std::uint64_t in_row = 0;   // commands in its outgoing buffers
+        Time alone = 0, over = 0;   // ends of its phase: with nobody in its way, and as things are
         Time round_start = 0, transfers_until = 0;
         // the flush under way
         std::uint32_t to = 0, sends = 0, sends_answers = 0, sends_references = 0;

@@ -59,6 +59,8 @@ void ErisShared::start_counting() {
     memory_lines.assign(memory_.size(), 0);
     link_bytes.assign(link_.size(), 0);
     asleep_.assign(workers(), 0);
+    held_up_.assign(workers(), 0);
+    for (std::size_t i = 0; i < workers(); ++i) held_up_[i] = -held_up(i);
     std::fill(memory_taken_.begin(), memory_taken_.end(), 0);
     std::fill(link_taken_.begin(), link_taken_.end(), 0);
     for (auto& server : memory_) server.start_counting(since_);
@@ -125,6 +127,8 @@ void ErisShared::next_step(std::uint32_t i) {
     const double busy = units * of.core_ps[node];
     const double slots = units * held_of_[w.step][node];
     Time end = now + rounded_ps(std::max(busy, slots * threads_[core]));
+    held_up_[i] += w.over - w.alone;
+    w.alone = end;
     if (threads_[core] > 1) end = std::max(end, core_[core].serve(now, rounded_ps(busy)));
     held[core] += slots;
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read
@@ -150,6 +154,7 @@ void ErisShared::next_step(std::uint32_t i) {
             end = std::max(end, line_.serve(now, rounded_ps(units * setup_.line_ps[node])));
     }
     step[w.step][i] += end - now;
+    w.over = end;
     clock.schedule(end, step_done, i);
 }
 
@@ -203,7 +208,13 @@ void ErisShared::wake(std::uint32_t i) {
 
 Time ErisShared::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
-    return clock.now() - since_ - asleep_[worker] - (w.asleep ? clock.now() - w.asleep_since : 0);
+    return clock.now() - since_ - asleep_[worker] - (w.asleep ? clock.now() - w.asleep_since : 0) -
+           held_up(worker);
+}
+
+Time ErisShared::held_up(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    return held_up_[worker] + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
 }
 
 // Waits at the loads of the last window, and what they make of each step.
@@ -238,7 +249,11 @@ double ErisShared::held_ps(const SharedStep& of, std::size_t node) const {
     of.links.each(node,
                   [&](std::size_t at, double part, std::size_t) { sum += part * link_wait_[at]; });
     of.streamed.each(node, [&](std::size_t at, double lines, std::size_t entry) {
-        double each = (of.idle_ps[entry] + memory_wait_[at]) / of.slots[node];
+        double each = of.idle_ps[entry] + memory_wait_[at];
+        of.ways.each(entry, [&](std::size_t link, double times, std::size_t) {
+            each += times * link_wait_[link];
+        });
+        each /= of.slots[node];
         if (of.surely_ps[entry] > 0) each = std::min(each, of.surely_ps[entry]);
         sum += lines * each;
     });

@@ -77,6 +77,8 @@ class Worker:
         self.full_targets: list[int] = []
         self.stuck = False
         self.asleep = self.asleep_since = 0
+        # Held up until now; ends of the phase: with nobody in the way, and as things are.
+        self.held_up = self.alone = self.over = 0
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
 
@@ -126,10 +128,11 @@ class ErisRoutingReference:
         """Forgets what was counted; what is under way goes on."""
         now = self.now
         self.counts = Counts(self.operations, self.count, len(self.threads), len(self.memory))
-        for server in (*self.memory, *(link.wire for link in self.links)):
+        for server in (*self.memory, *self.links):
             server.start_counting(now)
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
+            w.held_up = -max(min(now, w.over) - w.alone, 0)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -318,6 +321,7 @@ class ErisRoutingReference:
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
+        w.over = copied
         yield self.flushing(w, copied - self.now)
         buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
         w.out[to] = [0] * self.operations
@@ -386,6 +390,8 @@ class ErisRoutingReference:
         now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
+        w.held_up += w.over - w.alone
+        w.alone = done
         self.counts.held[of] += held
         if threads > 1:
             done = max(done, self.cores[of].serve(now, _rounded(core)))
@@ -402,7 +408,8 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, _rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        return int(done)
+        w.over = int(done)
+        return w.over
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""
@@ -429,8 +436,10 @@ class ErisRoutingReference:
             while at != a:
                 link = self.m.entering[a * vertices + at]
                 each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
-                serve = self.links[link].data if data else self.links[link].message
-                done = max(done, serve(now, _rounded(lines * each)))
+                if data:
+                    done = max(done, self.links[link].data(now, _rounded(lines * each)))
+                else:  # goes first, and waits for nobody
+                    self.links[link].message(now, _rounded(lines * each))
                 at = self.m.predecessor[a * vertices + at]
         return done
 

@@ -87,15 +87,16 @@ class ReferencePlayer:
         asleep = [
             w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
         ]
+        held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
         memory_ps = np.array([server.done(now) for server in model.memory])
-        link_ps = np.array([link.wire.done(now) for link in model.links], dtype=np.int64)
+        link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
         lines = np.array(counts.memory_lines)
         found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
         return Counted(
             since_ps=self._since_ps,
             done=counts.executed.sum(axis=1),
             executed=counts.executed.copy(),
-            busy_ps=now - self._since_ps - np.array(asleep),
+            busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
             held_ps=np.array(counts.held),
             memory_ps=memory_ps,
