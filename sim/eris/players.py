@@ -39,18 +39,25 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAKE, FLUSH, TRANSFER = "making and routing commands", "flushing buffers", "transfers"
+STEPS = {
+    MAKE: "issue",
+    FLUSH: "flush",
+    RECEIVE: "receive",
+    WALK: "walk",
+    SCAN: "scan",
+    TRANSFER: "transfer",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
     """All since counting began; times in ps.
 
-    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count. ``executed`` (O, A): commands by worker;
-    empty where there are none. ``busy_ps`` (A,): time that workers had use for,
-    neither asleep nor held up by memory, links or another thread; ``steps_ps``: by step of the
-    loop, (A,). ``held_ps`` (C,): slots of outstanding misses. ``memory_ps``, ``memory_bytes`` (n,),
-    ``link_ps``, ``link_bytes`` (2L,): busy times and traffic. ``latencies``: of each operation.
-    ``facts``: what else the model counted.
+    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count.
+    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): workers
+    neither asleep nor held up by memory, links or another thread of their core; ``steps_ps``: by
+    step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses. ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and
+    traffic. ``latencies``: of each operation. ``facts``: what else the model counted.
     """
 
     since_ps: int
@@ -192,21 +199,12 @@ class RoutedPlayer:
         if len(link_bytes):
             data = found["link_lines"] * (64.0 + costs.link_header_bytes)
             link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
-        steps = {
-            MAKE: "issue",
-            FLUSH: "flush",
-            RECEIVE: "receive",
-            WALK: "walk",
-            SCAN: "scan",
-            TRANSFER: "transfer",
-        }
-        flushes = max(found["flushes"], 1)
         return Counted(
             since_ps=found["since_ps"],
             done=(found["done"] + found["progress"])[back],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
             busy_ps=found["busy"],
-            steps_ps={name: found[key] for name, key in steps.items() if found[key].any()},
+            steps_ps=steps_of(found),
             held_ps=found["held"],
             memory_ps=found["memory_done"],
             memory_bytes=moved_bytes(
@@ -215,14 +213,7 @@ class RoutedPlayer:
             link_ps=found["link_done"],
             link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
             latencies=tuple(of_kernel(self.model.latency(int(k))) for k in back),
-            facts={
-                "commands_per_flush": found["flushed"] / flushes,
-                "retries_per_flush": found["retries"] / flushes,
-                "full_buffers_met_per_flush": found["full"] / flushes,
-                "commands_per_round": found["made"] / max(found["rounds"], 1),
-                "commands_forwarded": found["forwarded"],
-                "commands_in_flight": found["in_flight"],
-            },
+            facts=routing_facts(found),
         )
 
     def check(self) -> None:
@@ -307,6 +298,24 @@ def new_player(
     """The player for the scenario's placement; raises InputError."""
     kind = RoutedPlayer if eris.partitioned else SharedPlayer
     return kind(eris, costs, scenario, replication)
+
+
+def steps_of(found: Mapping[str, Any]) -> dict[str, Ints]:
+    """Time (A,) of workers by step, of the steps that took any; ``found`` has the model's names."""
+    return {name: found[key] for name, key in STEPS.items() if key in found and found[key].any()}
+
+
+def routing_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Record says of routing."""
+    flushes = max(found["flushes"], 1)
+    return {
+        "commands_per_flush": found["flushed"] / flushes,
+        "retries_per_flush": found["retries"] / flushes,
+        "full_buffers_met_per_flush": found["full"] / flushes,
+        "commands_per_round": found["made"] / max(found["rounds"], 1),
+        "commands_forwarded": found["forwarded"],
+        "commands_in_flight": found["in_flight"],
+    }
 
 
 def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:

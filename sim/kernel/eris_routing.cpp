@@ -560,7 +560,7 @@ void ErisRouting::make(std::uint32_t i) {
         if (w.pending >= by_key) {
             const auto before = w.in_row;
             if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          w.pending_since)) {
+                          machine_.arrival_ps > 0 ? w.pending_since : now)) {
                 w.stuck = true;
                 break;
             }

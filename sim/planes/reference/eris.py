@@ -16,60 +16,13 @@ import numpy as np
 import simpy
 
 from ..._kernel import ErisDemands, ErisMachine, Histogram, Stream
+from .servers import Backlog, Link
 
-WINDOW_PS = 100_000_000  # over which loads of controllers and links count
-DATA_PART_MIN = 0.05  # of a link, that control messages leave to data at least
+WINDOW_PS = 100_000_000  # over which a controller's load counts
+STEPS = ("issue", "flush", "receive", "walk")
 SPREAD = 8  # points in which the latencies of a batch are told
 
 Steps = Generator[simpy.Event, Any, None]
-
-
-class Backlog:
-    """Works off what it is given, first come first served."""
-
-    free = taken = 0
-
-    def serve(self, now: int, work: int) -> int:
-        """When ``work`` that comes ``now`` is done."""
-        self.free = max(self.free, now) + work
-        self.taken += work
-        return self.free
-
-    def done(self, now: int) -> int:
-        """Work done by now."""
-        return self.taken - max(self.free - now, 0)
-
-
-class Link:
-    """Control messages go first, between data, which get what these left free of the last window."""
-
-    def __init__(self) -> None:
-        self.wire, self.control = Backlog(), Backlog()
-        self.data_work = self.start = self.work = 0
-        self.stretch = 1.0
-
-    def data(self, now: int, work: int) -> int:
-        """When data are over."""
-        self.look(now)
-        self.data_work += work
-        return self.wire.serve(now, _rounded(work * self.stretch))
-
-    def message(self, now: int, work: int) -> int:
-        """When a message is over."""
-        self.look(now)
-        self.work += work
-        return self.control.serve(now, work)
-
-    def look(self, now: int) -> None:
-        """Once a window: what control messages leave to data."""
-        if now - self.start >= WINDOW_PS:
-            self.stretch = 1.0 / max(1.0 - self.work / (now - self.start), DATA_PART_MIN)
-            self.start, self.work = now, 0
-
-    def done(self, now: int) -> int:
-        """Work done by now."""
-        mean = self.wire.taken / self.data_work if self.data_work else self.stretch
-        return min(_rounded(self.wire.done(now) / mean) + self.control.done(now), now)
 
 
 class Batch(NamedTuple):
@@ -92,6 +45,19 @@ class Incoming:
     def word(self) -> tuple[bool, int, int]:
         """What one exchange compares."""
         return self.active, self.offset, self.writers
+
+
+class Counts:
+    """All since counting began; ``steps_ps``: time of each worker in each step of its loop."""
+
+    made = flushes = flushed = retries = full = rounds = 0
+
+    def __init__(self, operations: int, workers: int, cores: int, nodes: int) -> None:
+        self.executed = np.zeros((operations, workers), dtype=np.int64)
+        self.latency = [Histogram() for _ in range(operations)]
+        self.held = [0.0] * cores  # slots of misses
+        self.memory_lines = [0.0] * nodes
+        self.steps_ps = {step: [0] * workers for step in STEPS}
 
 
 class Worker:
@@ -148,11 +114,8 @@ class ErisRoutingReference:
             Worker(k, self.count, operations, stream) for k, stream in enumerate(streams)
         ]
         self.trace: list[tuple[int, str, int, int, int]] = []
-        self.latency = [Histogram() for _ in range(operations)]
-        self.made = self.flushes = self.flushed = self.retries = self.full = self.rounds = 0
-        self.drawn = 0
-        self.held = [0.0] * len(self.threads)
-        self.executed = np.zeros((operations, self.count), dtype=np.int64)
+        self.drawn = self.done = 0  # commands, since the start
+        self.start_counting()
         for worker in self.workers:
             self.env.process(self.loop(worker))
 
@@ -161,6 +124,16 @@ class ErisRoutingReference:
         """The time reached, in whole picoseconds."""
         return int(self.env.now)
 
+    def start_counting(self) -> None:
+        """Forgets what was counted; what is under way goes on."""
+        now = self.now
+        self.counts = Counts(self.operations, self.count, len(self.threads), len(self.memory))
+        for server in (*self.memory, *self.links):
+            server.start_counting(now)
+        for w in self.workers:
+            w.asleep, w.asleep_since = 0, now
+            w.held_up = -max(min(now, w.over) - w.alone, 0)
+
     # -- the loop ---------------------------------------------------------------------------------
 
     def loop(self, w: Worker) -> Steps:
@@ -168,7 +141,7 @@ class ErisRoutingReference:
         while True:
             idle = True
             w.full_targets = []
-            self.rounds += 1
+            self.counts.rounds += 1
             old = w.incoming[w.writable]
             self.note("round", w.index, 0, old.offset * self.m.command_bytes)
             if old.offset:
@@ -208,15 +181,19 @@ class ErisRoutingReference:
             self.wake(self.workers[waiting], self.handed(waiting, w.index))
         w.waiters = []
         yield self.env.timeout(_rounded(self.m.swap_ps[self.node(w)]))
-        if old.writers:
-            w.writers_gone = self.env.event()
-            yield w.writers_gone
+        yield from self.await_writers(w, old)
         held, commands = 0.0, 0
         for batch in old.batches:
             count = sum(batch.counts)
             commands += count
             held += self.line_slots(w.index, batch.source, count * self.m.lines_per_command)
-        yield self.phase(w, commands * self.m.receive_ps[self.node(w)], held, 0.0)
+        yield self.phase(w, "receive", commands * self.m.receive_ps[self.node(w)], held)
+
+    def await_writers(self, w: Worker, old: Incoming) -> Steps:
+        """Until all who reserved room in ``old`` have copied."""
+        if old.writers:
+            w.writers_gone = self.env.event()
+            yield w.writers_gone
 
     def work(self, w: Worker, taken: Incoming | None) -> Generator[simpy.Event, Any, bool]:
         """Executes a batch, makes a batch, in turn; whether any was made."""
@@ -247,7 +224,8 @@ class ErisRoutingReference:
                 yield self.execution(w, operation, count)
                 to_do[operation] -= count
                 w.to_do -= count
-                self.executed[operation, w.index] += count
+                self.counts.executed[operation, w.index] += count
+                self.done += count
                 self.note("executed", w.index, operation, count)
                 at, of_batch = self.tell_latencies(taken, operation, count, at, of_batch)
             elif may_make:
@@ -267,9 +245,8 @@ class ErisRoutingReference:
             if self.d.surely_ps[k] > 0:
                 each = min(each, self.d.surely_ps[k])
             held += self.d.lines[k] * each
-        return self.phase(
-            w, count * self.d.core_ps[k], count * held, count * self.d.memory_lines[k]
-        )
+        lines = count * self.d.memory_lines[k]
+        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, lines)
 
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
@@ -283,7 +260,7 @@ class ErisRoutingReference:
             for k in range(SPREAD if part else 0):
                 share = left // (SPREAD - k)
                 point = least + (most - least) * (2 * k + 1) // (2 * SPREAD)
-                self.latency[operation].add(point, share)
+                self.counts.latency[operation].add(point, share)
                 left -= share
             count -= part
             of_batch += part
@@ -316,8 +293,8 @@ class ErisRoutingReference:
                 full = to
                 break
         if made:
-            yield self.phase(w, made * self.m.issue_ps[self.node(w)], 0.0, 0.0)
-            self.made += made
+            yield self.phase(w, "issue", made * self.m.issue_ps[self.node(w)], 0.0)
+            self.counts.made += made
             self.note("issued", w.index, -1 if full is None else full, made)
         if full is not None:
             sent = yield from self.flush(w, full)
@@ -332,45 +309,54 @@ class ErisRoutingReference:
     # -- flushing ---------------------------------------------------------------------------------
 
     def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
-        """Copies an outgoing buffer into its target's incoming one; False where that has no room.
-
-        One exchange of the descriptor reserves the room; it fails if the word has changed since it
-        was read, a line's way before.
-        """
-        target, count = self.workers[to], sum(w.out[to])
-        way = self.handed(w.index, to)
-        while True:
-            buffer = target.incoming[target.writable]
-            read = buffer.word
-            yield self.env.timeout(way)
-            if buffer.word == read:
-                break
-            self.retries += 1
-        if not self.has_room(to, count):
-            self.full += 1
+        """Copies an outgoing buffer into its target's incoming one; False where it has no room."""
+        target, count, way = self.workers[to], sum(w.out[to]), self.handed(w.index, to)
+        buffer = yield from self.reserve(w, to, count)
+        if buffer is None:
+            self.counts.full += 1
             w.full_targets.append(to)
             return False
-        buffer.offset += count
-        buffer.writers += 1
         here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
-        yield self.env.timeout(copied - self.now)
+        yield self.flushing(w, copied - self.now)
         buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
         w.out[to] = [0] * self.operations
         self.note("copied", w.index, to, count)
-        yield self.env.timeout(way)
+        yield self.flushing(w, way)
         buffer.writers -= 1
-        self.flushes += 1
-        self.flushed += count
+        self.counts.flushes += 1
+        self.counts.flushed += count
         if target.writers_gone is not None and not buffer.active and not buffer.writers:
             target.writers_gone.succeed()
             target.writers_gone = None
         self.wake(target, 0)
         return True
+
+    def reserve(
+        self, w: Worker, to: int, count: int
+    ) -> Generator[simpy.Event, Any, Incoming | None]:
+        """The target's buffer, with room and a writer more; None where it has no room.
+
+        One exchange of the descriptor reserves the room; it fails if the word has changed since it
+        was read, a line's way before.
+        """
+        target = self.workers[to]
+        while True:
+            buffer = target.incoming[target.writable]
+            read = buffer.word
+            yield self.flushing(w, self.handed(w.index, to))
+            if buffer.word == read:
+                break
+            self.counts.retries += 1
+        if not self.has_room(to, count):
+            return None
+        buffer.offset += count
+        buffer.writers += 1
+        return buffer
 
     def flush_rest(self, w: Worker) -> Steps:
         """All that outgoing buffers hold, the next worker's first."""
@@ -386,9 +372,18 @@ class ErisRoutingReference:
 
     # -- time -------------------------------------------------------------------------------------
 
-    def phase(self, w: Worker, core: float, held: float, lines: float) -> simpy.Event:
+    def flushing(self, w: Worker, time_ps: int) -> simpy.Event:
+        """A part of a flush, as an event."""
+        self.counts.steps_ps["flush"][w.index] += time_ps
+        return self.env.timeout(time_ps)
+
+    def phase(
+        self, w: Worker, step: str, core: float, held: float, lines: float = 0.0
+    ) -> simpy.Event:
         """Instructions and misses that overlap, as an event."""
-        return self.env.timeout(self.end_of_phase(w, core, held, lines) - self.now)
+        time_ps = self.end_of_phase(w, core, held, lines) - self.now
+        self.counts.steps_ps[step][w.index] += time_ps
+        return self.env.timeout(time_ps)
 
     def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
         """When they are over; ``lines`` are those of the home's memory."""
@@ -397,11 +392,12 @@ class ErisRoutingReference:
         done = now + _rounded(max(core, held * threads))
         w.held_up += w.over - w.alone
         w.alone = done
-        self.held[of] += held
+        self.counts.held[of] += held
         if threads > 1:
             done = max(done, self.cores[of].serve(now, _rounded(core)))
         if lines > 0:
             home = self.m.home[self.node(w)]
+            self.counts.memory_lines[home] += lines
             if self.m.memory_line_ps[home] > 0:
                 work = _rounded(lines * self.m.memory_line_ps[home])
                 start, taken, wait = self.loads[home]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from simpy.events import URGENT
 
 from ....inputs import InputError
 from ..._kernel import Stream
-from ...costs import CostModel
+from ...costs import LINE_BYTES, CostModel
 from ...eris.engine import Eris
 from ...eris.event_model import (
     PS_PER_S,
@@ -18,12 +19,12 @@ from ...eris.event_model import (
 )
 from ...eris.partitioned import PartitionedDemands
 from ...eris.partitions import IndexPartitions
-from ...eris.players import Counted
-from ...histogram import Histogram, of_kernel
+from ...eris.players import Counted, moved_bytes, routing_facts, steps_of
+from ...histogram import of_kernel
 from ...scenario import Scenario
 from ...streams import stream_key
 from ..eris_events import ErisEvents
-from .eris import ErisRoutingReference
+from .eris import Counts, ErisRoutingReference
 
 
 class ReferencePlayer:
@@ -50,9 +51,7 @@ class ReferencePlayer:
             len(order),
             [Stream(*stream_key(scenario.seed, replication, name)) for name in names],
         )
-        self._until_ps = 0
-        self._before: Counted | None = None
-        self._since_ps = 0
+        self._until_ps = self._since_ps = 0
 
     @property
     def now_ps(self) -> int:
@@ -65,8 +64,11 @@ class ReferencePlayer:
         while env.peek() < until_ps:
             env.step()
             self.events += 1
-        if env.now < until_ps:
-            env.run(until=until_ps)
+        if env.now < until_ps:  # the clock goes on; what is due then comes later
+            pause = env.event()
+            pause._ok, pause._value = True, None
+            env.schedule(pause, URGENT, until_ps - env.now)
+            env.step()
         self._until_ps = until_ps
         return True
 
@@ -75,49 +77,51 @@ class ReferencePlayer:
 
     def start_counting(self) -> None:
         """See Player."""
-        self._before, self._since_ps = None, 0
-        self._before, self._since_ps = self.counted(), self._until_ps
+        self.model.start_counting()
+        self._since_ps = self._until_ps
 
     def counted(self) -> Counted:
         """See Player."""
         model, costs, now = self.model, self.demands.costs, self._until_ps
-        asleep = np.array(
-            [w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers]
-        )
-        held_up = np.array(
-            [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
-        )
+        counts = model.counts
+        asleep = [
+            w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
+        ]
+        held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
         memory_ps = np.array([server.done(now) for server in model.memory])
         link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
-        memory_Bps = np.nan_to_num(costs.memory_Bps, nan=0.0, posinf=0.0)
-        found = Counted(
-            since_ps=0,
-            done=model.executed.sum(axis=1).astype(np.float64),
-            executed=model.executed.copy(),
-            busy_ps=now - asleep - held_up,
-            steps_ps={},
-            held_ps=np.array(model.held),
+        lines = np.array(counts.memory_lines)
+        found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
+        return Counted(
+            since_ps=self._since_ps,
+            done=counts.executed.sum(axis=1),
+            executed=counts.executed.copy(),
+            busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
+            steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
+            held_ps=np.array(counts.held),
             memory_ps=memory_ps,
-            memory_bytes=memory_ps / PS_PER_S * memory_Bps,
+            memory_bytes=moved_bytes(lines * LINE_BYTES, memory_ps, costs.memory_Bps),
             link_ps=link_ps,
             link_bytes=link_ps / PS_PER_S * costs.link_Bps,
-            latencies=tuple(of_kernel(one) for one in model.latency),
-            facts={"commands_per_flush": model.flushed / max(model.flushes, 1)},
+            latencies=tuple(of_kernel(one) for one in counts.latency),
+            facts=routing_facts(found),
         )
-        return found if self._before is None else _since(found, self._before, self._since_ps)
 
-    def check(self) -> None:
-        """See Player: every command made was executed, or is somewhere."""
-        model = self.model
-        somewhere = sum(sum(map(sum, w.out)) + w.to_do for w in model.workers)
-        somewhere += sum(
+    def _in_flight(self) -> int:
+        """Commands that were made and not yet executed."""
+        waiting = sum(sum(map(sum, w.out)) + w.to_do for w in self.model.workers)
+        return waiting + sum(
             sum(sum(batch.counts) for batch in buffer.batches)
-            for w in model.workers
+            for w in self.model.workers
             for buffer in w.incoming
             if buffer is not w.taken
         )
-        if model.drawn != int(model.executed.sum()) + somewhere:
-            raise RuntimeError(f"{model.drawn} commands, {somewhere} of them in flight")
+
+    def check(self) -> None:
+        """See Player: every command made was executed, or is somewhere."""
+        made, done, in_flight = self.model.drawn, self.model.done, self._in_flight()
+        if made != done + in_flight:
+            raise RuntimeError(f"{made} commands made, {done} executed, {in_flight} in flight")
 
 
 def _check(eris: Eris, scenario: Scenario) -> None:
@@ -140,29 +144,6 @@ def _check(eris: Eris, scenario: Scenario) -> None:
                 f"the reference plane does not play {what}",
                 expected="lookups and upserts on partitions, or another plane, such as event",
             )
-
-
-def _since(now: Counted, before: Counted, since_ps: int) -> Counted:
-    """What was counted after ``before``."""
-    latencies = []
-    for one, other in zip(now.latencies, before.latencies, strict=True):
-        counts = one.counts.copy()
-        counts[: len(other.counts)] -= other.counts
-        latencies.append(Histogram(one.edges, counts, one.total - other.total))
-    return Counted(
-        since_ps=since_ps,
-        done=now.done - before.done,
-        executed=now.executed - before.executed,
-        busy_ps=now.busy_ps - before.busy_ps,
-        steps_ps={},
-        held_ps=now.held_ps - before.held_ps,
-        memory_ps=now.memory_ps - before.memory_ps,
-        memory_bytes=now.memory_bytes - before.memory_bytes,
-        link_ps=now.link_ps - before.link_ps,
-        link_bytes=now.link_bytes - before.link_bytes,
-        latencies=tuple(latencies),
-        facts=now.facts,
-    )
 
 
 def eris_reference(scenario: Scenario, replication: int) -> ErisEvents:

@@ -1,0 +1,228 @@
+"""The compiled routing of ERIS gives the trace of the reference, row for row, and the same Record;
+a protocol that is broken gives another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+import simpy
+from eris_pairs import US, Case, cases, difference, kernel_trace, players
+from hypothesis import given, settings
+
+from numatwin.inputs import InputError
+from numatwin.sim.planes.reference import eris_player
+from numatwin.sim.planes.reference.eris import ErisRoutingReference, Incoming, Worker
+from numatwin.sim.record import Record
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import load_scenario
+
+# Four workers with room for two flushes of four commands: most flushes meet another.
+CROWDED = Case(
+    "eris-fig5",
+    100 * US,
+    settings=(
+        "system.nodes=2",
+        "system.threads=2",
+        "system.buffer_commands=4",
+        "system.incoming_size=128 B",
+        "workload.objects.index.keys=10_000_000",
+    ),
+)
+
+
+def check(case: Case) -> None:
+    """Both planes do the same, whatever the times at which they stop, and lose no command."""
+    compiled, plain = players(case)
+    for until_ps in (case.until_ps // 3, case.until_ps):
+        assert compiled.run(until_ps)
+        plain.run(until_ps)
+        compiled.check()
+        plain.check()
+    assert (found := difference(compiled, plain)) is None, (
+        f"seed {case.seed}: {found}\n{case.replay}"
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(cases())
+def test_the_traces_and_counts_are_equal(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "until_us", "more"),
+    [
+        ("eris-fig5", 300, ()),
+        ("eris-fig5-raw", 200, ("system.buffer_commands=16",)),
+        ("eris-fig8-amd-upsert", 200, ()),
+        ("eris-mixed-amd", 200, ("system.batch=32",)),
+        ("eris-fig8-intel", 200, ()),
+    ],
+)
+def test_bundled_scenarios(scenario: str, until_us: int, more: tuple[str, ...]) -> None:
+    check(Case(scenario, until_us * US, settings=more))
+
+
+def test_a_crowd_meets_all_that_the_protocol_has() -> None:
+    """Retries, full buffers and sleepers; or the comparison would say little."""
+    compiled, plain = players(CROWDED)
+    compiled.run(CROWDED.until_ps)
+    plain.run(CROWDED.until_ps)
+    assert difference(compiled, plain) is None
+    facts = compiled.counted().facts
+    assert facts["retries_per_flush"] > 0.1
+    assert facts["full_buffers_met_per_flush"] > 0.1
+    assert (compiled.counted().busy_ps < CROWDED.until_ps).any()
+    seen = {kind for _, kind, *_ in kernel_trace(compiled)}
+    assert seen == {"round", "issued", "copied", "executed"}
+
+
+def test_counting_from_a_time_on_forgets_what_was_before() -> None:
+    """And nothing else: both planes count the same from there, and both parts make the whole."""
+    compiled, plain = players(CROWDED)
+    whole, _ = players(CROWDED)
+    whole.run(CROWDED.until_ps)
+    for player in (compiled, plain):
+        player.run(CROWDED.until_ps // 3)
+    before = compiled.counted()
+    for player in (compiled, plain):
+        player.start_counting()
+        player.run(CROWDED.until_ps)
+    assert difference(compiled, plain) is None
+    after, both = compiled.counted(), whole.counted()
+    assert after.since_ps == CROWDED.until_ps // 3
+    for name in ("done", "executed", "busy_ps", "memory_ps", "link_ps"):
+        parts = getattr(before, name) + getattr(after, name)
+        assert parts.tolist() == getattr(both, name).tolist(), name
+    assert kernel_trace(compiled) == kernel_trace(whole)
+
+
+def test_seeds_and_replications_draw_differently() -> None:
+    traces = []
+    for seed in (1, 1, 2):
+        compiled, _ = players(Case("eris-fig5", 50 * US, settings=CROWDED.settings, seed=seed))
+        compiled.run(50 * US)
+        traces.append(kernel_trace(compiled))
+    assert traces[0] == traces[1]
+    assert traces[0] != traces[2]
+
+
+# -- broken protocols -----------------------------------------------------------------------------
+
+
+class WaitsForNoWriter(ErisRoutingReference):
+    """Takes the commands of a buffer that others still copy into."""
+
+    def await_writers(self, w: Worker, old: Incoming) -> Generator[simpy.Event, Any, None]:
+        yield from ()
+
+
+class ReservesUnseen(ErisRoutingReference):
+    """Changes the descriptor without comparing it: what it read is a line's way old."""
+
+    def reserve(
+        self, w: Worker, to: int, count: int
+    ) -> Generator[simpy.Event, Any, Incoming | None]:
+        target = self.workers[to]
+        buffer = target.incoming[target.writable]
+        offset, writers = buffer.offset, buffer.writers
+        yield self.flushing(w, self.handed(w.index, to))
+        if not self.has_room(to, count):
+            return None
+        buffer.offset, buffer.writers = offset + count, writers + 1
+        return buffer
+
+
+class HasRoomForAll(ErisRoutingReference):
+    """Writes beyond the end of a buffer."""
+
+    def has_room(self, to: int, commands: int) -> bool:
+        return True
+
+
+BROKEN = {
+    WaitsForNoWriter: "commands made",  # those that come after are lost
+    ReservesUnseen: "commands made",  # those in a buffer that was taken meanwhile are lost
+    HasRoomForAll: None,  # nothing is lost in a model that has no memory to write over
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_protocol_is_seen(
+    broken: type[ErisRoutingReference], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eris_player, "ErisRoutingReference", broken)
+    compiled, plain = players(CROWDED)
+    for player in (compiled, plain):
+        player.run(10 * CROWDED.until_ps)
+    compiled.check()
+    found = difference(compiled, plain)
+    assert found is not None
+    assert found.startswith("row ")
+    if (words := BROKEN[broken]) is None:
+        capacity = 128
+        amounts = [amount for _, kind, _, _, amount in plain.model.trace if kind == "round"]
+        assert max(amounts) > capacity
+        rows = kernel_trace(compiled)
+        assert max(amount for _, kind, _, _, amount in rows if kind == "round") <= capacity
+    else:
+        with pytest.raises(RuntimeError, match=words):
+            plain.check()
+
+
+# -- Records --------------------------------------------------------------------------------------
+
+
+def run(name: str, plane: str, *more: str) -> Record:
+    return run_scenario(
+        load_scenario(
+            name,
+            plane=plane,
+            settings=["horizon=200 µs", "statistics.replications=2", *more],
+        ),
+        workers=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("eris-fig8-intel", ("statistics.warm_up=50 µs",)),
+        (
+            "eris-mixed-amd",
+            ("statistics.warm_up=0 ns", "system.nodes=6", "system.buffer_commands=8"),
+        ),
+    ],
+)
+def test_both_planes_have_the_same_record(name: str, more: tuple[str, ...]) -> None:
+    """But for the plane, and how long it took."""
+    event, reference = (run(name, plane, *more).as_json() for plane in ("event", "reference"))
+    differs = {"plane", "settings", "scenario_hash", "provenance", "wall_s"}
+    for field in event.keys() | reference.keys():
+        if field not in differs:
+            assert event[field] == reference[field], f"{field} of {name}, seed 0"
+    assert sum(event["throughput"].values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "what"),
+    [
+        ("eris-fig8-amd-shared", (), "placement interleaved"),
+        ("eris-fig12-scan", (), "scans"),
+        ("eris-fig13", ("policies.load_balancing.policy=none",), "phases"),
+        ("eris-fig8-amd", ("policies.load_balancing.policy=one-shot",), "balancing"),
+        ("eris-fig8-amd", ("workload.clients={kind: open, arrival_rate: 1e6/s}",), "open clients"),
+        ("eris-fig8-amd", ("workload.clients.think_time=1 µs",), "thinking clients"),
+        ("eris-fig8-amd", ("system.result_size=8 B",), "answers"),
+    ],
+)
+def test_what_the_reference_does_not_play(name: str, more: tuple[str, ...], what: str) -> None:
+    with pytest.raises(InputError) as refused:
+        run(name, "reference", *more)
+    assert str(refused.value) == (
+        f"the reference plane does not play {what}: expected lookups and upserts on partitions, "
+        "or another plane, such as event"
+    )
