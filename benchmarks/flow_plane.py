@@ -38,6 +38,8 @@ def cases() -> list[Case]:
     found = []
     for name in scenario_names():
         scenario = load_scenario(name)
+        if scenario.plane != "flow":
+            continue
         if len(scenario.workload.phases) == 1:
             found.append(Case(name, scenario, STEADY_S))
         else:

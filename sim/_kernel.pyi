@@ -342,8 +342,12 @@ class _Commits:
         """By place, clients first, then nodes, up to now."""
 
     @property
-    def latency_mean_ps(self) -> float:
-        """From a transaction's first begin to its client's knowing that it committed."""
+    def latency_total_ps(self) -> int:
+        """Sum, from each transaction's first begin to its client's knowing that it committed."""
+
+    @property
+    def latency_buckets(self) -> list[int]:
+        """Counts of latencies by bucket of a Histogram, from 0 on."""
 
     def latency_quantile_ps(self, q: float) -> int:
         """Within 0.39%."""
@@ -672,6 +676,7 @@ class SharedStep:
     memory: SparseRows
     links: SparseRows
     streamed: SparseRows
+    ways: SparseRows
     slots: Sequence[float]
     surely_ps: Sequence[float]
     idle_ps: Sequence[float]

@@ -50,6 +50,7 @@ CATALOGUE = Catalogue(BUNDLED, "scenario")
 
 PLANES = ("flow", "event", "reference")
 PLANES_TO_COME = ("native",)
+DRAWING_PLANES = ("event", "reference")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
@@ -61,7 +62,8 @@ class ScenarioDescription(Strict):
 
     ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
     description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
-    planes that draw at random.
+    planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
+    as a steady state needs no more.
     """
 
     name: Name
@@ -73,6 +75,7 @@ class ScenarioDescription(Strict):
     system: AnySystem = ErisSystem()
     policies: dict[str, PolicySpec] = Field(default_factory=dict)
     horizon: Duration
+    event_horizon: Duration | None = None
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
     plane: str = "flow"
     statistics: Statistics = Statistics()
@@ -224,7 +227,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         policy_name=chosen[BALANCING].name,
         new_policy=chosen[BALANCING].make,
         period_s=description.policies[BALANCING].period.value,
-        horizon_s=description.horizon.value,
+        horizon_s=_played_s(description),
         seed=description.seed,
         plane=description.plane,
         statistics=description.statistics,
@@ -280,13 +283,21 @@ def _check_system(
         system.check(machine, workload)
 
 
+def _played_s(description: ScenarioDescription) -> float:
+    """How long the scenario's plane plays."""
+    horizon_s, event = description.horizon.value, description.event_horizon
+    if event is None or description.plane not in DRAWING_PLANES:
+        return horizon_s
+    return min(horizon_s, event.value)
+
+
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
-    warm_up_s = description.statistics.warm_up_s
-    if warm_up_s is not None and warm_up_s >= description.horizon.value:
+    warm_up_s, played_s = description.statistics.warm_up_s, _played_s(description)
+    if warm_up_s is not None and warm_up_s >= played_s:
         raise document.error(
             ("statistics", "warm_up"),
             "statistics.warm_up: nothing is left of the horizon",
-            expected=f"less than {description.horizon.value:g} s",
+            expected=f"less than {played_s:g} s",
         )
 
 

@@ -19,10 +19,6 @@ CLIENTS = (1, 10, 20, 30, 40, 50, 60, 70)
 LINEAR_TO = 60
 
 
-# One run is enough for a figure of three digits; intervals are for 'numatwin run'.
-ONCE = "statistics.replications=1"
-
-
 def _clients(count: int) -> str:
     return f"system.clients={count}"
 
@@ -41,7 +37,7 @@ def _bound_cpu(storage_nodes: int) -> Callable[[Runs], Prediction]:
     counted = 5 + 8 * others
 
     def predict(runs: Runs) -> Prediction:
-        record = runs("nam-bound-cpu", ONCE, f"system.storage_nodes={storage_nodes}")
+        record = runs("nam-bound-cpu", f"system.storage_nodes={storage_nodes}")
         threads = [use.utilisation for use in record.resources if use.kind == "threads"]
         note = (
             f"The cores of the {storage_nodes} servers are {100 * min(threads[:storage_nodes]):.0f}"
@@ -50,7 +46,7 @@ def _bound_cpu(storage_nodes: int) -> Callable[[Runs], Prediction]:
             "leaves out."
         )
         return Prediction(
-            runs.rate("nam-bound-cpu", ONCE, f"system.storage_nodes={storage_nodes}"), note=note
+            runs.rate("nam-bound-cpu", f"system.storage_nodes={storage_nodes}"), note=note
         )
 
     return predict
@@ -58,8 +54,8 @@ def _bound_cpu(storage_nodes: int) -> Callable[[Runs], Prediction]:
 
 def _bound_10gbe(runs: Runs) -> Prediction:
     """The rate at which all that the storage server sends and receives would fill one direction."""
-    record = runs("nam-bound-10gbe", ONCE)
-    rate = runs.rate("nam-bound-10gbe", ONCE)
+    record = runs("nam-bound-10gbe")
+    rate = runs.rate("nam-bound-10gbe")
     storage = 4  # the first node behind those of the clients
     both = _use(record, storage, OUT) + _use(record, storage, IN)
     note = (
@@ -84,17 +80,15 @@ def _rsi(runs: Runs) -> Prediction:
         f"{runs.rate('nam-fig6-rsi', 'system.snapshot_size=8 B') / 1e6:.2f} M/s. The choice was "
         "made with the published figure in sight."
     )
-    return Prediction(runs.rate("nam-fig6-rsi", ONCE), note=note)
+    return Prediction(runs.rate("nam-fig6-rsi"), note=note)
 
 
 def _rsi_linear(runs: Runs) -> Prediction:
     """Throughput at 60 clients over 60 times that of one."""
-    one = runs.rate("nam-fig6-rsi", ONCE, _clients(1))
-    parts = {n: runs.rate("nam-fig6-rsi", ONCE, _clients(n)) / (n * one) for n in CLIENTS}
+    one = runs.rate("nam-fig6-rsi", _clients(1))
+    parts = {n: runs.rate("nam-fig6-rsi", _clients(n)) / (n * one) for n in CLIENTS}
     straight = max(n for n, part in parts.items() if part >= 0.9)
-    latency_ns = (runs("nam-fig6-rsi", ONCE, _clients(1)).latency_ns["checkout"] or {})[
-        "mean"
-    ] or 0.0
+    latency_ns = (runs("nam-fig6-rsi", _clients(1)).latency_ns["checkout"] or {})["mean"] or 0.0
     note = (
         f"One client takes {latency_ns / 1e3:.0f} µs for a transaction here; {straight} of them "
         f"are within 10% of {straight} times one. The level is that of the source, and is reached "
@@ -107,14 +101,14 @@ def _rsi_linear(runs: Runs) -> Prediction:
 
 
 def _rsi_limit(runs: Runs) -> Prediction:
-    why = runs("nam-fig6-rsi", ONCE).why["checkout"].resource
+    why = runs("nam-fig6-rsi").why["checkout"].resource
     return Prediction(f"limited by {why}", why.startswith("adapter"))
 
 
 def _ipoeth(runs: Runs) -> Prediction:
-    whole = runs.rate("nam-fig6-ipoeth", ONCE, "workload.operations.checkout.changed_size=1 KiB")
-    spread = runs.rate("nam-fig6-ipoeth", ONCE, "system.managers=storage-nodes")
-    why = runs("nam-fig6-ipoeth", ONCE).why["checkout"].resource
+    whole = runs.rate("nam-fig6-ipoeth", "workload.operations.checkout.changed_size=1 KiB")
+    spread = runs.rate("nam-fig6-ipoeth", "system.managers=storage-nodes")
+    why = runs("nam-fig6-ipoeth").why["checkout"].resource
     note = (
         f"Limited by {why}: the transaction manager's port of 1 Gb/s, through which the write set "
         "goes in with the commit request and out to the storage servers; at 32,000/s it would have "
@@ -122,13 +116,13 @@ def _ipoeth(runs: Runs) -> Prediction:
         "records cannot all have gone that way. Updates carry the stock alone here; whole records "
         f"would give {whole / 1e3:.1f} k/s, managers on the storage servers {spread / 1e3:.1f} k/s."
     )
-    return Prediction(runs.rate("nam-fig6-ipoeth", ONCE), note=note)
+    return Prediction(runs.rate("nam-fig6-ipoeth"), note=note)
 
 
 def _curve(scenario: str, clients: int) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
-        why = runs(scenario, ONCE, _clients(clients)).why["checkout"].resource
-        return Prediction(runs.rate(scenario, ONCE, _clients(clients)), note=f"Limited by {why}.")
+        why = runs(scenario, _clients(clients)).why["checkout"].resource
+        return Prediction(runs.rate(scenario, _clients(clients)), note=f"Limited by {why}.")
 
     return predict
 

@@ -6,6 +6,7 @@ A published figure is only compared, never an input of a prediction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from ..inputs import InputError
@@ -88,6 +89,50 @@ def _fig1(runs: Runs) -> Prediction:
         "but they do not fit eris-fig8-amd; the source names no page size."
     )
     return Prediction(f"{speedup:.1f} times on 64 nodes", speedup > 64.0, note)
+
+
+# Commands of an outgoing buffer.
+BUFFER_SIZES = tuple(2**power for power in range(11))
+FEW = 16  # up to here a run of so many milliseconds sees enough flushes
+
+
+def _fig5(runs: Runs) -> Prediction:
+    """Raw routing and lookups per second, by the size of the outgoing buffer."""
+    rates: dict[str, list[float]] = {}
+    links = []
+    for name in ("eris-fig5-raw", "eris-fig5"):
+        rates[name] = []
+        for size in BUFFER_SIZES:
+            length_ms = 4 if size <= FEW else 16
+            record = runs(
+                name,
+                f"system.buffer_commands={size}",
+                f"horizon={length_ms} ms",
+                f"statistics.warm_up={length_ms / 2:g} ms",
+            )
+            rates[name].append(sum(record.throughput.values()))
+            links.append(_most_used(record, "link"))
+    raw, lookups = rates.values()
+    steps = [b / a for a, b in pairwise(raw)]
+    best = BUFFER_SIZES[lookups.index(max(lookups))]
+    at_128 = lookups[BUFFER_SIZES.index(128)] / max(lookups)
+    link = max(links[: len(BUFFER_SIZES)])
+    words = (
+        f"raw x{steps[0]:.2f}, x{steps[1]:.2f}, x{steps[2]:.2f} per doubling from 1 on, "
+        f"x{steps[-1]:.2f} at last, links {100 * link:.0f}% in use; "
+        f"lookups best at {best}, at 128 {100 * at_128:.1f}% of that"
+    )
+    note = (
+        "The shape is there, the slope and the limit are not: making a command and looking its "
+        "target up take a core as long as a small flush, so raw routing rises by less than 2 and "
+        "ends at the cores. Commands that were made beforehand would reach the links. With lookups "
+        "the curve is flat around its top; beyond, buffers crowd the index out of the caches."
+    )
+    return Prediction(words, best == 128 and steps[0] > 1.9 and link > 0.95, note)
+
+
+def _most_used(record: Record, kind: str) -> float:
+    return max(use.utilisation for use in record.resources if use.kind == kind)
 
 
 def _walk_and_other_ns(record: Record) -> tuple[float, float]:
@@ -208,20 +253,33 @@ def _fig13(runs: Runs) -> Prediction:
     return Prediction(f"drop / time to be back: {words}", holds, note)
 
 
+BOTH = ("flow", "event")
+
 PUBLISHED: Mapping[str, Published] = {
-    "eris-fig1": Published("more than 64 times (more than linear)", "speed-up", _fig1, BUFFERS),
+    "eris-fig1": Published(
+        "more than 64 times (more than linear)", "speed-up", _fig1, BUFFERS, BOTH
+    ),
+    "eris-fig5": Published(
+        "raw: doubles with the buffer until links are full; lookups: best at 128",
+        "commands per buffer",
+        _fig5,
+        planes=("event", "flow"),
+    ),
     "eris-fig8-intel": Published(
         "shared index ahead when small, ERIS when large",
         "ERIS / shared index",
         _fig8_intel,
         BUFFERS,
+        BOTH,
     ),
-    "eris-fig8-amd": Published(1.6, "ERIS / shared index", _fig8_amd, BUFFERS),
-    "eris-fig9": Published(6.6, "ERIS / interleaved", _fig9),
-    "eris-fig9-single-ram": Published("bound by one memory controller", "limit", _fig9_single),
-    "eris-fig11-shared": Published(0.793, "L3 hits on S/F lines", _fig11_shared),
-    "eris-fig11": Published(0.97, "L3 hits on M/E lines", _fig11_eris),
-    "eris-fig12-scan": Published(122.9e9, "B/s", _fig12_scan),
+    "eris-fig8-amd": Published(1.6, "ERIS / shared index", _fig8_amd, BUFFERS, BOTH),
+    "eris-fig9": Published(6.6, "ERIS / interleaved", _fig9, planes=BOTH),
+    "eris-fig9-single-ram": Published(
+        "bound by one memory controller", "limit", _fig9_single, planes=BOTH
+    ),
+    "eris-fig11-shared": Published(0.793, "L3 hits on S/F lines", _fig11_shared, planes=BOTH),
+    "eris-fig11": Published(0.97, "L3 hits on M/E lines", _fig11_eris, planes=BOTH),
+    "eris-fig12-scan": Published(122.9e9, "B/s", _fig12_scan, planes=BOTH),
     "eris-fig13": Published(
         "drop: One-Shot > MA-8 > MA-1; time: One-Shot < MA-8 < MA-1; low without",
         "order",

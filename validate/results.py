@@ -8,7 +8,7 @@ from typing import Any
 
 from ..sim.record import Record
 from ..sim.run import run_scenario
-from ..sim.scenario import load_scenario
+from ..sim.scenario import DRAWING_PLANES, load_scenario
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class Published:
     """Those that can predict it; the first one does where none is asked for."""
 
 
+# One run is enough for a figure of three digits; intervals are for 'numatwin run'.
+ONCE = "statistics.replications=1"
+
+
 class Runs:
     """Records of scenarios on one plane, each run once."""
 
@@ -47,6 +51,8 @@ class Runs:
 
     def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
         """The Record of a bundled scenario, with other values for some fields."""
+        if self.plane in DRAWING_PLANES:
+            settings = (*settings, ONCE)
         key = (scenario, settings, policy)
         if key not in self._cache:
             loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)

@@ -49,8 +49,7 @@ def _print_head(record: Record, to: Console) -> None:
             ),
             ("replications", _replications(record)),
             ("events", _events(record)),
-            ("memory traffic", _traffic(record, "memory")),
-            ("link traffic", _traffic(record, "links")),
+            *((title, _traffic(record, name)) for title, name in _ways(record).items()),
             ("energy", _energy(record)),
             (
                 "control events",
@@ -75,6 +74,13 @@ def _events(record: Record) -> str | None:
     if not isinstance(per_s, (int, float)) or not isinstance(count, (int, float)):
         return None
     return f"{number(count)}, {number(per_s, '/s')} on each processor"
+
+
+def _ways(record: Record) -> dict[str, str]:
+    """What traffic is told of: the network where there was one, else memory and links."""
+    if "network" in record.bandwidth_Bps:
+        return {"network traffic": "network"}
+    return {"memory traffic": "memory", "link traffic": "links"}
 
 
 def _traffic(record: Record, of: str) -> str:

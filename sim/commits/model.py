@@ -85,9 +85,7 @@ class KernelCommitModel:
             incoming_busy_ps=tuple(kernel.incoming_busy_ps),
             node_busy_ps=tuple(threads[clients:]),
             client_busy_ps=sum(threads[:clients]),
-            latency_ps=Latencies(
-                kernel.commits, kernel.latency_mean_ps if kernel.commits else None, **quantiles
-            ),
+            latency_ps=Latencies(kernel.commits, kernel.latency_total_ps, **quantiles),
         )
 
 

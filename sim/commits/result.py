@@ -18,21 +18,27 @@ class Latencies:
     """
 
     count: int
-    mean: float | None
+    total: int
+    """Their sum: exact."""
     p50: float | None
     p99: float | None
     p999: float | None
+
+    @property
+    def mean(self) -> float | None:
+        """None where nothing committed."""
+        return self.total / self.count if self.count else None
 
     @classmethod
     def of(cls, values: Sequence[int]) -> Latencies:
         """Of all values: the quantile q is the value of rank ceil(q × count)."""
         if not values:
-            return cls(0, None, None, None, None)
+            return cls(0, 0, None, None, None)
         ordered = sorted(values)
         ranks = {name: math.ceil(q * len(ordered)) - 1 for name, q in QUANTILES.items()}
         return cls(
             len(ordered),
-            sum(ordered) / len(ordered),
+            sum(ordered),
             **{name: float(ordered[rank]) for name, rank in ranks.items()},
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +145,6 @@ def worker_streams(workers: Workers) -> list[str]:
     return [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(workers.count)]
 
 
-def _list(values: npt.NDArray[np.generic]) -> list[float]:
-    found: list[float] = values.tolist()
+def _list(values: npt.NDArray[np.generic]) -> list[Any]:
+    found: list[Any] = values.tolist()
     return found

@@ -7,13 +7,14 @@ import numpy.typing as npt
 
 from ...workloads.schema import Clients
 from ...workloads.workload import PhaseState
-from .._kernel import SharedSetup, SharedStep
+from .._kernel import SharedSetup, SharedStep, SparseRows
 from ..costs import LINE_BYTES, LINK_LOAD_MAX, CostModel
 from ..demands import Demand, Reads
 from .event_model import PS_PER_S, SCAN_CHUNK_LINES, sparse
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 # Chunks of a scan for each worker, at least and at most: the last ones to finish keep the others
 # waiting.
@@ -113,11 +114,23 @@ class _Setup:
         found.links = sparse(on_links / slots)
         found.streamed = sparse(streamed)
         at = np.nonzero(streamed)
+        found.ways = self._ways(at[0], at[1])
         surely_ps = costs.streamed_s[at] * PS_PER_S
         found.slots = costs.streaming_misses.tolist()
         found.idle_ps = (costs.idle_s[at] * PS_PER_S).tolist()
         found.surely_ps = np.where(np.isfinite(surely_ps), surely_ps, 0.0).tolist()
         return found
+
+    def _ways(self, reader: Ints, home: Ints) -> SparseRows:
+        """Links that a line takes from each ``home`` to its ``reader`` (E,)."""
+        machine = self.costs.machine
+        rows = [
+            machine.routes.links_of(int(a), int(b)) if machine.links and a != b else ()
+            for a, b in zip(home, reader, strict=True)
+        ]
+        first = np.cumsum([0, *(len(row) for row in rows)])
+        links = [int(link) for row in rows for link in row]
+        return SparseRows(first.tolist(), links, [1.0] * len(links))
 
     def _line_ps(self) -> Floats:
         """(n,) time that the line which all write to takes for a unit."""

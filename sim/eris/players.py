@@ -53,15 +53,16 @@ STEPS = {
 class Counted:
     """All since counting began; times in ps.
 
-    ``done`` (O,): operations, in the order of the phase's. ``executed`` (O, A): commands by worker;
-    empty where there are none. ``busy_ps`` (A,): workers not asleep; ``steps_ps``: by step of the
-    loop, (A,). ``held_ps`` (C,): slots of outstanding misses. ``memory_ps``, ``memory_bytes`` (n,),
-    ``link_ps``, ``link_bytes`` (2L,): busy times and traffic. ``latencies``: of each operation.
-    ``facts``: what else the model counted.
+    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count.
+    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): time that
+    workers had use for, neither asleep nor held up by memory, links or another thread;
+    ``steps_ps``: by step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses.
+    ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and traffic.
+    ``latencies``: of each operation. ``facts``: what else the model counted.
     """
 
     since_ps: int
-    done: Ints
+    done: Floats
     executed: Ints
     busy_ps: Ints
     steps_ps: Mapping[str, Ints]
@@ -77,7 +78,9 @@ class Counted:
 class Player(Protocol):
     """A compiled model of a scenario's ERIS."""
 
-    demands: PartitionedDemands | SharedDemands
+    @property
+    def demands(self) -> PartitionedDemands | SharedDemands:
+        """What makes its demands."""
 
     @property
     def now_ps(self) -> int:
@@ -110,7 +113,7 @@ class RoutedPlayer:
         self.eris = eris
         demands = eris.demands(costs)
         assert isinstance(demands, PartitionedDemands)
-        self.demands = demands
+        self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
         names = worker_streams(eris.workers)
         keys = [stream_key(scenario.seed, replication, name) for name in names]
@@ -122,8 +125,15 @@ class RoutedPlayer:
         self.refresh()
         self.model.start()
 
-    now_ps = property(lambda self: self.model.now_ps)
-    events = property(lambda self: self.model.events)
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
 
     def run(self, until_ps: int) -> bool:
         """See Player."""
@@ -192,7 +202,7 @@ class RoutedPlayer:
             link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
         return Counted(
             since_ps=found["since_ps"],
-            done=found["done"].astype(np.int64)[back],
+            done=(found["done"] + found["progress"])[back],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
             busy_ps=found["busy"],
             steps_ps=steps_of(found),
@@ -219,7 +229,7 @@ class SharedPlayer:
         self.eris, self.clients = eris, scenario.workload.description.clients
         demands = eris.demands(costs)
         assert isinstance(demands, SharedDemands)
-        self.demands = demands
+        self.demands: SharedDemands = demands
         count = eris.workers.count
         keys = [
             stream_key(scenario.seed, replication, f"worker {k} commands") for k in range(count)
@@ -228,8 +238,15 @@ class SharedPlayer:
         self.model = ErisShared(self._setup(0.0), keys, scenario.seed, replication)
         self.model.start()
 
-    now_ps = property(lambda self: self.model.now_ps)
-    events = property(lambda self: self.model.events)
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
 
     def _setup(self, time_s: float) -> Any:
         demand = self.eris.demand(self.demands, time_s)
@@ -251,7 +268,7 @@ class SharedPlayer:
     def counted(self) -> Counted:
         """See Player."""
         found = self.model.counts()
-        done = found["done"].astype(np.int64)
+        done = found["done"]
         return Counted(
             since_ps=found["since_ps"],
             done=done,

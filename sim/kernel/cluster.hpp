@@ -98,6 +98,12 @@ class Cluster {
         }
     }
 
+    static const char* event_name(std::uint32_t kind) {
+        constexpr std::array names{"posted", "reached",       "arrived",         "received",
+                                   "worked", "a client dies", "a client goes on"};
+        return kind < names.size() ? names[kind] : "the protocol's own";
+    }
+
     const std::vector<Row>& trace() const { return trace_; }
     const std::vector<std::uint64_t>& sent() const { return sent_; }
     std::vector<Wide> outgoing_busy_ps() const { return busy(outgoing_); }

@@ -147,6 +147,7 @@ void Commits::ended_well(std::uint32_t client, std::int64_t cid) {
     log(outcome_row, client, cid);
     ++committed_;
     latency_.add(clock.now() - self.began);
+    latency_total_ += clock.now() - self.began;
     pause(client, think_.draw(self.think), next_transaction);
 }
 

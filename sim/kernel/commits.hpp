@@ -86,6 +86,7 @@ class Commits : public Cluster {
     std::uint64_t given_up() const { return given_up_; }
     const std::array<std::uint64_t, causes>& aborts() const { return aborts_; }
     const Histogram& latency_ps() const { return latency_; }
+    Wide latency_total_ps() const { return latency_total_; }
     std::uint32_t clients() const { return static_cast<std::uint32_t>(client_.size()); }
     std::size_t touched_records() const { return record_.touched(); }
 
@@ -171,6 +172,7 @@ class Commits : public Cluster {
     std::uint64_t given_up_ = 0;
     std::array<std::uint64_t, causes> aborts_{};
     Histogram latency_;
+    Wide latency_total_ = 0;
 };
 
 // Snapshot isolation by 2PC; a transaction manager runs each transaction's end.

@@ -66,7 +66,10 @@ void ErisRouting::start_counting() {
     counts = ErisCounts{};
     counts.executed.assign(operations_ * count, 0);
     counts.done.assign(operations_, 0);
+    counts.progress.assign(operations_, 0);
     counts.asleep.assign(count, 0);
+    counts.held_up.assign(count, 0);
+    for (std::size_t i = 0; i < count; ++i) counts.held_up[i] = -held_up(i);
     for (auto& step : counts.step) step.assign(count, 0);
     counts.held.assign(threads_.size(), 0);
     counts.memory_lines.assign(nodes_, 0);
@@ -79,6 +82,13 @@ void ErisRouting::start_counting() {
     for (auto& server : core_) server.start_counting(since_);
     for (auto& w : worker_)
         if (w.state == State::asleep) w.asleep_since = since_;
+}
+
+void ErisRouting::update(ErisDemands demands) {
+    demands_ = std::move(demands);
+    scan_lines_.assign(operations_, 0);
+    for (std::size_t k = 0; k < demands_.scan_lines.size(); ++k)
+        scan_lines_[k / workers()] += demands_.scan_lines[k];
 }
 
 void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
@@ -137,6 +147,9 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
     const auto of = static_cast<std::size_t>(machine_.core[i]);
     // Threads of a core divide its slots among them.
     Time done = now + rounded_ps(std::max(core, held * threads_[of]));
+    Worker& w = worker_[i];
+    counts.held_up[i] += w.over - w.alone;
+    w.alone = done;
     if (threads_[of] > 1) done = std::max(done, core_[of].serve(now, rounded_ps(core)));
     const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
     if (lines > 0) {
@@ -159,6 +172,7 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
     }
     counts.held[of] += held;
     counts.step[step][i] += done - now;
+    w.over = done;
     return done;
 }
 
@@ -177,7 +191,8 @@ double ErisRouting::memory_latency(std::size_t i) {
 }
 
 // Lines that go over the links from one node to another: the wire of each link on the way is taken
-// for them; requests take the way back. `done`: no earlier than when the last line has arrived.
+// for them; requests take the way back, go first, and wait for nobody. `done`: no earlier than when
+// the last line has arrived.
 void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Time& done) {
     if (from == to || link_.empty()) return;
     const auto walk = [&](std::size_t a, std::size_t b, bool data) {
@@ -188,8 +203,10 @@ void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Tim
             const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
             const Time work = rounded_ps(lines * static_cast<double>(each));
             (data ? counts.link_lines : counts.link_requests)[link] += lines;
-            done = std::max(done, data ? link_[link].data(clock.now(), work)
-                                       : link_[link].message(clock.now(), work));
+            if (data)
+                done = std::max(done, link_[link].data(clock.now(), work));
+            else
+                link_[link].message(clock.now(), work);
             at = static_cast<std::size_t>(machine_.predecessor[row]);
         }
     };
@@ -391,6 +408,8 @@ void ErisRouting::done_executing(std::uint32_t i) {
         complete(i, w.executing);
     } else {
         w.scan_left -= w.scan_now;
+        counts.progress[w.operation] +=
+            static_cast<double>(w.to_do[w.operation]) * w.scan_now / scan_lines_[w.operation];
         if (w.scan_left <= 0) finish_scans(i);
     }
     work(i);
@@ -453,7 +472,6 @@ void ErisRouting::finish_scans(std::uint32_t i) {
     for (const auto id : w.taken->scans) {
         Scan& one = scans_[id];
         if (one.operation != operation || --one.left > 0) continue;
-        ++counts.done[operation];
         latency[operation].add(clock.now() - one.since, 1);
         free_scans_.push_back(id);
         --running_scans_[operation];
@@ -543,7 +561,7 @@ void ErisRouting::make(std::uint32_t i) {
         if (w.pending >= by_key) {
             const auto before = w.in_row;
             if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          w.pending_since)) {
+                          machine_.arrival_ps > 0 ? w.pending_since : now)) {
                 w.stuck = true;
                 break;
             }
@@ -663,6 +681,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     send_lines(node(w.to), node(i), lines, done);
     send_lines(node(i), node(w.to), lines, done);
     counts.step[flush][i] += done - alone;
+    w.over = done;
     clock.schedule(done, copied, i);
 }
 
@@ -790,7 +809,12 @@ Time ErisRouting::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
     const Time asleep =
         counts.asleep[worker] + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
-    return clock.now() - since_ - asleep;
+    return clock.now() - since_ - asleep - held_up(worker);
+}
+
+Time ErisRouting::held_up(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    return counts.held_up[worker] + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
 }
 
 // -- every command is somewhere -------------------------------------------------------------------

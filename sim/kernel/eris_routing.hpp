@@ -60,7 +60,9 @@ struct ErisMove {
 struct ErisCounts {
     std::vector<std::uint64_t> executed;            // [O, A] commands; scans by workers
     std::vector<std::uint64_t> done;                // [O] operations that are done
+    std::vector<double> progress;                   // [O] scans, with parts of scans
     std::vector<Time> asleep;                       // [A] with nothing to do
+    std::vector<Time> held_up;                      // [A] by memory, links and the core's others
     std::vector<Time> step[6];                      // [A] by step, see Step
     std::vector<double> held;                       // [C] slots of misses taken
     std::vector<double> memory_lines;               // [n]
@@ -93,7 +95,7 @@ class ErisRouting {
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
-    void update(ErisDemands demands) { demands_ = std::move(demands); }
+    void update(ErisDemands demands);
     // A new table; `moves` [A] say what has left each worker since the one before.
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
@@ -128,7 +130,9 @@ class ErisRouting {
     Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
     Time link_done(std::size_t link) const { return link_[link].done(clock.now()); }
     Time counting_since() const { return since_; }
+    // Time that a worker had use for: neither asleep nor held up.
     Time busy(std::size_t worker) const;
+    Time held_up(std::size_t worker) const;
     std::uint64_t in_flight() const;
 
   private:
@@ -177,6 +181,7 @@ class ErisRouting {
         bool idle = true;           // nothing was received, made or moved in this round
         std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
         std::uint64_t in_row = 0;   // commands in its outgoing buffers
+        Time alone = 0, over = 0;   // ends of its phase: with nobody in its way, and as things are
         Time round_start = 0, transfers_until = 0;
         // the flush under way
         std::uint32_t to = 0;
@@ -286,6 +291,7 @@ class ErisRouting {
     std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;
     std::vector<Time> first_;
     std::vector<Scan> scans_;
+    Numbers scan_lines_;  // [O] of all workers
     std::vector<std::uint32_t> free_scans_;
     std::vector<std::uint32_t> running_scans_;              // [O]
     std::vector<std::vector<std::uint32_t>> scan_waiters_;  // [O]

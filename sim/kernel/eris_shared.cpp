@@ -46,6 +46,7 @@ void ErisShared::update(SharedSetup setup) {
 
 void ErisShared::start() {
     chunks_left_ = setup_.chunks;
+    if (setup_.chunks > 0) scan_operation_ = operation(0);
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), begin, i);
 }
 
@@ -58,6 +59,8 @@ void ErisShared::start_counting() {
     memory_lines.assign(memory_.size(), 0);
     link_bytes.assign(link_.size(), 0);
     asleep_.assign(workers(), 0);
+    held_up_.assign(workers(), 0);
+    for (std::size_t i = 0; i < workers(); ++i) held_up_[i] = -held_up(i);
     std::fill(memory_taken_.begin(), memory_taken_.end(), 0);
     std::fill(link_taken_.begin(), link_taken_.end(), 0);
     for (auto& server : memory_) server.start_counting(since_);
@@ -124,6 +127,8 @@ void ErisShared::next_step(std::uint32_t i) {
     const double busy = units * of.core_ps[node];
     const double slots = units * held_of_[w.step][node];
     Time end = now + rounded_ps(std::max(busy, slots * threads_[core]));
+    held_up_[i] += w.over - w.alone;
+    w.alone = end;
     if (threads_[core] > 1) end = std::max(end, core_[core].serve(now, rounded_ps(busy)));
     held[core] += slots;
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read
@@ -149,6 +154,7 @@ void ErisShared::next_step(std::uint32_t i) {
             end = std::max(end, line_.serve(now, rounded_ps(units * setup_.line_ps[node])));
     }
     step[w.step][i] += end - now;
+    w.over = end;
     clock.schedule(end, step_done, i);
 }
 
@@ -164,12 +170,12 @@ void ErisShared::end_batch(std::uint32_t i) {
     const Time now = clock.now();
     if (setup_.chunks > 0) {
         --chunks_under_way_;
+        done[scan_operation_] += 1.0 / static_cast<double>(setup_.chunks);
         if (chunks_left_ > 0) return clock.schedule(now, begin, i);
         sleep(i);
         if (chunks_under_way_ > 0) return;
-        const std::size_t o = operation(i);
-        ++done[o];
-        latency[o].add(now - scan_began_);
+        latency[scan_operation_].add(now - scan_began_);
+        scan_operation_ = operation(i);
         scan_began_ = now;
         chunks_left_ = setup_.chunks;
         for (std::uint32_t k = 0; k < workers(); ++k)
@@ -178,7 +184,7 @@ void ErisShared::end_batch(std::uint32_t i) {
     }
     for (std::uint32_t k = 0; k < w.units; ++k) {
         const std::size_t o = operation(i);
-        ++done[o];
+        done[o] += 1;
         latency[o].add(now - w.arrived);
     }
     if (setup_.think_ps > 0) {
@@ -202,7 +208,13 @@ void ErisShared::wake(std::uint32_t i) {
 
 Time ErisShared::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
-    return clock.now() - since_ - asleep_[worker] - (w.asleep ? clock.now() - w.asleep_since : 0);
+    return clock.now() - since_ - asleep_[worker] - (w.asleep ? clock.now() - w.asleep_since : 0) -
+           held_up(worker);
+}
+
+Time ErisShared::held_up(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    return held_up_[worker] + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
 }
 
 // Waits at the loads of the last window, and what they make of each step.
@@ -237,7 +249,11 @@ double ErisShared::held_ps(const SharedStep& of, std::size_t node) const {
     of.links.each(node,
                   [&](std::size_t at, double part, std::size_t) { sum += part * link_wait_[at]; });
     of.streamed.each(node, [&](std::size_t at, double lines, std::size_t entry) {
-        double each = (of.idle_ps[entry] + memory_wait_[at]) / of.slots[node];
+        double each = of.idle_ps[entry] + memory_wait_[at];
+        of.ways.each(entry, [&](std::size_t link, double times, std::size_t) {
+            each += times * link_wait_[link];
+        });
+        each /= of.slots[node];
         if (of.surely_ps[entry] > 0) each = std::min(each, of.surely_ps[entry]);
         sum += lines * each;
     });

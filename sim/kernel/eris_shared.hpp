@@ -24,6 +24,7 @@ struct SharedStep {
     SparseRows memory;    // waits at controllers: slots' time per ps of wait
     SparseRows links;     // waits at links, likewise
     SparseRows streamed;  // lines read one after the other, by home
+    SparseRows ways;      // [streamed entries] links that each of these takes
     Numbers slots;        // [n] of these, so many at a time
     Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
     Numbers idle_ps;      // [streamed entries] latency at no load
@@ -62,7 +63,7 @@ class ErisShared {
     static const char* event_name(std::uint32_t kind);
 
     Simulation clock;
-    std::vector<std::uint64_t> done;      // [O]
+    std::vector<double> done;             // [O] with parts of scans
     std::vector<Histogram> latency;       // [O]
     std::vector<std::vector<Time>> step;  // [S, A]
     std::vector<double> held;             // [C]
@@ -71,15 +72,17 @@ class ErisShared {
     std::size_t workers() const { return setup_.node.size(); }
     Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }
     Time link_done(std::size_t k) const { return link_[k].done(clock.now()); }
+    // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
     Time busy(std::size_t worker) const;
     Time counting_since() const { return since_; }
 
   private:
-    static constexpr Time window = 20'000'000;  // over which loads count: 20 µs
+    static constexpr Time window = 100'000'000;  // over which loads count: 100 µs
 
     struct Worker {
         std::size_t step = 0;
-        std::uint32_t units = 0;  // operations of the batch
+        std::uint32_t units = 0;   // operations of the batch
+        Time alone = 0, over = 0;  // ends of its step: with nobody in its way, and as things are
         Time begun = 0, arrived = 0, asleep_since = 0, next_arrival = 0;
         bool asleep = false;
     };
@@ -87,6 +90,7 @@ class ErisShared {
     void begin_batch(std::uint32_t i);
     void next_step(std::uint32_t i);
     void end_batch(std::uint32_t i);
+    Time held_up(std::size_t worker) const;
     void sleep(std::uint32_t i);
     void wake(std::uint32_t i);
     void look_at_loads();
@@ -100,10 +104,11 @@ class ErisShared {
     std::vector<Backlog> core_, memory_, pair_;
     std::vector<Link> link_;
     Backlog line_;
-    std::vector<Time> asleep_;
+    std::vector<Time> asleep_, held_up_;  // [A]
     std::vector<Time> memory_taken_, link_taken_;
     Numbers memory_wait_, link_wait_;
     std::vector<Numbers> held_of_;  // [S, n] at present loads
+    std::size_t scan_operation_ = 0;
     Time looked_ = 0, since_ = 0, scan_began_ = 0;
     std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
 };

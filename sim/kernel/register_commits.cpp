@@ -52,8 +52,9 @@ void register_model(py::module_& module, const char* name, const char* doc) {
                                [](Held& self) { return plain(self->threads_busy_ps()); })
         .def_property_readonly("latency_buckets",
                                [](Held& self) { return self->latency_ps().buckets(); })
-        .def_property_readonly("latency_mean_ps",
-                               [](Held& self) { return self->latency_ps().mean(); })
+        .def_property_readonly(
+            "latency_total_ps",
+            [](Held& self) { return static_cast<std::int64_t>(self->latency_total_ps()); })
         .def(
             "latency_quantile_ps",
             [](Held& self, double q) { return self->latency_ps().quantile(q); }, py::arg("q"));

@@ -20,6 +20,7 @@ py::dict counts(Model& self) {
     py::dict found;
     found["executed"] = array_of(c.executed);
     found["done"] = array_of(c.done);
+    found["progress"] = array_of(c.progress);
     found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
     const char* names[] = {"issue", "flush", "receive", "walk", "scan", "transfer"};
     for (std::size_t k = 0; k < std::size(names); ++k) found[names[k]] = array_of(c.step[k]);

@@ -44,6 +44,7 @@ void register_eris_shared(py::module_& module) {
     FIELD(memory);
     FIELD(links);
     FIELD(streamed);
+    FIELD(ways);
     FIELD(slots);
     FIELD(surely_ps);
     FIELD(idle_ps);

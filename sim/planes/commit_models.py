@@ -87,14 +87,13 @@ class EventModel:
             found.client_busy_ps,
         ]
         counts = np.array(self._model.latency_buckets(), dtype=np.int64)
-        mean_ps = found.latency_ps.mean or 0.0
         return Counters(
             found.time_ps,
             found.given_up,
             found.aborts,
             found.messages,
             np.array(busy, dtype=np.int64),
-            Histogram(bucket_edges_ns(len(counts)), counts, round(mean_ps * found.commits) / 1e3),
+            Histogram(bucket_edges_ns(len(counts)), counts, found.latency_ps.total / 1e3),
         )
 
 

@@ -151,7 +151,7 @@ class ErisEvents:
         memory_Bps, link_Bps = counted.memory_bytes / total_s, counted.link_bytes / total_s
         use = np.minimum(self._row(counted) / total_s, 1.0)
         uses = self.use.resource_uses(use, memory_Bps, link_Bps)
-        done = dict(zip(self.operations, counted.done.astype(float).tolist(), strict=True))
+        done = dict(zip(self.operations, counted.done.tolist(), strict=True))
         known = bool(self.machine.links) or len(self.machine.nodes) == 1
         warnings = dict.fromkeys([*self.costs.warnings, *self.eris.warnings()])
         return Outcome(

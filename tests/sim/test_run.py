@@ -22,6 +22,9 @@ from numatwin.sim.scenario import load_scenario, scenario_names
 
 SAME = 1e-4  # the least that counts as a change
 
+# This file is about the flow plane.
+SCENARIOS = [name for name in scenario_names() if load_scenario(name).plane == "flow"]
+
 
 @cache
 def record_of(name: str) -> Record:
@@ -40,7 +43,7 @@ def as_told(record: Record) -> dict[str, Any]:
 # -- conservation ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_pieces_of_time_make_up_the_run(name: str) -> None:
     """No gap, no overlap; what is done is the sum over the pieces."""
     record = record_of(name)
@@ -57,7 +60,7 @@ def test_pieces_of_time_make_up_the_run(name: str) -> None:
         assert record.throughput[operation] == pytest.approx(done / record.horizon_s, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_no_resource_does_more_than_it_can(name: str) -> None:
     record = record_of(name)
     length_s = record.series["duration_s"]
@@ -74,7 +77,7 @@ def test_no_resource_does_more_than_it_can(name: str) -> None:
     assert max(use.utilisation for use in record.resources) > 0.5
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_traffic_is_that_of_the_resources(name: str) -> None:
     """Of all controllers and directed links; the latter come in pairs, there and back."""
     record = record_of(name)
@@ -89,7 +92,7 @@ def test_traffic_is_that_of_the_resources(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in scenario_names() if name.startswith(("eris-fig9", "eris-fig12"))]
+    "name", [name for name in SCENARIOS if name.startswith(("eris-fig9", "eris-fig12"))]
 )
 def test_a_scan_reads_its_column_once(name: str) -> None:
     record = record_of(name)
@@ -108,7 +111,7 @@ def test_a_lookup_reads_the_lines_that_it_misses(name: str) -> None:
     assert record.bandwidth_Bps["memory"] == pytest.approx(read, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_why_names_what_is_full(name: str) -> None:
     """Gains fall; the best is about what was added, 10%, at most.
 

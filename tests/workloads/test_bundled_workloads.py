@@ -15,6 +15,7 @@ def test_the_bundled_workloads() -> None:
         "eris-mixed-1e9",
         "eris-moving-range",
         "eris-moving-range-small",
+        "eris-route",
         "eris-scan-8e9",
         "eris-scan-8gb",
         "eris-upsert-1e9",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,8 @@ class Worker:
         self.full_targets: list[int] = []
         self.stuck = False
         self.asleep = self.asleep_since = 0
+        # Held up until now; ends of the phase: with nobody in the way, and as things are.
+        self.held_up = self.alone = self.over = 0
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
 
@@ -97,9 +100,9 @@ class ErisRoutingReference:
     ) -> None:
         self.env = simpy.Environment()
         names = [name for name in dir(machine) if not name.startswith("_")]
-        self.m: Any = type("Costs", (), {name: getattr(machine, name) for name in names})
+        self.m: Any = SimpleNamespace(**{name: getattr(machine, name) for name in names})
         names = [name for name in dir(demands) if not name.startswith("_")]
-        self.d: Any = type("Demands", (), {name: getattr(demands, name) for name in names})
+        self.d: Any = SimpleNamespace(**{name: getattr(demands, name) for name in names})
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
         self.threads = np.bincount(self.m.core).tolist()
@@ -116,14 +119,22 @@ class ErisRoutingReference:
         for worker in self.workers:
             self.env.process(self.loop(worker))
 
+    @property
+    def now(self) -> int:
+        """The time reached, in whole picoseconds."""
+        return int(self.env.now)
+
     def start_counting(self) -> None:
         """Forgets what was counted; what is under way goes on."""
-        now = self.env.now
+        now = self.now
         self.counts = Counts(self.operations, self.count, len(self.threads), len(self.memory))
-        for server in (*self.memory, *(link.wire for link in self.links)):
+        for server in self.memory:
             server.start_counting(now)
+        for link in self.links:
+            link.start_counting(now)
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
+            w.held_up = -max(min(now, w.over) - w.alone, 0)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -151,14 +162,14 @@ class ErisRoutingReference:
             for to in w.full_targets:
                 if w.index not in self.workers[to].waiters:
                     self.workers[to].waiters.append(w.index)
-            w.wakes, w.asleep_since = self.env.event(), self.env.now
+            w.wakes, w.asleep_since = self.env.event(), self.now
             yield w.wakes
 
     def wake(self, w: Worker, delay: int) -> None:
         """Lets a worker that sleeps begin a round after ``delay``."""
         if w.wakes is not None:
             event, w.wakes = w.wakes, None
-            w.asleep += self.env.now - w.asleep_since
+            w.asleep += self.now - w.asleep_since
             event._ok, event._value = True, None  # as Event.succeed, but later
             self.env.schedule(event, delay=delay)
 
@@ -243,7 +254,7 @@ class ErisRoutingReference:
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
     ) -> tuple[int, int]:
         """Commands of batches are done in their order; those of a batch were made evenly."""
-        now = self.env.now
+        now = self.now
         while count:
             batch = taken.batches[at]
             part = left = min(count, batch.counts[operation] - of_batch)
@@ -269,9 +280,7 @@ class ErisRoutingReference:
         behind = max(taken.offset if taken else 0, w.incoming[w.writable].offset)
         w.stuck = 2 * behind > self.m.incoming_commands
         while made < min(most, self.m.batch) and not w.stuck:
-            if w.pending is None:
-                cell = bisect_right(self.sums, w.stream.uniform()) - 1
-                w.pending = cell, self.env.now
+            w.pending = w.pending or (self.draw(w), self.now)
             cell, since = w.pending
             operation, to = divmod(cell, self.count)
             if sum(w.out[to]) >= self.m.buffer_commands:
@@ -295,6 +304,10 @@ class ErisRoutingReference:
                 w.stuck = True  # without room for a command in hand no other can be made
         return made
 
+    def draw(self, w: Worker) -> int:
+        """A cell of the table: operation and target."""
+        return bisect_right(self.sums, w.stream.uniform()) - 1
+
     # -- flushing ---------------------------------------------------------------------------------
 
     def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
@@ -310,8 +323,9 @@ class ErisRoutingReference:
         copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
-        yield self.flushing(w, copied - self.env.now)
-        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.env.now))
+        w.over = copied
+        yield self.flushing(w, copied - self.now)
+        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
         w.out[to] = [0] * self.operations
         self.note("copied", w.index, to, count)
         yield self.flushing(w, way)
@@ -369,15 +383,17 @@ class ErisRoutingReference:
         self, w: Worker, step: str, core: float, held: float, lines: float = 0.0
     ) -> simpy.Event:
         """Instructions and misses that overlap, as an event."""
-        time_ps = self.end_of_phase(w, core, held, lines) - self.env.now
+        time_ps = self.end_of_phase(w, core, held, lines) - self.now
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
     def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
         """When they are over; ``lines`` are those of the home's memory."""
-        now, of = self.env.now, self.m.core[w.index]
+        now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
+        w.held_up += w.over - w.alone
+        w.alone = done
         self.counts.held[of] += held
         if threads > 1:
             done = max(done, self.cores[of].serve(now, _rounded(core)))
@@ -394,13 +410,14 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, _rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        return int(done)
+        w.over = int(done)
+        return w.over
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""
         home = self.m.home[self.node(w)]
         start, work, wait = self.loads[home]
-        elapsed = self.env.now - start
+        elapsed = self.now - start
         if elapsed >= WINDOW_PS:
             load, x, y = min(1.0, work / elapsed), self.m.load, self.m.load_ratio
             k = 1
@@ -408,27 +425,30 @@ class ErisRoutingReference:
                 k += 1
             ratio = y[k - 1] + (y[k] - y[k - 1]) * (load - x[k - 1]) / (x[k] - x[k - 1])
             wait = (ratio - 1.0) * self.m.memory_idle_ps[home]
-            self.loads[home] = self.env.now, 0, wait
+            self.loads[home] = self.now, 0, wait
         return float(self.m.memory_idle_ps[self.node(w)] + wait)
 
     def send_lines(self, start: int, end: int, lines: float, done: int) -> int:
         """Takes the wires from node to node for data, and those back for requests."""
         if start == end or not self.links:
             return done
-        now, vertices = self.env.now, self.m.vertices
+        now, vertices = self.now, self.m.vertices
         for a, b, data in ((start, end, True), (end, start, False)):
             at = b
             while at != a:
                 link = self.m.entering[a * vertices + at]
                 each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
-                serve = self.links[link].data if data else self.links[link].message
-                done = max(done, serve(now, _rounded(lines * each)))
+                if data:
+                    done = max(done, self.links[link].data(now, _rounded(lines * each)))
+                else:  # goes first, and waits for nobody
+                    self.links[link].message(now, _rounded(lines * each))
                 at = self.m.predecessor[a * vertices + at]
         return done
 
     def line_slots(self, worker: int, other: int, lines: float) -> float:
         """Slots of a core for lines that come from another worker's."""
-        return lines * self.handed(worker, other) / self.m.stream_slots[self.m.node[worker]]
+        slots: float = self.m.stream_slots[self.m.node[worker]]
+        return lines * self.handed(worker, other) / slots
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
@@ -440,7 +460,7 @@ class ErisRoutingReference:
 
     def note(self, kind: str, worker: int, other: int, amount: int) -> None:
         """One row of the trace."""
-        self.trace.append((self.env.now, kind, worker, other, amount))
+        self.trace.append((self.now, kind, worker, other, amount))
 
 
 def _rounded(time_ps: float) -> int:

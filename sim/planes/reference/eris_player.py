@@ -34,7 +34,8 @@ class ReferencePlayer:
         _check(eris, scenario)
         demands = eris.demands(costs)
         assert isinstance(demands, PartitionedDemands)
-        self.demands, self.events = demands, 0
+        self.demands: PartitionedDemands = demands
+        self.events = 0
         order, _ = by_key_first(eris.phase, eris.partitions)
         shares = []
         for operation in eris.phase.operations.values():
@@ -86,15 +87,16 @@ class ReferencePlayer:
         asleep = [
             w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
         ]
+        held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
         memory_ps = np.array([server.done(now) for server in model.memory])
-        link_ps = np.array([link.wire.done(now) for link in model.links], dtype=np.int64)
+        link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
         lines = np.array(counts.memory_lines)
         found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
         return Counted(
             since_ps=self._since_ps,
             done=counts.executed.sum(axis=1),
             executed=counts.executed.copy(),
-            busy_ps=now - self._since_ps - np.array(asleep),
+            busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
             held_ps=np.array(counts.held),
             memory_ps=memory_ps,
@@ -126,14 +128,15 @@ def _check(eris: Eris, scenario: Scenario) -> None:
     """Refuses what is not in the reference."""
     clients = scenario.workload.description.clients
     operations = scenario.workload.operations.values()
+    system = eris.system
     missing = {
-        f"placement {scenario.system.placement}": not eris.partitioned,
+        f"placement {system.placement}": not eris.partitioned,
         "scans": any(operation.kind == "scan" for operation in operations),
         "phases": len(scenario.workload.phases) > 1,
         "balancing": scenario.policy_name != "none",
         "open clients": clients.kind == "open",
         "thinking clients": clients.think_time.value > 0,
-        "answers": scenario.system.result_size.value > 0,
+        "answers": system.result_size.value > 0,
     }
     for what, asked in missing.items():
         if asked:

@@ -13,9 +13,9 @@ posted together, with one doorbell: the card has all of them or, if the client d
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
-The highest committed timestamp is the end of the leading run of set bits. Clients READ it as one
-word, which a thread of the timestamp server keeps up to date, as NAM-DB's oracle does (Zamanian et
-al. 2017); reading the bits themselves is the same with a longer snapshot-data message.
+The highest committed timestamp is the end of the leading run of set bits. Clients READ the vector
+and look for it, or READ one word that a thread of the timestamp server keeps up to date, as
+NAM-DB's oracle does (Zamanian et al. 2017): here the same, but for the cost of snapshot-data.
 
 Selective signaling: on the way to the timestamp server, the send_queue-th unsignaled request since
 the last completion is signaled and waited for; READs and CAS are always signaled.
@@ -58,6 +58,7 @@ from ...commits.history import (
 from ...commits.parameters import CommitParameters
 from .cluster import Process
 from .commits import Client, CommitModel, Node, Record
+from .timestamps import TimestampVector
 
 GRANTED = -1
 REFUSED = object()
@@ -79,79 +80,6 @@ class Request:
     kind: str
     node: Node
     effect: Callable[[], Any]
-
-
-class TimestampVector:
-    """The bits, a claim beside each, and the end of the leading run."""
-
-    UNSET, CLAIMED, SET = range(3)
-
-    def __init__(self, clients: int, bits: int) -> None:
-        self.clients = clients
-        self.lap = bits // clients * clients
-        self.state = [self.UNSET] * self.lap
-        self.highest = 0
-        self.top = 0
-        """The highest timestamp that was claimed or set."""
-        self.skipped_to = 0
-        self.buried: set[int] = set()
-
-    def owner(self, cid: int) -> int:
-        """The client whose timestamp this is."""
-        return (cid - 1) % self.clients
-
-    def next_of(self, client: int, above: int) -> int:
-        """The client's first timestamp above that one."""
-        laps = max(0, (above - client - 1) // self.clients + 1)
-        return client + 1 + laps * self.clients
-
-    def claim(self, cid: int) -> bool:
-        """False where it was set in the client's stead."""
-        if cid <= self.highest or self.state[cid % self.lap] != self.UNSET:
-            return False
-        self.state[cid % self.lap] = self.CLAIMED
-        self.top = max(self.top, cid)
-        return True
-
-    def set(self, cid: int) -> bool:
-        """False where it was set before."""
-        if cid <= self.highest or self.state[cid % self.lap] == self.SET:
-            return False
-        self.state[cid % self.lap] = self.SET
-        self.top = max(self.top, cid)
-        self.advance()
-        return True
-
-    def advance(self) -> None:
-        """The leading run grows; its bits are free for the next lap."""
-        while self.highest < self.top:
-            following = self.highest + 1
-            at = following % self.lap
-            if self.state[at] != self.SET and self.owner(following) not in self.buried:
-                return
-            self.state[at] = self.UNSET
-            self.highest = following
-
-    def skip(self) -> int:
-        """Sets what nobody claimed below the highest used; how many these were."""
-        count = 0
-        for cid in range(max(self.highest, self.skipped_to) + 1, self.top + 1):
-            if self.state[cid % self.lap] == self.UNSET:
-                self.state[cid % self.lap] = self.SET
-                count += 1
-        self.skipped_to = self.top
-        self.advance()
-        return count
-
-    def bury(self, client: int) -> list[int]:
-        """From now on the client's timestamps count as set; those that this set."""
-        mine = range(self.next_of(client, self.highest), self.top + 1, self.clients)
-        fresh = [cid for cid in mine if self.state[cid % self.lap] != self.SET]
-        for cid in fresh:
-            self.state[cid % self.lap] = self.SET
-        self.buried.add(client)
-        self.advance()
-        return fresh
 
 
 class OneSidedClient:

@@ -27,6 +27,7 @@ from ...commits.history import COMMIT, CONFLICT, INSTALL, LOCKED, ROLLED_BACK, S
 from ...commits.parameters import CommitParameters
 from .cluster import Process
 from .commits import Client, CommitModel, Node
+from .timestamps import TimestampCounter
 
 GRANTED = -1  # a vote, else the cause of an abort
 
@@ -40,33 +41,12 @@ class Share:
     inserts: list[int]
 
 
-class TimestampService:
-    """Hands out timestamps from 1 on, and knows up to where all of them are done with."""
-
-    def __init__(self) -> None:
-        self.last = 0
-        self.highest_done = 0
-        self.done: set[int] = set()
-
-    def next(self) -> int:
-        """A new CID."""
-        self.last += 1
-        return self.last
-
-    def finish(self, cid: int) -> None:
-        """This CID is done with; the leading run grows."""
-        self.done.add(cid)
-        while self.highest_done + 1 in self.done:
-            self.highest_done += 1
-            self.done.remove(self.highest_done)
-
-
 class TwoPhaseModel(CommitModel):
     """Clients, TMs, RMs and a timestamp service that commit by 2PC."""
 
     def __init__(self, parameters: CommitParameters, seed: int = 0, replication: int = 0) -> None:
         super().__init__(parameters, seed, replication)
-        self.service = TimestampService()
+        self.service = TimestampCounter()
         self.managers = [self.nodes[n] for n in parameters.managers]
         self.message = self.cluster.message
 
