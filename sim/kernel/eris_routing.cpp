@@ -572,6 +572,7 @@ void ErisRouting::make(std::uint32_t i) {
                 break;
             }
             append(i, to, w.pending / count, 1, w.pending_since);
+            w.last_made = w.pending_since;
             if (count_[pair(i, to)] == room) w.full = to;
             ++made_;
         }
@@ -620,21 +621,30 @@ bool ErisRouting::has_room(std::uint32_t to, std::uint64_t commands) const {
            static_cast<std::uint64_t>(machine_.incoming_commands) * bytes;
 }
 
-// Commands of the next flush.
-std::uint64_t ErisRouting::wanted(std::uint32_t i, std::uint32_t to) const {
-    return std::min<std::uint64_t>(waiting_for(i, to),
-                                   static_cast<std::uint64_t>(machine_.buffer_commands));
+// A full buffer of commands, one of answers, and references; together no more than an incoming
+// buffer holds, or they would wait for ever.
+ErisRouting::Sends ErisRouting::next_flush(std::uint32_t i, std::uint32_t to) const {
+    const std::size_t at = pair(i, to);
+    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
+    auto left = static_cast<std::uint32_t>(machine_.incoming_commands);
+    const auto part = [&](std::uint32_t waiting) {
+        const std::uint32_t sent = std::min(waiting, left);
+        left -= sent;
+        return sent;
+    };
+    const std::uint32_t of_answers = part(answers_.empty() ? 0 : std::min(answers_[at], room));
+    const std::uint32_t of_references = part(references(i, to));
+    return {part(std::min(count_[at], room)), of_answers, of_references};
 }
 
 void ErisRouting::begin_flush(std::uint32_t i, std::uint32_t to, After after) {
     Worker& w = worker_[i];
-    const std::size_t at = pair(i, to);
-    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
+    const Sends sends = next_flush(i, to);
     w.to = to;
     w.after = after;
-    w.sends = std::min(count_[at], room);
-    w.sends_answers = answers_.empty() ? 0 : std::min(answers_[at], room);
-    w.sends_references = references(i, to);
+    w.sends = sends.commands;
+    w.sends_answers = sends.answers;
+    w.sends_references = sends.references;
     read_descriptor(i);
 }
 
@@ -679,8 +689,8 @@ void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
     Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
-    buffer.batches.push_back(
-        {i, w.version, w.sends, w.sends_answers, w.sends_references, first_[at], clock.now()});
+    buffer.batches.push_back({i, w.version, w.sends, w.sends_answers, w.sends_references,
+                              first_[at], std::max(first_[at], w.last_made)});
     if (keyed_ > 1) {
         std::uint32_t left = w.sends;
         for (std::size_t o = 0; o < keyed_; ++o) {
@@ -693,10 +703,12 @@ void ErisRouting::arrive(std::uint32_t i) {
     }
     if (w.sends_references > 0) {
         std::uint32_t& sent_already = sent_references_[at];
-        for (; sent_already < w.asked.size(); ++sent_already) {
+        for (std::uint32_t left = w.sends_references; left > 0; ++sent_already) {
             const std::uint32_t id = w.asked[sent_already];
-            if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0)
+            if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0) {
                 buffer.scans.push_back(id);
+                --left;
+            }
         }
     }
     count_[at] -= w.sends;
@@ -754,7 +766,7 @@ void ErisRouting::end_round(std::uint32_t i) {
     Worker& w = worker_[i];
     const Incoming& incoming = w.incoming[w.active];
     bool again = !w.idle || offset(incoming.word) > 0 || w.called;
-    for (const auto to : w.full_targets) again = again || has_room(to, wanted(i, to));
+    for (const auto to : w.full_targets) again = again || has_room(to, next_flush(i, to).all());
     if (w.pending != none && !again) {  // a scan's turn may have come meanwhile
         const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());
         again =

@@ -171,6 +171,7 @@ class ErisRouting {
         std::uint32_t pending = none;  // a cell that was drawn and has no room yet
         std::uint32_t full = none;     // a buffer that has just been filled
         Time pending_since = 0;
+        Time last_made = 0;  // when the last command was put into a buffer
         bool first_round = true;
         bool makes = false;         // whose turn it is: to make commands, or to execute some
         bool stuck = false;         // no more commands can be made in this round
@@ -268,7 +269,11 @@ class ErisRouting {
     bool has_room(std::uint32_t to, std::uint64_t commands) const;
     std::uint32_t references(std::uint32_t i, std::uint32_t to) const;
     std::uint32_t waiting_for(std::uint32_t i, std::uint32_t to) const;
-    std::uint64_t wanted(std::uint32_t i, std::uint32_t to) const;
+    struct Sends {
+        std::uint32_t commands, answers, references;
+        std::uint64_t all() const { return std::uint64_t{commands} + answers + references; }
+    };
+    Sends next_flush(std::uint32_t i, std::uint32_t to) const;
 
     ErisMachine machine_;
     ErisDemands demands_;
