@@ -765,7 +765,8 @@ void ErisRouting::flush_rest(std::uint32_t i) {
 void ErisRouting::end_round(std::uint32_t i) {
     Worker& w = worker_[i];
     const Incoming& incoming = w.incoming[w.active];
-    bool again = !w.idle || offset(incoming.word) > 0 || w.called;
+    bool again = !w.idle || offset(incoming.word) > 0 || w.called || !w.rebuilds.empty();
+    for (const auto k : w.outgoing) again = again || transfers_[k].under_way < chunks_under_way;
     for (const auto to : w.full_targets) again = again || has_room(to, next_flush(i, to).all());
     if (w.pending != none && !again) {  // a scan's turn may have come meanwhile
         const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from small_scenarios import LINK, LOOKUP, NODE, SCAN, UPSERT, small_file
 from scipy.stats import t as student
+from small_scenarios import LINK, LOOKUP, NODE, SCAN, UPSERT, small_file
 
 from numatwin.sim.control.control_plane import ControlPlane
 from numatwin.sim.eris.partitions import IndexPartitions
@@ -55,9 +55,7 @@ def facts_of(plane: ErisEvents) -> dict[str, Any]:
         "memory": counted.memory_ps.tolist(),
         "links": counted.link_ps.tolist(),
         "latencies": [one.total for one in counted.latencies],
-        "facts": {
-            k: v for k, v in counted.facts.items() if isinstance(v, float | int)
-        },
+        "facts": {k: v for k, v in counted.facts.items() if isinstance(v, float | int)},
     }
 
 
