@@ -575,6 +575,7 @@ void ErisRouting::make(std::uint32_t i) {
                 break;
             }
             append(i, to, operation, 1, w.pending_since);
+            w.last_made = w.pending_since;
             if (count_[pair(i, to)] == room) w.full = to;
             ++made_;
         }
@@ -691,7 +692,7 @@ void ErisRouting::arrive(std::uint32_t i) {
     Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
     buffer.batches.push_back({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
-                              first_[at], clock.now()});
+                              first_[at], std::max(first_[at], w.last_made)});
     if (keyed_ > 1) {
         std::uint32_t left = w.sends.commands;
         for (std::size_t o = 0; o < keyed_; ++o) {
@@ -766,7 +767,8 @@ void ErisRouting::flush_rest(std::uint32_t i) {
 void ErisRouting::end_round(std::uint32_t i) {
     Worker& w = worker_[i];
     const Incoming& incoming = w.incoming[w.active];
-    bool again = !w.idle || offset(incoming.word) > 0 || w.called;
+    bool again = !w.idle || offset(incoming.word) > 0 || w.called || !w.rebuilds.empty();
+    for (const auto k : w.outgoing) again = again || transfers_[k].under_way < chunks_under_way;
     // More waits for a worker than one flush may hold.
     again = again || (w.in_row > 0 && w.full_targets.empty());
     for (const auto to : w.full_targets) again = again || has_room(to, portion(i, to).all());

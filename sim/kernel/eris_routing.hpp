@@ -175,6 +175,7 @@ class ErisRouting {
         std::uint32_t pending = none;  // a cell that was drawn and has no room yet
         std::uint32_t full = none;     // a buffer that has just been filled
         Time pending_since = 0;
+        Time last_made = 0;  // when the last command was put into a buffer
         bool first_round = true;
         bool makes = false;         // whose turn it is: to make commands, or to execute some
         bool stuck = false;         // no more commands can be made in this round

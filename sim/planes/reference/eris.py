@@ -79,6 +79,7 @@ class Worker:
         self.asleep = self.asleep_since = 0
         # Held up until now; ends of the phase: with nobody in the way, and as things are.
         self.held_up = self.alone = self.over = 0
+        self.last_made = 0  # when the last command was put into a buffer
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
 
@@ -289,6 +290,7 @@ class ErisRoutingReference:
             if not sum(w.out[to]):
                 w.first[to] = since
             w.out[to][operation] += 1
+            w.last_made = since
             w.pending, made = None, made + 1
             self.drawn += 1
             if sum(w.out[to]) == self.m.buffer_commands:
@@ -325,7 +327,8 @@ class ErisRoutingReference:
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
         yield self.flushing(w, copied - self.now)
-        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], self.now))
+        last = max(w.first[to], w.last_made)
+        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], last))
         w.out[to] = [0] * self.operations
         self.note("copied", w.index, to, count)
         yield self.flushing(w, way)
