@@ -14,7 +14,8 @@ from hypothesis import given, settings
 
 from numatwin.inputs import InputError
 from numatwin.sim.planes.reference import eris_player
-from numatwin.sim.planes.reference.eris import ErisRoutingReference, Incoming, Worker
+from numatwin.sim.planes.reference.eris import ErisRoutingReference
+from numatwin.sim.planes.reference.eris_worker import Incoming, Worker
 from numatwin.sim.record import Record
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import load_scenario

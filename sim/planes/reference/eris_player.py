@@ -24,7 +24,8 @@ from ...histogram import of_kernel
 from ...scenario import Scenario
 from ...streams import stream_key
 from ..eris_events import ErisEvents
-from .eris import Counts, ErisRoutingReference
+from .eris import ErisRoutingReference
+from .eris_worker import Counts
 
 
 class ReferencePlayer:
