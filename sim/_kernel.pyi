@@ -257,7 +257,6 @@ class CommitSetup:
     reads: int
     updates: int
     inserts: int
-    compute_ps: int
     backoff_ps: int
     poll_ps: int
     retries: int
@@ -286,6 +285,7 @@ class _Commits:
         setup: CommitSetup,
         keys: KeyDraws,
         think: Durations,
+        compute: Durations,
         seed: int = 0,
         replication: int = 0,
     ) -> None:

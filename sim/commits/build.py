@@ -60,6 +60,7 @@ def commit_parameters(
         keys=_key_draw(workload, system),
         think_ps=_ps(workload.description.clients.think_time.value),
         compute_ps=costs.compute_ps,
+        compute_spread=system.compute_spread,
         retries=system.retries,
         backoff_ps=_ps(system.backoff.value),
         poll_ps=_ps(system.poll.value),

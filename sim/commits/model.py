@@ -8,12 +8,12 @@ from .._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
 from .history import CAUSES, Row
 from .parameters import CommitParameters
 from .result import QUANTILES, CommitResult, Latencies
-from .workload import key_draws, stream_keys, think_times
+from .workload import compute_times, key_draws, stream_keys, think_times
 
 # What has the same name and meaning in CommitSetup.
 SAME = (
     *("machines", "storage", "managers", "timestamps", "records", "reads", "updates", "inserts"),
-    *("compute_ps", "backoff_ps", "poll_ps", "retries", "every_rm", "versions"),
+    *("backoff_ps", "poll_ps", "retries", "every_rm", "versions"),
     *("read_work_ps", "check_work_ps", "install_work_ps"),
     *("timestamp_bits", "send_queue", "snapshot_every", "client_machine"),
 )
@@ -39,6 +39,7 @@ class KernelCommitModel:
             _setup(parameters, seed, replication, traced),
             key_draws(parameters),
             think_times(parameters),
+            compute_times(parameters),
             seed,
             replication,
         )

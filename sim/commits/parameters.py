@@ -160,7 +160,9 @@ class CommitParameters:
     """From an outcome to the client's next transaction."""
     think: Literal["constant", "exponential"] = "constant"
     compute_ps: int = 0
-    """The client's own work between its reads and its commit."""
+    """The client's own work between its reads and its commit, on average."""
+    compute_spread: float = 0.0
+    """It lies evenly within this part, 0 to 1, below and above the average."""
     retries: int = 0
     """How often an aborted transaction is tried again, on a new snapshot, before it is given up."""
     backoff_ps: int = 0
@@ -264,6 +266,9 @@ def _check_transactions(p: CommitParameters) -> None:
     _expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
         _time(name, getattr(p, name))
+    _expect(
+        0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1"
+    )
     for name in ("read_work_ps", "check_work_ps", "install_work_ps"):
         _time(name, getattr(p, name))
     _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")

@@ -96,7 +96,9 @@ class CommitSystem(Strict):
     ``message_header``: bytes of a message that are no record: its type, the transaction, the
     sender (16 B and two numbers). ``record_header``: of a record aboard, its number and a
     timestamp. ``copy_bandwidth``: at which a thread reads or makes records; 1 GB/s is the source's
-    memory cost of 10^-9 s a byte.
+    memory cost of 10^-9 s a byte. ``compute_spread``: a client's own work varies evenly within this
+    part of its average; clients that all take the same time fall into step and queue up as a convoy,
+    which real threads, with caches and interrupts of their own, do not.
 
     ``deaths``, ``stragglers``: faults of clients. ``lease``, ``skip_after``: RSI's remedies. Locks
     older than ``lease`` are broken by who meets them, their owner fenced. Timestamps that held up
@@ -127,6 +129,7 @@ class CommitSystem(Strict):
     message_header: Size = _size(32.0)
     record_header: Size = _size(16.0)
     copy_bandwidth: Bandwidth = _size(1e9)
+    compute_spread: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.5
     deaths: Annotated[tuple[ClientDeath, ...], Field(max_length=10_000)] = ()
     stragglers: Annotated[tuple[SlowClient, ...], Field(max_length=10_000)] = ()
     lease: Duration | None = None

@@ -44,6 +44,14 @@ def think_times(parameters: CommitParameters) -> Durations:
     return Durations.deterministic(parameters.think_ps)
 
 
+def compute_times(parameters: CommitParameters) -> Durations:
+    """The distribution of a client's own work, a straggler's factor left out."""
+    mean, spread = parameters.compute_ps, round(parameters.compute_ps * parameters.compute_spread)
+    if not spread:
+        return Durations.deterministic(mean)
+    return Durations.uniform(mean - spread, mean + spread)
+
+
 def server_of(parameters: CommitParameters, key: int) -> int:
     """The storage server of a record: by key; those that a client creates, in turn from its own."""
     servers, clients = len(parameters.storage), len(parameters.client_machine)
@@ -67,6 +75,7 @@ class TransactionDraw:
         )
         self._key_draws = key_draws(parameters)
         self._think_times = think_times(parameters)
+        self._compute_times = compute_times(parameters)
 
     def records(self) -> tuple[list[int], list[int]]:
         """The records that the next transaction reads, all distinct, and those that it creates."""
@@ -81,6 +90,10 @@ class TransactionDraw:
         self._created += p.inserts
         created = range(first, self._created)
         return reads, [p.records + self._client + clients * number for number in created]
+
+    def compute_ps(self) -> int:
+        """The client's own work for the transaction at hand."""
+        return self._compute_times.draw(self._think)
 
     def think_ps(self) -> int:
         """The next think time."""

@@ -27,6 +27,9 @@ PS_PER_S = 1e12
 # Lines of a scan after which other work of a controller gets its turn: 256 KiB.
 SCAN_CHUNK_LINES = 4096
 
+GUIDE_SLOTS_PER_CELL = 16
+GUIDE_SLOTS_MAX = 8192
+
 
 def machine_of(demands: PartitionedDemands, clients: Clients) -> ErisMachine:
     """The machine, its workers and their buffers as the kernel wants them."""
@@ -131,6 +134,8 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
     # The last cell that anything goes to, and all behind it, end at 1.
     total[np.flatnonzero(parts)[-1] + 1 :] = 1.0
     slots = 1 << max(len(parts) - 1, 1).bit_length()
+    # With several slots a cell, most draws find theirs at once; but the guide stays in the cache.
+    slots = max(slots, min(GUIDE_SLOTS_PER_CELL * slots, GUIDE_SLOTS_MAX))
     guide = np.searchsorted(total, np.arange(slots) / slots, side="right") - 1
     return total, guide
 

@@ -54,10 +54,11 @@ class Counted:
     """All since counting began; times in ps.
 
     ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count.
-    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): workers
-    neither asleep nor held up by memory, links or another thread of their core; ``steps_ps``: by
-    step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses. ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and
-    traffic. ``latencies``: of each operation. ``facts``: what else the model counted.
+    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): time that
+    workers had use for, neither asleep nor held up by memory, links or another thread;
+    ``steps_ps``: by step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses.
+    ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and traffic.
+    ``latencies``: of each operation. ``facts``: what else the model counted.
     """
 
     since_ps: int

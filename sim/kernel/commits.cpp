@@ -58,10 +58,11 @@ const CommitSetup& checked(const CommitSetup& setup) {
 }  // namespace
 
 Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
-                 std::uint64_t seed, std::uint64_t replication)
+                 const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
               static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup),
               setup.cost_entries, setup.traced),
+      compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),
       record_(setup.versions),

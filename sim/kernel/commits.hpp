@@ -36,7 +36,7 @@ struct CommitSetup {
     std::uint32_t cost_entries = 1;
     std::int64_t records = 0;
     std::uint32_t reads = 0, updates = 0, inserts = 0;
-    Time compute_ps = 0, backoff_ps = 0, poll_ps = 0;
+    Time backoff_ps = 0, poll_ps = 0;
     std::uint32_t retries = 0;
     Time read_work_ps = 0, check_work_ps = 0, install_work_ps = 0;
     bool every_rm = true;
@@ -80,7 +80,7 @@ class Commits : public Cluster {
     };
 
     Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
-            std::uint64_t seed, std::uint64_t replication);
+            const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
     std::uint64_t committed() const { return committed_; }
     std::uint64_t given_up() const { return given_up_; }
@@ -121,6 +121,7 @@ class Commits : public Cluster {
     bool saw(std::uint32_t client);
 
     // The client's own time passes, then it goes on in that phase.
+    const Durations compute_;  // a client's own work
     void pause(std::uint32_t client, Time ps, std::uint32_t phase);
     // In that phase, in an event of its own at this time.
     void wake(std::uint32_t client, std::uint32_t phase) {
@@ -179,7 +180,7 @@ class Commits : public Cluster {
 class TwoPhaseCommits final : public Commits {
   public:
     TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
-                    std::uint64_t seed, std::uint64_t replication);
+                    const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
   private:
     enum Type : std::uint32_t {
@@ -248,7 +249,7 @@ class TwoPhaseCommits final : public Commits {
 class OneSidedCommits final : public Commits {
   public:
     OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
-                    std::uint64_t seed, std::uint64_t replication);
+                    const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
   private:
     enum Type : std::uint32_t {

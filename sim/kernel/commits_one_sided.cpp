@@ -6,9 +6,9 @@
 namespace numatwin {
 
 OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
-                                 const Durations& think, std::uint64_t seed,
-                                 std::uint64_t replication)
-    : Commits(setup, keys, think, seed, replication),
+                                 const Durations& think, const Durations& compute,
+                                 std::uint64_t seed, std::uint64_t replication)
+    : Commits(setup, keys, think, compute, seed, replication),
       vector_(clients(), setup.timestamp_bits),
       own_(clients()),
       newest_(static_cast<std::size_t>(clients()) * setup.reads),
@@ -245,7 +245,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
                 if (newest_[client * setup_.reads + slot] > client_[client].snapshot)
                     own.cause = cause_conflict;
             if (own.cause != granted) return give_up(client);
-            return pause(client, setup_.compute_ps, computing);
+            return pause(client, compute_.draw(client_[client].think), computing);
         case computing:
             return computed(client);
         case polling:

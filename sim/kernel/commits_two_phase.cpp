@@ -6,9 +6,9 @@
 namespace numatwin {
 
 TwoPhaseCommits::TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys,
-                                 const Durations& think, std::uint64_t seed,
-                                 std::uint64_t replication)
-    : Commits(setup, keys, think, seed, replication), outcome_(2 * client_.size()) {
+                                 const Durations& think, const Durations& compute,
+                                 std::uint64_t seed, std::uint64_t replication)
+    : Commits(setup, keys, think, compute, seed, replication), outcome_(2 * client_.size()) {
     if (setup.managers.empty()) throw std::invalid_argument("commit setup: no managers");
     if (sent().size() != outcome + 1) throw std::invalid_argument("commit setup: wrong costs");
 }
@@ -39,7 +39,7 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
     switch (client_[client].phase) {
         case have_read:
             if (!saw(client)) return ended_badly(client, cause_snapshot);
-            return pause(client, setup_.compute_ps, have_computed);
+            return pause(client, compute_.draw(client_[client].think), have_computed);
         case have_computed: {
             const std::size_t turn =
                 (client + static_cast<std::size_t>(client_[client].transaction)) %

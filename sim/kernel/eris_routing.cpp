@@ -30,7 +30,12 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
       operations_(operations),
       keyed_(keyed),
       streams_(std::move(streams)) {
+    numatwin::check(machine_);
+    if (operations_ == 0 || keyed_ > operations_)
+        throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
+    if (streams_.size() != 2 * count)
+        throw std::invalid_argument("keys: expected two streams for each worker");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     threads_.assign(static_cast<std::size_t>(cores), 0);
@@ -57,6 +62,8 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
 }
 
 void ErisRouting::start() {
+    if (version_ == 0 || demands_.core_ps.empty())
+        throw std::invalid_argument("start: expected demands and a table first");
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), round, i);
 }
 
@@ -85,6 +92,7 @@ void ErisRouting::start_counting() {
 }
 
 void ErisRouting::update(ErisDemands demands) {
+    numatwin::check(demands, operations_, workers());
     demands_ = std::move(demands);
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demands_.scan_lines.size(); ++k)
@@ -92,7 +100,13 @@ void ErisRouting::update(ErisDemands demands) {
 }
 
 void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
+    numatwin::check(table, keyed_ * workers() + operations_ - keyed_);
+    for (const auto& of_worker : moves)
+        for (const auto& move : of_worker)
+            if (move.operation >= keyed_ || move.target >= workers())
+                throw std::invalid_argument("moves: expected operations by key and workers");
     table_ = std::move(table);
+    guide_slots_ = static_cast<double>(table_.guide.size());
     ++version_;
     for (std::size_t i = 0; i < moves.size(); ++i)
         for (auto move : moves[i]) {
@@ -496,9 +510,9 @@ bool ErisRouting::is_behind(std::uint32_t i) const {
 // A cell of the table; few steps from where the guide says.
 std::uint32_t ErisRouting::draw(std::uint32_t i) {
     const double u = streams_[i].uniform();
-    const auto slots = static_cast<double>(table_.guide.size());
-    auto cell = static_cast<std::size_t>(table_.guide[static_cast<std::size_t>(u * slots)]);
-    while (u >= table_.sum[cell + 1]) ++cell;
+    const double* end = table_.sum.data() + 1;
+    auto cell = table_.guide[static_cast<std::uint32_t>(u * guide_slots_)];
+    while (u >= end[cell]) ++cell;
     return static_cast<std::uint32_t>(cell);
 }
 
@@ -566,12 +580,13 @@ void ErisRouting::make(std::uint32_t i) {
             }
             written += static_cast<std::uint32_t>(w.in_row - before);
         } else {
-            const std::uint32_t to = w.pending % count;
+            const std::uint32_t operation = keyed_ > 1 ? w.pending / count : 0;
+            const std::uint32_t to = w.pending - operation * count;
             if (count_[pair(i, to)] >= room) {
                 w.full = to;
                 break;
             }
-            append(i, to, w.pending / count, 1, w.pending_since);
+            append(i, to, operation, 1, w.pending_since);
             w.last_made = w.pending_since;
             if (count_[pair(i, to)] == room) w.full = to;
             ++made_;
@@ -621,30 +636,29 @@ bool ErisRouting::has_room(std::uint32_t to, std::uint64_t commands) const {
            static_cast<std::uint64_t>(machine_.incoming_commands) * bytes;
 }
 
-// A full buffer of commands, one of answers, and references; together no more than an incoming
-// buffer holds, or they would wait for ever.
-ErisRouting::Sends ErisRouting::next_flush(std::uint32_t i, std::uint32_t to) const {
+// What the next flush takes: at most a buffer of each kind, and no more than an empty incoming
+// buffer holds. What is left goes with the one after it.
+ErisRouting::Portion ErisRouting::portion(std::uint32_t i, std::uint32_t to) const {
     const std::size_t at = pair(i, to);
     const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
-    auto left = static_cast<std::uint32_t>(machine_.incoming_commands);
-    const auto part = [&](std::uint32_t waiting) {
-        const std::uint32_t sent = std::min(waiting, left);
-        left -= sent;
-        return sent;
+    auto fits = static_cast<std::uint32_t>(machine_.incoming_commands);
+    const auto part = [&fits](std::uint32_t waiting) {
+        const std::uint32_t taken = std::min(waiting, fits);
+        fits -= taken;
+        return taken;
     };
-    const std::uint32_t of_answers = part(answers_.empty() ? 0 : std::min(answers_[at], room));
-    const std::uint32_t of_references = part(references(i, to));
-    return {part(std::min(count_[at], room)), of_answers, of_references};
+    Portion found;
+    found.commands = part(std::min(count_[at], room));
+    found.references = part(references(i, to));
+    found.answers = answers_.empty() ? 0 : part(std::min(answers_[at], room));
+    return found;
 }
 
 void ErisRouting::begin_flush(std::uint32_t i, std::uint32_t to, After after) {
     Worker& w = worker_[i];
-    const Sends sends = next_flush(i, to);
     w.to = to;
     w.after = after;
-    w.sends = sends.commands;
-    w.sends_answers = sends.answers;
-    w.sends_references = sends.references;
+    w.sends = portion(i, to);
     read_descriptor(i);
 }
 
@@ -665,14 +679,14 @@ void ErisRouting::attempt(std::uint32_t i) {
         ++counts.retries;
         return read_descriptor(i);
     }
-    const std::uint64_t commands = w.sends + w.sends_answers + w.sends_references;
+    const std::uint64_t commands = w.sends.all();
     if (!has_room(w.to, commands)) {
         ++counts.full;
         return after_flush(i, false);
     }
     const auto bytes = commands * static_cast<std::uint64_t>(machine_.command_bytes);
     buffer.word += (bytes << offset_shift) + one_writer;
-    const double lines = lines_of(w.sends + w.sends_references, w.sends_answers);
+    const double lines = lines_of(w.sends.commands + w.sends.references, w.sends.answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
     Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
@@ -689,10 +703,10 @@ void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
     Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
-    buffer.batches.push_back({i, w.version, w.sends, w.sends_answers, w.sends_references,
+    buffer.batches.push_back({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
                               first_[at], std::max(first_[at], w.last_made)});
     if (keyed_ > 1) {
-        std::uint32_t left = w.sends;
+        std::uint32_t left = w.sends.commands;
         for (std::size_t o = 0; o < keyed_; ++o) {
             std::uint32_t& has = by_operation_[at * keyed_ + o];
             const std::uint32_t part = std::min(left, has);
@@ -701,9 +715,9 @@ void ErisRouting::arrive(std::uint32_t i) {
             left -= part;
         }
     }
-    if (w.sends_references > 0) {
+    if (w.sends.references > 0) {
         std::uint32_t& sent_already = sent_references_[at];
-        for (std::uint32_t left = w.sends_references; left > 0; ++sent_already) {
+        for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
             const std::uint32_t id = w.asked[sent_already];
             if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0) {
                 buffer.scans.push_back(id);
@@ -711,15 +725,15 @@ void ErisRouting::arrive(std::uint32_t i) {
             }
         }
     }
-    count_[at] -= w.sends;
-    if (!answers_.empty()) answers_[at] -= w.sends_answers;
-    w.in_row -= w.sends + w.sends_answers + w.sends_references;
+    count_[at] -= w.sends.commands;
+    if (!answers_.empty()) answers_[at] -= w.sends.answers;
+    w.in_row -= w.sends.all();
     if (w.in_row == 0 && !w.asked.empty()) {
         w.asked.clear();
         std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(),
                     0);
     }
-    note(copied, i, w.to, w.sends);
+    note(copied, i, w.to, w.sends.commands);
     const Time way = handed(i, w.to);
     counts.step[flush][i] += way;
     clock.schedule(clock.now() + way, released, i);
@@ -731,7 +745,7 @@ void ErisRouting::release(std::uint32_t i) {
     Incoming& buffer = target.incoming[w.into];
     buffer.word -= one_writer;
     ++counts.flushes;
-    counts.flushed += w.sends;
+    counts.flushed += w.sends.commands;
     if (target.state == State::waiting_for_writers && target.taken == &buffer &&
         writers(buffer.word) == 0) {
         target.state = State::working;
@@ -767,7 +781,9 @@ void ErisRouting::end_round(std::uint32_t i) {
     const Incoming& incoming = w.incoming[w.active];
     bool again = !w.idle || offset(incoming.word) > 0 || w.called || !w.rebuilds.empty();
     for (const auto k : w.outgoing) again = again || transfers_[k].under_way < chunks_under_way;
-    for (const auto to : w.full_targets) again = again || has_room(to, next_flush(i, to).all());
+    // More waits for a worker than one flush may hold.
+    again = again || (w.in_row > 0 && w.full_targets.empty());
+    for (const auto to : w.full_targets) again = again || has_room(to, portion(i, to).all());
     if (w.pending != none && !again) {  // a scan's turn may have come meanwhile
         const auto by_key = static_cast<std::uint32_t>(keyed_ * workers());
         again =

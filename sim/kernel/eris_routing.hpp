@@ -150,6 +150,10 @@ class ErisRouting {
         std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
         std::vector<std::uint32_t> scans;         // ids, in the order of references
     };
+    struct Portion {  // of what waits for one worker
+        std::uint32_t commands = 0, references = 0, answers = 0;
+        std::uint64_t all() const { return std::uint64_t{commands} + references + answers; }
+    };
     enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
     enum class After : std::uint8_t { making, end_of_round };
     struct Worker {
@@ -181,7 +185,8 @@ class ErisRouting {
         Time alone = 0, over = 0;   // ends of its phase: with nobody in its way, and as things are
         Time round_start = 0, transfers_until = 0;
         // the flush under way
-        std::uint32_t to = 0, sends = 0, sends_answers = 0, sends_references = 0;
+        std::uint32_t to = 0;
+        Portion sends;
         std::uint8_t into = 0;
         std::uint64_t read_word = 0;
         After after = After::making;
@@ -269,15 +274,12 @@ class ErisRouting {
     bool has_room(std::uint32_t to, std::uint64_t commands) const;
     std::uint32_t references(std::uint32_t i, std::uint32_t to) const;
     std::uint32_t waiting_for(std::uint32_t i, std::uint32_t to) const;
-    struct Sends {
-        std::uint32_t commands, answers, references;
-        std::uint64_t all() const { return std::uint64_t{commands} + answers + references; }
-    };
-    Sends next_flush(std::uint32_t i, std::uint32_t to) const;
+    Portion portion(std::uint32_t i, std::uint32_t to) const;
 
     ErisMachine machine_;
     ErisDemands demands_;
     ErisTable table_;
+    double guide_slots_ = 0;
     std::size_t nodes_, operations_, keyed_;
     std::uint32_t version_ = 0;
     std::vector<Stream> streams_;

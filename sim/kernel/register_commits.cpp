@@ -31,11 +31,11 @@ void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
     py::class_<Held> bound(module, name, doc);
     bound.def(py::init([](const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
-                          std::uint64_t seed, std::uint64_t replication) {
-                  return std::make_unique<Held>(setup, keys, think, seed, replication);
+                          const Durations& compute, std::uint64_t seed, std::uint64_t replication) {
+                  return std::make_unique<Held>(setup, keys, think, compute, seed, replication);
               }),
-              py::arg("setup"), py::arg("keys"), py::arg("think"), py::arg("seed") = 0,
-              py::arg("replication") = 0);
+              py::arg("setup"), py::arg("keys"), py::arg("think"), py::arg("compute"),
+              py::arg("seed") = 0, py::arg("replication") = 0);
     def_running<Model>(bound);
     bound.def("trace", [](Held& self) { return rows(self->trace()); })
         .def_property_readonly("commits", [](Held& self) { return self->committed(); })
@@ -79,7 +79,6 @@ void register_commits(py::module_& module) {
         .def_readwrite("reads", &CommitSetup::reads)
         .def_readwrite("updates", &CommitSetup::updates)
         .def_readwrite("inserts", &CommitSetup::inserts)
-        .def_readwrite("compute_ps", &CommitSetup::compute_ps)
         .def_readwrite("backoff_ps", &CommitSetup::backoff_ps)
         .def_readwrite("poll_ps", &CommitSetup::poll_ps)
         .def_readwrite("retries", &CommitSetup::retries)

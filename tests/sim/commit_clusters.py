@@ -142,6 +142,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         think_ps=draw(long_times),
         think=draw(st.sampled_from(("constant", "exponential"))),
         compute_ps=draw(long_times),
+        compute_spread=draw(st.sampled_from([0.0, 0.3, 1.0])),
         retries=draw(st.integers(0, 2)),
         backoff_ps=draw(long_times),
         poll_ps=draw(st.sampled_from((1000, 5 * US))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,17 @@ def players(case: Case) -> tuple[RoutedPlayer, ReferencePlayer]:
     return compiled, plain
 
 
-def kernel_trace(player: RoutedPlayer) -> list[Row]:
-    """As the reference tells it."""
+def told(trace: Iterable[Sequence[int]]) -> list[Row]:
+    """A trace of the kernel as the reference tells it."""
     return [
         (time_ps, KINDS[kind], worker, -1 if other == NONE else other, amount)
-        for time_ps, kind, worker, other, amount in player.model.trace().tolist()
+        for time_ps, kind, worker, other, amount in trace
     ]
+
+
+def kernel_trace(player: RoutedPlayer) -> list[Row]:
+    """Of a player's model."""
+    return told(player.model.trace().tolist())
 
 
 def plain_values(counted: Counted, name: str) -> Any:

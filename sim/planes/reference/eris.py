@@ -129,8 +129,10 @@ class ErisRoutingReference:
         """Forgets what was counted; what is under way goes on."""
         now = self.now
         self.counts = Counts(self.operations, self.count, len(self.threads), len(self.memory))
-        for server in (*self.memory, *self.links):
+        for server in self.memory:
             server.start_counting(now)
+        for link in self.links:
+            link.start_counting(now)
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
             w.held_up = -max(min(now, w.over) - w.alone, 0)

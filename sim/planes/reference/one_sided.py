@@ -190,7 +190,7 @@ class OneSidedModel(CommitModel):
         updates = reads[: self.p.updates]
         if any(newest > rid for _, newest in blocks[: len(updates)]):
             return (yield from self.give_up(client, CONFLICT))
-        yield from self.cluster.pause(client, self.p.compute_ps)
+        yield from self.cluster.pause(client, client.draw.compute_ps())
         while own.next_cid > own.known + self.vector.lap:
             yield from self.cluster.pause(client, self.p.poll_ps)
             yield from self.fetch_snapshot(client)
