@@ -266,9 +266,7 @@ def _check_transactions(p: CommitParameters) -> None:
     _expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
         _time(name, getattr(p, name))
-    _expect(
-        0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1"
-    )
+    _expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
     for name in ("read_work_ps", "check_work_ps", "install_work_ps"):
         _time(name, getattr(p, name))
     _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")

@@ -97,7 +97,7 @@ class CommitSystem(Strict):
     sender (16 B and two numbers). ``record_header``: of a record aboard, its number and a
     timestamp. ``copy_bandwidth``: at which a thread reads or makes records; 1 GB/s is the source's
     memory cost of 10^-9 s a byte. ``compute_spread``: a client's own work varies evenly within this
-    part of its average; clients that all take the same time fall into step and queue up as a convoy,
+    part of its average; clients that all take the same time fall into step and queue as a convoy,
     which real threads, with caches and interrupts of their own, do not.
 
     ``deaths``, ``stragglers``: faults of clients. ``lease``, ``skip_after``: RSI's remedies. Locks

@@ -202,7 +202,9 @@ class RoutedPlayer:
             link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
         return Counted(
             since_ps=found["since_ps"],
-            done=(found["done"] + found["progress"])[back],
+            done=np.concatenate([found["done"][: self.keyed], found["progress"][self.keyed :]])[
+                back
+            ],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
             busy_ps=found["busy"],
             steps_ps=steps_of(found),

@@ -485,6 +485,7 @@ void ErisRouting::finish_scans(std::uint32_t i) {
     for (const auto id : w.taken->scans) {
         Scan& one = scans_[id];
         if (one.operation != operation || --one.left > 0) continue;
+        ++counts.done[operation];
         latency[operation].add(clock.now() - one.since, 1);
         free_scans_.push_back(id);
         --running_scans_[operation];

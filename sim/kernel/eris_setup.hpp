@@ -1,6 +1,6 @@
 // What the ERIS models are told: a machine as costs, the data's demands, where commands go.
 //
-// Everything comes from the cost model (sim/eris/event_costs.py), in picoseconds; the models know
+// Everything comes from the cost model (sim/eris/event_model.py), in picoseconds; the models know
 // no machine fact of their own. Arrays are flat, row by row; A workers on C cores of n nodes with
 // 2L directed links, O operations of which the first K are by key and the others scans.
 #pragma once

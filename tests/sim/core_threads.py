@@ -57,7 +57,7 @@ class Loop:
                     to_do -= done
                     yield self.walk * done, self.walked * done, done
             for target in np.flatnonzero(held):
-                yield from self.flushed(held, target)
+                yield from self.flushed(held, int(target))
 
     def flushed(self, held: np.ndarray, target: int) -> Iterator[tuple[float, float, int]]:
         """The phases of a flush."""
