@@ -76,11 +76,10 @@ def test_a_flush_that_meets_another_and_an_owner_that_waits_for_its_writers() ->
     counts = model.counts()
     assert (counts["retries"], counts["full"], counts["flushes"], counts["rounds"]) == (1, 0, 2, 4)
     assert counts["executed"].tolist() == [0, 2]
-    # A command was made between the making of its batch's first (0) and its end: told at 15/16.
+    # Both commands were made at once, at 0.
     latency = model.latency(0)
     assert latency.count == 2
-    assert latency.least == 3_800 + (7_700 - 3_800) * 15 // 16
-    assert latency.greatest == 4_550 + (7_700 - 4_550) * 15 // 16
+    assert latency.least == latency.greatest == 7_700
     model.check()
 
 
