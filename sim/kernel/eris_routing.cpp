@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "eris_descriptor.hpp"
 #include "interpolation.hpp"
 
 namespace numatwin {
-namespace {
-
-// The descriptor of an incoming buffer.
-constexpr std::uint64_t active_bit = std::uint64_t{1} << 63;
-constexpr std::uint64_t one_writer = 1;
-constexpr int offset_shift = 31;
-std::uint64_t writers(std::uint64_t word) {
-    return word & ((std::uint64_t{1} << 31) - 1);
-}
-std::uint64_t offset(std::uint64_t word) {
-    return (word & ~active_bit) >> offset_shift;
-}
-
-}  // namespace
+using namespace descriptor;
 
 ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                          std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication)
@@ -30,7 +18,12 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
       operations_(operations),
       keyed_(keyed),
       streams_(std::move(streams)) {
+    numatwin::check(machine_);
+    if (operations_ == 0 || keyed_ > operations_)
+        throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
+    if (streams_.size() != 2 * count)
+        throw std::invalid_argument("keys: expected two streams for each worker");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     threads_.assign(static_cast<std::size_t>(cores), 0);
@@ -57,6 +50,8 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
 }
 
 void ErisRouting::start() {
+    if (version_ == 0 || demands_.core_ps.empty())
+        throw std::invalid_argument("start: expected demands and a table first");
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), round, i);
 }
 
@@ -85,6 +80,7 @@ void ErisRouting::start_counting() {
 }
 
 void ErisRouting::update(ErisDemands demands) {
+    numatwin::check(demands, operations_, workers());
     demands_ = std::move(demands);
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demands_.scan_lines.size(); ++k)
@@ -92,6 +88,11 @@ void ErisRouting::update(ErisDemands demands) {
 }
 
 void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
+    numatwin::check(table, keyed_ * workers() + operations_ - keyed_);
+    for (const auto& of_worker : moves)
+        for (const auto& move : of_worker)
+            if (move.operation >= keyed_ || move.target >= workers())
+                throw std::invalid_argument("moves: expected operations by key and workers");
     table_ = std::move(table);
     guide_slots_ = static_cast<double>(table_.guide.size());
     ++version_;
@@ -482,284 +483,6 @@ void ErisRouting::finish_scans(std::uint32_t i) {
             awake(next, handed(next, i));
         }
     }
-}
-
-// -- making commands ------------------------------------------------------------------------------
-
-// Whether what the worker has taken, or what waits for it, fills more than half a buffer.
-bool ErisRouting::is_behind(std::uint32_t i) const {
-    const Worker& w = worker_[i];
-    const auto full =
-        static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
-    const std::uint64_t taken = w.taken == nullptr ? 0 : offset(w.taken->word);
-    return 2 * std::max(taken, offset(w.incoming[w.active].word)) > full;
-}
-
-// A cell of the table; few steps from where the guide says.
-std::uint32_t ErisRouting::draw(std::uint32_t i) {
-    const double u = streams_[i].uniform();
-    const double* end = table_.sum.data() + 1;
-    auto cell = table_.guide[static_cast<std::uint32_t>(u * guide_slots_)];
-    while (u >= end[cell]) ++cell;
-    return static_cast<std::uint32_t>(cell);
-}
-
-void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operation,
-                         std::uint32_t count, Time first) {
-    const std::size_t at = pair(i, to);
-    if (count_[at] == 0) first_[at] = first;
-    count_[at] += count;
-    if (keyed_ > 1) by_operation_[at * keyed_ + operation] += count;
-    worker_[i].in_row += count;
-}
-
-// A scan goes to every worker that has lines; false where as many as may are under way.
-bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since) {
-    if (running_scans_[operation] >= machine_.scans_max) return false;
-    std::uint32_t holders = 0;
-    for (std::size_t t = 0; t < workers(); ++t)
-        holders += demands_.scan_lines[operation * workers() + t] > 0;
-    std::uint32_t id = static_cast<std::uint32_t>(scans_.size());
-    if (free_scans_.empty()) {
-        scans_.push_back({});
-    } else {
-        id = free_scans_.back();
-        free_scans_.pop_back();
-    }
-    scans_[id] = {operation, holders, since};
-    ++running_scans_[operation];
-    worker_[i].asked.push_back(id);
-    worker_[i].in_row += holders;
-    return true;
-}
-
-void ErisRouting::make(std::uint32_t i) {
-    Worker& w = worker_[i];
-    const auto count = static_cast<std::uint32_t>(workers());
-    const auto by_key = static_cast<std::uint32_t>(keyed_) * count;
-    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
-    const Time now = clock.now();
-    w.made = 0;
-    w.full = none;
-    std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (is_behind(i)) w.stuck = true;
-    const auto most =
-        std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
-    while (w.made < most && !w.stuck) {
-        Time since = now;
-        if (w.pending == none) {
-            if (machine_.arrival_ps > 0) {
-                if (w.next_arrival > now) {
-                    w.stuck = true;
-                    break;
-                }
-                since = w.next_arrival;
-                w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
-            }
-            w.pending = draw(i);
-            w.pending_since = since;
-        }
-        if (w.pending >= by_key) {
-            const auto before = w.in_row;
-            if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          machine_.arrival_ps > 0 ? w.pending_since : now)) {
-                w.stuck = true;
-                break;
-            }
-            written += static_cast<std::uint32_t>(w.in_row - before);
-        } else {
-            const std::uint32_t operation = keyed_ > 1 ? w.pending / count : 0;
-            const std::uint32_t to = w.pending - operation * count;
-            if (count_[pair(i, to)] >= room) {
-                w.full = to;
-                break;
-            }
-            append(i, to, operation, 1, w.pending_since);
-            w.last_made = w.pending_since;
-            if (count_[pair(i, to)] == room) w.full = to;
-            ++made_;
-        }
-        w.pending = none;
-        ++w.made;
-        if (w.full != none) break;
-    }
-    if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
-    w.idle = false;
-    const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, issue, core, 0, 0), issued, i);
-}
-
-void ErisRouting::made(std::uint32_t i) {
-    Worker& w = worker_[i];
-    w.to_make -= w.made;
-    counts.made += w.made;
-    if (machine_.think_ps > 0) w.outstanding += w.made;
-    note(issued, i, w.full, w.made);
-    if (w.full != none) return begin_flush(i, w.full, After::making);
-    work(i);
-}
-
-// -- flushing -------------------------------------------------------------------------------------
-
-std::uint32_t ErisRouting::references(std::uint32_t i, std::uint32_t to) const {
-    if (sent_references_.empty()) return 0;
-    // `asked` holds scans since the worker last had none to send.
-    const auto& asked = worker_[i].asked;
-    const std::uint32_t sent = sent_references_[pair(i, to)];
-    std::uint32_t found = 0;
-    for (std::size_t k = sent; k < asked.size(); ++k)
-        found += demands_.scan_lines[scans_[asked[k]].operation * workers() + to] > 0;
-    return found;
-}
-
-std::uint32_t ErisRouting::waiting_for(std::uint32_t i, std::uint32_t to) const {
-    const std::size_t at = pair(i, to);
-    return count_[at] + (answers_.empty() ? 0 : answers_[at]) + references(i, to);
-}
-
-bool ErisRouting::has_room(std::uint32_t to, std::uint64_t commands) const {
-    const Worker& target = worker_[to];
-    const auto bytes = static_cast<std::uint64_t>(machine_.command_bytes);
-    return offset(target.incoming[target.active].word) + commands * bytes <=
-           static_cast<std::uint64_t>(machine_.incoming_commands) * bytes;
-}
-
-// What the next flush takes: at most a buffer of each kind, and no more than an empty incoming
-// buffer holds. What is left goes with the one after it.
-ErisRouting::Portion ErisRouting::portion(std::uint32_t i, std::uint32_t to) const {
-    const std::size_t at = pair(i, to);
-    const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
-    auto fits = static_cast<std::uint32_t>(machine_.incoming_commands);
-    const auto part = [&fits](std::uint32_t waiting) {
-        const std::uint32_t taken = std::min(waiting, fits);
-        fits -= taken;
-        return taken;
-    };
-    Portion found;
-    found.commands = part(std::min(count_[at], room));
-    found.references = part(references(i, to));
-    found.answers = answers_.empty() ? 0 : part(std::min(answers_[at], room));
-    return found;
-}
-
-void ErisRouting::begin_flush(std::uint32_t i, std::uint32_t to, After after) {
-    Worker& w = worker_[i];
-    w.to = to;
-    w.after = after;
-    w.sends = portion(i, to);
-    read_descriptor(i);
-}
-
-void ErisRouting::read_descriptor(std::uint32_t i) {
-    Worker& w = worker_[i];
-    const Worker& target = worker_[w.to];
-    w.into = target.active;
-    w.read_word = target.incoming[w.into].word;
-    const Time way = handed(i, w.to);
-    counts.step[flush][i] += way;
-    clock.schedule(clock.now() + way, attempted, i);
-}
-
-void ErisRouting::attempt(std::uint32_t i) {
-    Worker& w = worker_[i];
-    Incoming& buffer = worker_[w.to].incoming[w.into];
-    if (buffer.word != w.read_word) {
-        ++counts.retries;
-        return read_descriptor(i);
-    }
-    const std::uint64_t commands = w.sends.all();
-    if (!has_room(w.to, commands)) {
-        ++counts.full;
-        return after_flush(i, false);
-    }
-    const auto bytes = commands * static_cast<std::uint64_t>(machine_.command_bytes);
-    buffer.word += (bytes << offset_shift) + one_writer;
-    const double lines = lines_of(w.sends.commands + w.sends.references, w.sends.answers);
-    const double core =
-        machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
-    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
-    const Time alone = done;
-    // The line comes to be written, and goes back filled.
-    send_lines(node(w.to), node(i), lines, done);
-    send_lines(node(i), node(w.to), lines, done);
-    counts.step[flush][i] += done - alone;
-    w.over = done;
-    clock.schedule(done, copied, i);
-}
-
-void ErisRouting::arrive(std::uint32_t i) {
-    Worker& w = worker_[i];
-    Incoming& buffer = worker_[w.to].incoming[w.into];
-    const std::size_t at = pair(i, w.to);
-    buffer.batches.push_back({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
-                              first_[at], std::max(first_[at], w.last_made)});
-    if (keyed_ > 1) {
-        std::uint32_t left = w.sends.commands;
-        for (std::size_t o = 0; o < keyed_; ++o) {
-            std::uint32_t& has = by_operation_[at * keyed_ + o];
-            const std::uint32_t part = std::min(left, has);
-            buffer.by_operation.push_back(part);
-            has -= part;
-            left -= part;
-        }
-    }
-    if (w.sends.references > 0) {
-        std::uint32_t& sent_already = sent_references_[at];
-        for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
-            const std::uint32_t id = w.asked[sent_already];
-            if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0) {
-                buffer.scans.push_back(id);
-                --left;
-            }
-        }
-    }
-    count_[at] -= w.sends.commands;
-    if (!answers_.empty()) answers_[at] -= w.sends.answers;
-    w.in_row -= w.sends.all();
-    if (w.in_row == 0 && !w.asked.empty()) {
-        w.asked.clear();
-        std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(),
-                    0);
-    }
-    note(copied, i, w.to, w.sends.commands);
-    const Time way = handed(i, w.to);
-    counts.step[flush][i] += way;
-    clock.schedule(clock.now() + way, released, i);
-}
-
-void ErisRouting::release(std::uint32_t i) {
-    const Worker& w = worker_[i];
-    Worker& target = worker_[w.to];
-    Incoming& buffer = target.incoming[w.into];
-    buffer.word -= one_writer;
-    ++counts.flushes;
-    counts.flushed += w.sends.commands;
-    if (target.state == State::waiting_for_writers && target.taken == &buffer &&
-        writers(buffer.word) == 0) {
-        target.state = State::working;
-        clock.schedule(clock.now(), swapped, w.to);
-    }
-    awake(w.to, 0);
-    after_flush(i, true);
-}
-
-void ErisRouting::after_flush(std::uint32_t i, bool sent) {
-    Worker& w = worker_[i];
-    if (!sent) w.full_targets.push_back(w.to);
-    if (w.after == After::end_of_round) return flush_rest(i);
-    // Without room for a command in hand no other can be made.
-    if (!sent && w.pending != none) w.stuck = true;
-    work(i);
-}
-
-void ErisRouting::flush_rest(std::uint32_t i) {
-    Worker& w = worker_[i];
-    const auto count = static_cast<std::uint32_t>(workers());
-    while (w.in_row > 0 && w.next_flush < count) {
-        const std::uint32_t to = (i + ++w.next_flush) % count;
-        if (waiting_for(i, to) > 0) return begin_flush(i, to, After::end_of_round);
-    }
-    end_round(i);
 }
 
 // -- rounds ---------------------------------------------------------------------------------------

@@ -87,4 +87,41 @@ struct ErisTable {
     Positions guide;  // [G] the cell of u = k / G: the search begins there
 };
 
+// A step of a worker's loop, per operation of the mix that one worker on a node does.
+struct SharedStep {
+    Numbers core_ps;      // [n] instructions
+    Numbers held_ps;      // [n] slots of a core: what caches deliver, and memory at no load
+    SparseRows memory;    // waits at controllers: slots' time per ps of wait
+    SparseRows links;     // waits at links, likewise
+    SparseRows streamed;  // lines read one after the other, by home
+    SparseRows ways;      // [streamed entries] links that each of these takes
+    Numbers slots;        // [n] of these, so many at a time
+    Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
+    Numbers idle_ps;      // [streamed entries] latency at no load
+};
+
+struct SharedSetup {
+    Positions node, core;  // [A]
+    std::vector<SharedStep> steps;
+    SparseRows memory_ps;     // work of controllers per operation of a worker on a node
+    SparseRows memory_lines;  // and its lines
+    SparseRows link_data_ps, link_control_ps, link_bytes;
+    Numbers pair_ps;           // [n] work of the node's most used pair
+    Numbers line_ps;           // [n] work of the line that all write to
+    Numbers memory_idle_ps;    // [n] latency of each node's own memory
+    Numbers link_line_ps;      // [2L] wire time of a line, of which half is the mean wait
+    Numbers load, load_ratio;  // loaded latency over idle
+    double link_load_max = 0.95;
+    Numbers shares;  // [O] of the operations
+    std::int64_t batch = 128;
+    std::int64_t chunks = 0;  // of a scan, where nothing else is done; else 0
+    double think_ps = 0, arrival_ps = 0;
+};
+
+// Throw std::invalid_argument, with the field's name, where shapes or values are wrong.
+void check(const ErisMachine& of);
+void check(const ErisDemands& of, std::size_t operations, std::size_t workers);
+void check(const ErisTable& of, std::size_t cells);
+void check(const SharedSetup& of);
+
 }  // namespace numatwin

@@ -11,6 +11,9 @@ namespace numatwin {
 ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint64_t seed,
                        std::uint64_t replication)
     : clock(seed, replication), streams_(std::move(streams)) {
+    numatwin::check(setup);
+    if (streams_.size() != setup.node.size())
+        throw std::invalid_argument("keys: expected a stream for each worker");
     std::int64_t cores = 0;
     for (const auto core : setup.core) cores = std::max(cores, core + 1);
     threads_.assign(static_cast<std::size_t>(cores), 0);
@@ -33,6 +36,11 @@ ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint
 }
 
 void ErisShared::update(SharedSetup setup) {
+    if (!worker_.empty() &&
+        (setup.node.size() != worker_.size() || setup.memory_idle_ps.size() != memory_.size() ||
+         setup.link_line_ps.size() != link_.size() || setup.shares.size() != latency.size()))
+        throw std::invalid_argument("node: expected the same workers, nodes, links and operations");
+    numatwin::check(setup);
     setup_ = std::move(setup);
     held_of_.assign(setup_.steps.size(), {});
     for (std::size_t s = 0; s < setup_.steps.size(); ++s) {

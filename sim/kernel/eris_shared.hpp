@@ -17,37 +17,6 @@
 
 namespace numatwin {
 
-// A step of a worker's loop, per operation of the mix that one worker on a node does.
-struct SharedStep {
-    Numbers core_ps;      // [n] instructions
-    Numbers held_ps;      // [n] slots of a core: what caches deliver, and memory at no load
-    SparseRows memory;    // waits at controllers: slots' time per ps of wait
-    SparseRows links;     // waits at links, likewise
-    SparseRows streamed;  // lines read one after the other, by home
-    SparseRows ways;      // [streamed entries] links that each of these takes
-    Numbers slots;        // [n] of these, so many at a time
-    Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
-    Numbers idle_ps;      // [streamed entries] latency at no load
-};
-
-struct SharedSetup {
-    Positions node, core;  // [A]
-    std::vector<SharedStep> steps;
-    SparseRows memory_ps;     // work of controllers per operation of a worker on a node
-    SparseRows memory_lines;  // and its lines
-    SparseRows link_data_ps, link_control_ps, link_bytes;
-    Numbers pair_ps;           // [n] work of the node's most used pair
-    Numbers line_ps;           // [n] work of the line that all write to
-    Numbers memory_idle_ps;    // [n] latency of each node's own memory
-    Numbers link_line_ps;      // [2L] wire time of a line, of which half is the mean wait
-    Numbers load, load_ratio;  // loaded latency over idle
-    double link_load_max = 0.95;
-    Numbers shares;  // [O] of the operations
-    std::int64_t batch = 128;
-    std::int64_t chunks = 0;  // of a scan, where nothing else is done; else 0
-    double think_ps = 0, arrival_ps = 0;
-};
-
 class ErisShared {
   public:
     enum Kind : std::uint32_t { begin, step_done, alarm };
