@@ -1,0 +1,104 @@
+"""ERIS in the event plane: what an event costs as workers become many, and how long a run takes.
+
+Workers look keys up in each other's partitions; the buffers are small, so that all sizes soon have
+the same mix of events: of 16 commands, of which a worker makes as many in a round as its buffers
+hold. Counted from the second round on, in CPU time. The last line is a run as users do it:
+``eris-fig1`` on 512 AEUs. One JSON object a line on standard output, hashes of what was counted on
+standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+
+from numatwin.sim.planes.eris_events import ErisEvents
+from numatwin.sim.scenario import load_scenario
+
+BUFFER = 16
+# Simulated time of a round, and of the runs: of a command that is made, sent and executed.
+COMMAND_S = 80e-9
+THREADS = 8
+GROWTH_MOST, WALL_S_MOST = 2.0, 10.0
+
+
+def plane(workers: int) -> ErisEvents:
+    """So many workers on one machine, as many keys for each of them."""
+    threads = THREADS if workers <= 512 else 16
+    settings = [
+        "machine=hypercube-1024n" if workers > 64 else "machine=amd-8n-ht",
+        f"system.nodes={workers // threads}",
+        f"system.threads={threads}",
+        f"system.buffer_commands={BUFFER}",
+        f"workload.objects.index.keys={workers * 100_000}",
+    ]
+    return ErisEvents(load_scenario("eris-fig8-amd", plane="event", settings=settings), 1)
+
+
+def cost_ns(workers: int, events_least: int) -> float:
+    """CPU time of an event."""
+    model = plane(workers)
+    round_s = workers * BUFFER * COMMAND_S
+    model.advance(round_s)
+    before, start = model.player.events, time.process_time()
+    while model.player.events - before < events_least:
+        model.advance(model.time_s + 0.1 * round_s)
+    spent_s, events = time.process_time() - start, model.player.events - before
+    model.player.check()
+    tell_hash(f"eris_events/{workers}_aeus", model)
+    return spent_s / events * 1e9
+
+
+def tell_hash(name: str, model: ErisEvents) -> None:
+    """Of all commands that each worker executed: the same on each machine."""
+    executed = model.player.counted().executed.astype("<i8").tobytes()
+    digest = hashlib.sha256(executed).hexdigest()[:16]
+    print(f"{name}: {model.player.events} events, executed {digest}", file=sys.stderr)
+
+
+def tell(name: str, value: float, unit: str, versus: str, ratio: float) -> None:
+    """One line; ``ratio``: of what is asked for, over 1 where it is reached."""
+    line = {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": round(ratio, 2)}
+    print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, nargs="+", default=[8, 512, 4096])
+    parser.add_argument("--events", type=int, default=4_000_000)
+    parser.add_argument("--nodes", type=int, default=64, help="of eris-fig1, 8 AEUs each")
+    parser.add_argument("--simulated-us", type=int, default=10_000)
+    options = parser.parse_args()
+    first = options.workers[0]
+    least = cost_ns(first, options.events)
+    for workers in options.workers[1:]:
+        cost = cost_ns(workers, options.events)
+        tell(
+            f"eris_events/cost_{workers}_aeus",
+            round(cost),
+            "ns/event",
+            f"{first} AEUs: {least:.0f} ns; at most {GROWTH_MOST:g} x",
+            GROWTH_MOST * least / cost,
+        )
+    settings = [f"system.nodes={options.nodes}"]
+    start = time.perf_counter()
+    model = ErisEvents(load_scenario("eris-fig1", plane="event", settings=settings), 1)
+    model.advance(options.simulated_us * 1e-6)
+    wall_s = time.perf_counter() - start
+    model.player.check()
+    count = model.eris.workers.count
+    tell_hash(f"eris_events/fig1_{count}_aeus", model)
+    tell(
+        f"eris_events/fig1_{count}_aeus_{options.simulated_us}_us",
+        round(wall_s, 2),
+        "s",
+        f"at most {WALL_S_MOST:g} s",
+        WALL_S_MOST / wall_s,
+    )
+
+
+if __name__ == "__main__":
+    main()
