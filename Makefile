@@ -8,7 +8,7 @@ PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled before does not count.
 STRICT := $(if $(NUMATWIN_WERROR),-strict)
 KERNEL := $(VENV)/.kernel$(STRICT)
-KERNEL_SOURCES := $(wildcard sim/kernel/*.cpp sim/kernel/*.hpp)
+KERNEL_SOURCES := $(wildcard sim/kernel/*.[ch]pp engine_native/*.[ch]pp engine_native/*/*.[ch]pp)
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
 export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
@@ -28,8 +28,10 @@ setup: $(PACKAGES) $(KERNEL)
 
 $(PACKAGES): setup.cfg setup.py pyproject.toml
 	@tools/system-packages venv compiler headers
+	@# Without these the native engine is left out, or runs transactions in one process only.
+	@tools/system-packages numa ucx || true
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "setup: Python packages and the compiled kernel into $(VENV)"
+	@echo "setup: Python packages and the compiled modules into $(VENV)"
 	@$(PIP) install --upgrade pip
 	@$(PIP) install $$($(PY) -c "import tomllib; \
 	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
@@ -39,7 +41,7 @@ $(PACKAGES): setup.cfg setup.py pyproject.toml
 	@touch $(KERNEL) $@
 
 $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
-	@echo "setup: the compiled kernel"
+	@echo "setup: the compiled kernel and engine"
 	@$(PY) setup.py -q build_ext --inplace --force --build-temp build/kernel$(STRICT)
 	@touch $@
 
@@ -57,6 +59,7 @@ run: setup
 	@echo "The report, for any browser: $(BALANCERS)/report.html"
 
 test: setup
+	@tools/system-packages gtest cmake ninja || true
 	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
 	@$(PY) -m pytest -n auto --maxprocesses 8
 
@@ -67,7 +70,7 @@ lint: setup
 	@$(VENV)/bin/ruff format --check -q
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)/numatwin
 	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
-	@ln -s $(foreach part,topologies workloads sim validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
+	@ln -s $(foreach part,topologies workloads sim engine_native validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
@@ -90,4 +93,4 @@ docs: setup
 	@echo "$(PICTURE): drawn anew"
 
 clean:
-	rm -rf $(VENV) build out *.egg-info sim/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build out *.egg-info sim/*.so engine_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The native engine: runs a scenario for real, on this host, under the simulator's policies."""

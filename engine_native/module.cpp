@@ -1,0 +1,7 @@
+// The Python module of the engine: its table of contents.
+#include "register.hpp"
+
+PYBIND11_MODULE(_engine, module) {
+    module.doc() = "ERIS and RSI on this host: real threads, real memory, real time.";
+    numatwin::native::register_host(module);
+}

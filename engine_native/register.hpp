@@ -1,0 +1,10 @@
+// What each part of the engine adds to the Python module.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace numatwin::native {
+
+void register_host(pybind11::module_& module);
+
+}  // namespace numatwin::native
