@@ -30,6 +30,7 @@ class Interrupt {
 //     class Model {
 //         void handle(const Event& event);
 //         static const char* event_name(std::uint32_t kind);  // optional, for error messages
+//         void expect(const Event& event);                    // optional: it comes next, maybe
 //         Simulation clock;
 //     };
 //     model.clock.run(model, until, interrupt);
@@ -91,6 +92,7 @@ class Simulation {
                 ask = events_ + interval;
             }
             Event event = queue_.pop();
+            if constexpr (requires { model.expect(event); }) model.expect(queue_.next());
             if (event.kind == TimerTable::kind && !timers_.resolve(event)) continue;
             now_ = event.time;
             ++events_;
