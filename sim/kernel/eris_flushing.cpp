@@ -92,13 +92,14 @@ void ErisRouting::make(std::uint32_t i) {
         } else {
             const std::uint32_t operation = keyed_ > 1 ? w.pending / count : 0;
             const std::uint32_t to = w.pending - operation * count;
-            if (count_[pair(i, to)] >= room) {
+            const std::uint32_t has = count_[pair(i, to)];
+            if (has >= room) {
                 w.full = to;
                 break;
             }
             append(i, to, operation, 1, w.pending_since);
             w.last_made = w.pending_since;
-            if (count_[pair(i, to)] == room) w.full = to;
+            if (has + 1 == room) w.full = to;
             ++made_;
         }
         w.pending = none;

@@ -98,7 +98,9 @@ class ErisRouting {
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
     void handle(const Event& event);
-    // This event comes soon: what it looks at is brought into the cache.
+    // This event comes soon: what it looks at is brought into the cache. Few workers are in it
+    // anyhow.
+    bool looks_ahead() const { return worker_.size() >= 256; }
     void expect(const Event& event) const;
     void start_counting();
     // Throws std::logic_error where a command was lost or done twice.
