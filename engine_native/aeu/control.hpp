@@ -35,7 +35,7 @@ class Control {
     /// While holding `mutex`.
     void publish() { version_.fetch_add(1, std::memory_order_release); }
 
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::shared_ptr<const Phase> phase;
     /// All cycles since the start; those of one object one after the other.
     std::vector<std::shared_ptr<Cycle>> cycles;

@@ -11,14 +11,15 @@
 namespace numatwin::native {
 
 /// The steps of a worker's loop, as in the event plane.
-enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer };
+enum class Step : std::uint8_t { issue, flush, receive, walk, scan, transfer };
 inline constexpr std::size_t steps = 6;
 inline constexpr const char* step_names[steps] = {"issue", "flush", "receive",
                                                   "walk",  "scan",  "transfer"};
 
 /// Of one worker and one object.
 struct ObjectCounts {
-    Counter received, executed, forwarded, found;
+    Counter received, executed, forwarded;
+    Counter found, inserted;  // by lookups; new keys and entries, by upserts and appends
     Counter ticks;                          // spent on executing
     std::atomic<std::uint64_t> entries{0};  // keys or entries that the worker holds
 };
@@ -42,6 +43,7 @@ struct alignas(64) WorkerCounts {
     Counter rounds, refused, retries, flushes, flushed_bytes, copied_bytes;
     Counter busy_ticks, idle_ticks;
     Counter step_ticks[steps];
+    Counter& step(Step of) noexcept { return step_ticks[static_cast<std::size_t>(of)]; }
     std::atomic<std::uint64_t> loaded{0};  // keys and entries, while loading
 };
 

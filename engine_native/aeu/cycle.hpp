@@ -64,8 +64,13 @@ struct Cycle {
     std::atomic<std::uint64_t> copied_bytes{0};
     /// AEUs that have not taken it over, and transfers not done.
     std::atomic<std::size_t> left{0};
-    /// Of a column: transfers, and AEUs, that are not ready for the new version.
+    /// Of a column: transfers, and AEUs, that are not ready for the new version; its number, once
+    /// it is published; and who will hold entries then.
     std::atomic<std::size_t> unready{0};
+    std::atomic<std::uint64_t> version{0};
+    std::vector<std::atomic<bool>> holds;
+
+    explicit Cycle(std::size_t workers) : holds(workers) {}
 
     /// One of `left` is done.
     void done() {

@@ -21,6 +21,7 @@ class Counter {
     void add(std::uint64_t more) noexcept {
         value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     }
+    void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
     std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
   private:

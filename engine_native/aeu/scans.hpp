@@ -4,39 +4,27 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
-#include "aeu/clock.hpp"
-#include "aeu/setup.hpp"
 #include "routing/holder_bitmap.hpp"
+#include "storage/scan.hpp"
 
 namespace numatwin::native {
 
-/// What passes a scan's filter: values from `low` to `high`, both included.
-struct Filter {
-    std::uint64_t low = 0, high = ~std::uint64_t{0};
-};
-
-/// What is there when a scan from outside ends.
-struct ScanAnswer {
-    std::uint64_t matches = 0, sum = 0;
-};
-
 /// A scan on its way; its address travels. Who executes the last part ends it.
-struct Scan {
+struct ScanTask {
     static constexpr std::uint32_t outside = ~std::uint32_t{0};
 
     std::uint32_t operation = outside;  // of clients
     std::uint32_t object = 0;
     std::uint32_t origin = 0;
-    Filter filter;
-    ScanResult result = ScanResult::sum;
+    Scan scan;
     std::uint64_t version = 0;
-    Ticks since = 0;
+    std::uint64_t since_ns = 0;
     std::atomic<std::uint32_t> left{0};
     std::atomic<std::uint64_t> matches{0}, sum{0};
-    /// Of a scan from outside: waits for it, and owns it.
-    std::atomic<bool>* finished = nullptr;
+    /// Of a scan from outside: who asked owns it, and waits for this.
+    std::atomic<bool> finished{false};
 };
 
 /// A column's layouts: the present version, the one before it while scans of it are left, and who

@@ -33,10 +33,10 @@ void check(const EngineSetup& setup) {
     expect(setup.buffer_commands > 0 && setup.buffer_commands <= 1 << 20,
            "buffer_commands: expected from 1 to 2^20");
     expect(setup.batch > 0 && setup.batch <= 1 << 20, "batch: expected from 1 to 2^20");
-    expect(setup.command_bytes >= 16 && setup.command_bytes % 8 == 0 && setup.command_bytes <= 4096,
-           "command_bytes: expected from 16 to 4096, a multiple of 8");
-    expect(setup.result_bytes % 8 == 0 && setup.result_bytes <= 1 << 20,
-           "result_bytes: expected at most 2^20, a multiple of 8");
+    expect(setup.command_bytes >= 8 && setup.command_bytes % 8 == 0 && setup.command_bytes <= 1024,
+           "command_bytes: expected from 8 to 1024, a multiple of 8");
+    expect(setup.result_bytes % 8 == 0 && setup.result_bytes <= 1024,
+           "result_bytes: expected at most 1024, a multiple of 8");
     expect(setup.commands_incoming() >= setup.buffer_commands,
            "incoming_commands: expected at least buffer_commands");
     expect(setup.commands_incoming() <= (std::size_t{1} << 30) / setup.command_bytes,

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "aeu/key_draws.hpp"
+#include "storage/scan.hpp"
 
 namespace numatwin::native {
 
 enum class ObjectKind : std::uint8_t { index, column };
 enum class OperationKind : std::uint8_t { lookup, upsert, route, scan };
-enum class ScanResult : std::uint8_t { sum, bitmap, positions };
 /// `partitioned` is ERIS; under the others any thread works on one structure, whose memory lies on
 /// all nodes in turn, or on one.
-enum class Placement : std::uint8_t { partitioned, interleaved, single_ram };
+enum class Layout : std::uint8_t { partitioned, interleaved, single_ram };
 
 struct ObjectSetup {
     std::string name;
@@ -32,7 +32,7 @@ struct OperationSetup {
     std::size_t object = 0;
     /// Of scans: the part of the entries that passes the filter, and what is made of them.
     double selectivity = 0;
-    ScanResult result = ScanResult::sum;
+    ScanOutput result = ScanOutput::kSum;
 };
 
 /// The mix from now on: a share and, but for scans, a key distribution for each operation.
@@ -46,7 +46,7 @@ struct EngineSetup {
     std::vector<ObjectSetup> objects;
     std::vector<OperationSetup> operations;
     PhaseSetup phase;
-    Placement placement = Placement::partitioned;
+    Layout placement = Layout::partitioned;
     /// [A] of each AEU: its node in the scenario, and the CPU that it is pinned to (-1: none).
     std::vector<std::uint32_t> node;
     std::vector<int> cpu;
@@ -58,7 +58,7 @@ struct EngineSetup {
     /// By default (0): as many as an AEU's outgoing buffers hold; four times what all send in a
     /// round.
     std::size_t round_commands = 0, incoming_commands = 0;
-    /// Bytes of a command on its way, at least 16; of an answer, 0 where it goes by callback.
+    /// Bytes of a command on its way, at least 8, an upsert's at least 16; of an answer, 0 where it goes by callback.
     std::size_t command_bytes = 16, result_bytes = 0;
     std::size_t batch = 128;
     std::size_t scans_max = 1;
