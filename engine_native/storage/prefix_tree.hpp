@@ -66,7 +66,7 @@ class PrefixTree {
     PrefixTree extract(std::uint64_t first, std::uint64_t last);
     /// Links all of `other`, which has the same shape and whose memory has the same manager. The
     /// tree holds no key between the other's first and last (else std::invalid_argument). When
-    /// an allocation fails, each key is in one of the two trees.
+    /// an allocation fails, each key is in one of the two trees, and absorbing can be tried again.
     void absorb(PrefixTree&& other);
 
     /// The same blocks from here on through another Memory of the same manager: the tree has
@@ -133,7 +133,7 @@ class PrefixTree {
     void make_child(Place place, Word word, std::uint64_t key);
     void raise(Place place, std::uint64_t key);
     bool make_leaf(const Path& path);
-    void fill_leaf(Leaf* leaf, Word word) const noexcept;
+    void move_values(Leaf* leaf, Word word) const noexcept;
     std::size_t block_bytes(Word word) const noexcept;
     unsigned top_of(Word word) const noexcept;
     static std::uint64_t prefix_of(Word word) noexcept;
@@ -153,6 +153,22 @@ class PrefixTree {
         std::uint64_t bytes = 0;
     };
     Size size_of(Word word) const noexcept;
+    /// The least or the greatest key below a word that is not null.
+    std::uint64_t end_key(Word word, bool greatest) const noexcept;
+
+    // prefix_tree_build.cpp
+    void build(Place place, unsigned span, std::span<const KeyValue> run);
+    void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
+
+    // prefix_tree_extract.cpp
+    class Cut;
+
+    // prefix_tree_absorb.cpp
+    bool link(Place at, unsigned span, PrefixTree& other, Place from);
+    bool link_slots(Word node, PrefixTree& other, Place from);
+    bool link_pairs(PrefixTree& other, Place from);
+    bool are_null(Place at, unsigned span) const noexcept;
+    void split_node(Place place);
 
     Memory* memory_;
     TreeShape shape_;

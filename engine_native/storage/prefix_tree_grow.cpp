@@ -255,26 +255,30 @@ bool PrefixTree::make_leaf(const Path& path) {
     auto* leaf = static_cast<Leaf*>(allocate(Leaf::bytes(leaf_bits_)));
     std::memset(static_cast<void*>(leaf), 0, Leaf::head_bytes(leaf_bits_));
     leaf->base = base;
-    fill_leaf(leaf, old);
+    move_values(leaf, old);
     write(path.block, Word::leaf(leaf, old.span()));
     release_all(old);
     ++replaced_;
     return true;
 }
 
-void PrefixTree::fill_leaf(Leaf* leaf, Word word) const noexcept {
+void PrefixTree::move_values(Leaf* leaf, Word word) const noexcept {
+    const auto put = [&](std::uint64_t at, std::uint64_t value) {
+        leaf->values(leaf_bits_)[at] = value;
+        leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
+        ++leaf->count;
+    };
     if (word.is_node()) {
         const Word* slots = word.block<Node>()->slots;
         for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span())
-            fill_leaf(leaf, slots[i]);
-        return;
-    }
-    if (word.is_null()) return;
-    for (const KeyValue& pair : bucket::Pairs(word)) {
-        const std::uint64_t at = pair.key & low_mask(leaf_bits_);
-        leaf->values(leaf_bits_)[at] = pair.value;
-        leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
-        ++leaf->count;
+            move_values(leaf, slots[i]);
+    } else if (word.is_leaf()) {
+        Leaf* from = word.block<Leaf>();
+        for (std::uint64_t at = 0; at <= low_mask(leaf_bits_); ++at)
+            if (from->has(at)) put(at, from->values(leaf_bits_)[at]);
+    } else {
+        for (const KeyValue& pair : bucket::Pairs(word))
+            put(pair.key & low_mask(leaf_bits_), pair.value);
     }
 }
 

@@ -106,4 +106,22 @@ PrefixTree::Size PrefixTree::size_of(Word word) const noexcept {
     return size;
 }
 
+std::uint64_t PrefixTree::end_key(Word word, bool greatest) const noexcept {
+    while (word.is_node()) {
+        const Word* slots = word.block<Node>()->slots;
+        std::size_t i = greatest ? word.slots() - 1 : 0;
+        while (slots[i].is_null()) i += greatest ? std::size_t{0} - 1 : 1;
+        word = slots[i];
+    }
+    if (word.is_leaf()) {
+        Leaf* leaf = word.block<Leaf>();
+        std::uint64_t at = greatest ? low_mask(leaf_bits_) : 0;
+        while (!leaf->has(at)) at += greatest ? std::uint64_t{0} - 1 : 1;
+        return leaf->base + at;
+    }
+    bucket::Pairs pairs(word);
+    pairs.sort();
+    return greatest ? pairs.end()[-1].key : pairs.begin()->key;
+}
+
 }  // namespace numatwin::native
