@@ -122,7 +122,7 @@ void Engine::execute_scan(const Ask& command, Answer& answer) {
     ColumnVersions& versions = *world_.objects[command.object].versions;
     ScanTask task;
     task.object = command.object;
-    task.scan = {{command.key, command.value}, ScanOutput::kSum};
+    task.scan = {{command.key, command.value}, ScanOutput::sum};
     task.version = versions.begin();
     const HolderBitmap holders = versions.holders(task.version);
     task.left.store(static_cast<std::uint32_t>(holders.count()), std::memory_order_relaxed);
@@ -153,8 +153,7 @@ void Engine::send(std::uint32_t target, const CommandHeader& header,
     std::memcpy(bytes.data() + sizeof header, words.data(), words.size_bytes());
     const std::span<const std::byte> all{bytes.data(), sizeof header + words.size_bytes()};
     Spinning spinning;
-    std::uint64_t retries = 0;
-    while (!world_.incoming[target]->write(all, retries)) {
+    while (!world_.incoming[target]->write(all)) {
         if (world_.control.halted()) give_up();
         spinning.wait();
     }

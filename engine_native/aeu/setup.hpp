@@ -32,7 +32,7 @@ struct OperationSetup {
     std::size_t object = 0;
     /// Of scans: the part of the entries that passes the filter, and what is made of them.
     double selectivity = 0;
-    ScanOutput result = ScanOutput::kSum;
+    ScanOutput result = ScanOutput::sum;
 };
 
 /// The mix from now on: a share and, but for scans, a key distribution for each operation.
