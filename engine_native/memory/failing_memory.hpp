@@ -11,10 +11,10 @@ namespace numatwin::native {
 
 class FailingMemory final : public Memory {
   public:
-    static constexpr std::uint64_t kNever = UINT64_MAX;
+    static constexpr std::uint64_t never = UINT64_MAX;
 
     /// Fails once, at the allocation of this number (the first is 0).
-    explicit FailingMemory(Memory& memory, std::uint64_t failing = kNever)
+    explicit FailingMemory(Memory& memory, std::uint64_t failing = never)
         : memory_(memory), failing_(failing) {}
 
     void* allocate(std::size_t bytes) override {

@@ -1,11 +1,11 @@
-// The memory of one data object on one node: big bound chunks, cut into blocks.
+// The memory of one data object on one node: big chunks bound to it, cut into blocks.
 //
-// A block of up to 32 KiB comes from the caller's cache: from a magazine (a chain of free blocks of
+// A block of up to 32 KiB comes from its thread's cache: from a magazine (a chain of free blocks of
 // one size class, linked through the blocks), else cut from a run that the cache took from a chunk.
-// A magazine that is full goes to the manager whole, and a cache that has none takes one from there:
-// so what one thread frees another allocates, at one lock for each magazine. (Magazines: Bonwick and
-// Adams, "Magazines and Vmem", USENIX 2001.) Blocks up to 4 MiB are cut from chunks under the lock;
-// larger ones are mappings of their own.
+// A magazine that is full goes to the manager whole, and a cache that has none takes one from
+// there: so what one thread frees another allocates, at one lock for each magazine. (Bonwick and
+// Adams, "Magazines and Vmem", USENIX 2001.) Blocks of up to 4 MiB are cut from chunks under the
+// lock; larger ones are mappings of their own, which go back to the host.
 #pragma once
 
 #include <array>
@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -26,54 +25,56 @@
 namespace numatwin::native {
 
 struct ManagerOptions {
-    Placement placement;                    ///< the node, or interleaved over all
-    std::size_t limit_bytes = SIZE_MAX;     ///< of what may be reserved
-    std::size_t chunk_bytes = 32ull << 20;  ///< of a full-grown chunk; the first ones are smaller
+    Placement placement = Placement::anywhere();
+    std::size_t limit_bytes = SIZE_MAX;  ///< of what may be mapped
+    /// Of a full-grown chunk; earlier ones are smaller, an eighth of what is there already.
+    std::size_t chunk_bytes = std::size_t{64} << 20;
     bool huge_pages = true;
-    std::string object = "an object";  ///< for error messages
+    std::string object = "an object";  ///< its name in error messages
 };
 
 struct MemoryUse {
-    std::size_t reserved_bytes = 0;     ///< mapped from the host
-    std::size_t used_bytes = 0;         ///< in blocks that are allocated, as size classes round them
-    std::size_t huge_bytes = 0;         ///< of the reserved: in huge pages reserved by the host
-    std::size_t transparent_bytes = 0;  ///< of the reserved: the kernel may back them by huge pages
-    bool bound = true;                  ///< false: the host refused to bind to the node
-    std::string note;                   ///< why not bound or no huge pages; empty if all is well
+    std::size_t reserved_bytes = 0;  ///< mapped, in pages of the host
+    std::size_t used_bytes = 0;      ///< in blocks that are allocated, as size classes round them
+    std::size_t huge_bytes = 0;      ///< of the reserved: in huge pages that the host had set aside
+    std::size_t transparent_bytes = 0;  ///< of the reserved: the kernel may use huge pages
+    std::string refusal;  ///< why memory does not lie where it should; empty if it does
 };
 
 class MemoryManager;
 
-/// One thread's (at a time) way to a manager. A block may be released by another cache than the one
-/// that allocated it.
-class MemoryCache final : public Memory {
+/// One thread's way to a manager's memory. Who releases a block may be another cache of the manager
+/// than who allocated it.
+/// (64: two caches share no cache line.)
+class alignas(64) MemoryCache final : public Memory {
   public:
+    /// Throws OutOfMemory.
     void* allocate(std::size_t bytes) override;
     void release(void* block, std::size_t bytes) noexcept override;
 
   private:
     friend class MemoryManager;
     struct Block {
-        Block* next;           ///< in the magazine
-        Block* next_magazine;  ///< in the manager's list; of a magazine's first block only
+        Block* next;           // in its magazine
+        Block* next_magazine;  // in the manager's list; of a magazine's first block only
     };
     struct Magazines {
         Block* active = nullptr;
-        Block* spare = nullptr;       ///< full, or empty
-        std::uint32_t active_count = 0;  ///< at least what is there: a magazine taken counts as full
+        Block* spare = nullptr;    // full, or there is none
+        std::uint32_t filled = 0;  // blocks of `active`, or more: one that was taken counts as full
     };
 
     explicit MemoryCache(MemoryManager& manager) : manager_(manager) {}
     void* refill(std::size_t size_class);
     void* cut(std::size_t bytes);
-    void keep_remainder() noexcept;
-    void push(std::size_t size_class, void* block) noexcept;
+    void keep_rest(std::byte* until) noexcept;
+    void put(std::size_t size_class, void* block) noexcept;
 
     MemoryManager& manager_;
-    std::array<Magazines, SizeClasses::kCached> magazines_{};
+    std::array<Magazines, size_classes::cached> magazines_{};
     std::byte* run_ = nullptr;
     std::byte* run_end_ = nullptr;
-    // Written by the cache's thread alone, read by use(): plain adds, but whole values.
+    // Written by the cache's thread alone, read by use(); relaxed, for a count orders nothing.
     std::atomic<std::size_t> allocated_bytes_{0};
     std::atomic<std::size_t> released_bytes_{0};
 };
@@ -81,11 +82,12 @@ class MemoryCache final : public Memory {
 class MemoryManager {
   public:
     explicit MemoryManager(ManagerOptions options);
-    ~MemoryManager();  ///< Unmaps all, also what is still allocated.
+    /// Unmaps all, also what is still allocated.
+    ~MemoryManager();
     MemoryManager(const MemoryManager&) = delete;
     MemoryManager& operator=(const MemoryManager&) = delete;
 
-    /// A new cache; it lives as long as the manager. Thread-safe.
+    /// A new cache, for one thread at a time; it lives as long as the manager.
     MemoryCache& add_cache();
     /// Exact while no thread allocates or releases.
     MemoryUse use() const;
@@ -99,23 +101,31 @@ class MemoryManager {
         std::byte* end;
     };
 
+    // Of the caches.
     Block* take_magazine(std::size_t size_class) noexcept;
     void give_magazine(std::size_t size_class, Block* first) noexcept;
     Run take_run(std::size_t least_bytes, std::size_t wanted_bytes);
     void* allocate_large(std::size_t bytes);
     void release_large(void* block, std::size_t bytes) noexcept;
-    Mapping& map(std::size_t least_bytes, std::size_t wanted_bytes);
+
+    // Under the mutex.
+    Block* pop_magazine(std::size_t size_class) noexcept;
+    void push_magazine(std::size_t size_class, Block* first) noexcept;
+    Run cut_chunk(std::size_t least_bytes, std::size_t wanted_bytes);
+    void map_chunk(std::size_t least_bytes);
+    std::byte* map(std::size_t bytes);
+    std::size_t limit_left() const;
 
     const ManagerOptions options_;
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<MemoryCache>> caches_;
-    std::map<std::byte*, Mapping> mappings_;
-    std::size_t reserved_bytes_ = 0;
-    std::byte* chunk_ = nullptr;  ///< what is left of the newest chunk
-    std::byte* chunk_end_ = nullptr;
-    /// Lists of magazines. The heads change under the mutex; a cache peeks without it.
-    std::array<std::atomic<Block*>, SizeClasses::kCount> magazines_{};
-    std::atomic<std::size_t> large_allocated_bytes_{0};
+    std::map<void*, Mapping> mappings_;
+    MemoryUse mapped_;
+    std::size_t large_bytes_ = 0;  // allocated past the caches
+    Run chunk_{};                  // what is left of the newest one
+    // Lists of magazines. They change under the mutex; a cache looks without it whether one is
+    // empty.
+    std::array<std::atomic<Block*>, size_classes::count> magazines_{};
 };
 
 }  // namespace numatwin::native

@@ -20,27 +20,31 @@ class OutOfMemory final : public std::bad_alloc {
 
 /// Where memory shall lie.
 struct Placement {
-    enum class Kind { kAnywhere, kNode, kInterleaved };
-    Kind kind = Kind::kAnywhere;
-    int node = -1;  ///< of kNode
+    enum class Kind { anywhere, node, interleaved };
+    Kind kind = Kind::anywhere;
+    int node = -1;  ///< of Kind::node
 
     static Placement anywhere() { return {}; }
-    static Placement on_node(int node) { return {Kind::kNode, node}; }
+    static Placement on_node(int node) { return {Kind::node, node}; }
     /// Page by page over all nodes that this process may use.
-    static Placement interleaved() { return {Kind::kInterleaved, -1}; }
+    static Placement interleaved() { return {Kind::interleaved, -1}; }
 };
+
+/// "on node 1", "interleaved over all nodes" or "on this host".
+std::string describe(Placement placement);
 
 enum class Pages {
-    kBase,         ///< of the host's usual size
-    kTransparent,  ///< huge where the kernel finds some (MADV_HUGEPAGE)
-    kHuge,         ///< from those that the administrator reserved (MAP_HUGETLB)
+    base,         ///< of the host's usual size
+    transparent,  ///< huge where the kernel finds some (MADV_HUGEPAGE)
+    huge,         ///< of those that the administrator reserved (MAP_HUGETLB)
 };
 
-/// Anonymous zeroed memory, backed by pages from the start, so that a host without memory shows here
-/// and not at some later access. Unmapped at its end.
+/// Anonymous zeroed memory, backed by pages from the start, so that a host without memory shows
+/// here and not at some later access. Unmapped at its end.
 class Mapping {
   public:
-    /// Throws OutOfMemory, also where it would take what the host or its cgroup cannot spare.
+    /// Of `bytes`, rounded up to pages. Throws OutOfMemory, also where it would take what the host
+    /// or its cgroup cannot spare, and std::invalid_argument for a node that does not exist.
     Mapping(std::size_t bytes, Placement placement, bool huge_pages);
     ~Mapping();
     Mapping(Mapping&& other) noexcept;
@@ -54,14 +58,19 @@ class Mapping {
     const std::string& refusal() const { return refusal_; }
 
   private:
-    bool map_huge(Placement placement);
-    void map_base(Placement placement, bool huge_pages);
+    bool map_reserved(Placement placement);
+    void map_usual(Placement placement, bool huge_pages);
+    bool populate(bool may_touch);
+    void place(Placement placement);
     void unmap() noexcept;
 
     std::byte* begin_ = nullptr;
-    std::size_t bytes_;
-    Pages pages_ = Pages::kBase;
+    std::size_t bytes_ = 0;
+    Pages pages_ = Pages::base;
     std::string refusal_;
 };
+
+/// What the kernel says when memory is bound to a node here; empty if it does as told.
+std::string binding_refusal();
 
 }  // namespace numatwin::native

@@ -21,12 +21,16 @@ struct ColumnRun {
 
 class Column {
   public:
-    static constexpr std::size_t kSegmentEntries = std::size_t{1} << 18;  // 2 MiB
+    static constexpr std::size_t default_segment_entries = std::size_t{1} << 18;  // 2 MiB
 
-    explicit Column(Memory& memory, std::size_t segment_entries = kSegmentEntries);
+    explicit Column(Memory& memory, std::size_t segment_entries = default_segment_entries);
     ~Column();
     Column(Column&& other) noexcept;
     Column& operator=(Column&& other) noexcept;
+
+    /// The same segments from here on through another Memory of the same manager: the column has
+    /// changed hands to another thread.
+    void use(Memory& memory) noexcept { memory_ = &memory; }
 
     std::uint64_t entries() const { return entries_; }
     /// Of the segments, filled or not.
@@ -53,7 +57,7 @@ class Column {
         std::size_t length;
         std::uint64_t first;  ///< position of its first entry
     };
-    std::size_t room() const;
+    void link(Segment segment) noexcept;
     void make_room(std::uint64_t entries);
     void fill(std::span<const std::uint64_t> entries);
     void pop_segments(std::size_t kept) noexcept;
@@ -61,7 +65,7 @@ class Column {
 
     Memory* memory_;
     std::size_t segment_entries_;
-    // Empty segments only at the end, while an append is under way or after one that failed.
+    // Each has a length of at least 1, but while an append is under way; `first` ascends.
     std::vector<Segment> segments_;
     std::uint64_t entries_ = 0;
 };

@@ -13,15 +13,15 @@ namespace numatwin::native {
 
 /// What a scan gives for the entries in its range.
 enum class ScanOutput {
-    kCount,      ///< how many
-    kSum,        ///< and their sum, modulo 2^64
-    kBitmap,     ///< and a bit for each entry scanned
-    kPositions,  ///< and their positions, ascending
+    count,      ///< how many
+    sum,        ///< and their sum, modulo 2^64
+    bitmap,     ///< and a bit for each entry scanned
+    positions,  ///< and their positions, ascending
 };
 
 struct Scan {
     ValueRange range;
-    ScanOutput output = ScanOutput::kCount;
+    ScanOutput output = ScanOutput::count;
 };
 
 /// Used again for another scan, it keeps its vectors' room.

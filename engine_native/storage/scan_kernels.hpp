@@ -24,7 +24,7 @@ struct SumOfMatches {
 /// `range` is not empty; `data` is aligned to its entries alone.
 struct ScanKernels {
     /// Past the last position, positions() may write this many more words.
-    static constexpr std::size_t kPositionsSlack = 8;
+    static constexpr std::size_t positions_slack = 8;
 
     const char* name;
     std::uint64_t (*count)(const std::uint64_t* data, std::size_t entries, ValueRange range);
