@@ -101,8 +101,8 @@ void Aeu::load() {
             counts_.loaded.fetch_add(until - at, std::memory_order_relaxed);
             at = until;
         }
-        counts_.object[k].entries.store(
-            column_[k] ? column_[k]->own.entries() : index_[k]->tree.keys());
+        counts_.object[k].entries.store(column_[k] ? column_[k]->own.entries()
+                                                   : index_[k]->tree.keys());
     }
 }
 
@@ -115,8 +115,7 @@ void Aeu::count_step(Step step, Ticks since) noexcept {
 }
 
 double Aeu::idle_ns() const {
-    if (!stuck_ && outgoing_.is_empty())
-        return maker_.next_ns() - static_cast<double>(now_ns());
+    if (!stuck_ && outgoing_.is_empty()) return maker_.next_ns() - static_cast<double>(now_ns());
     return 0;
 }
 

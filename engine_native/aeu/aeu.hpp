@@ -10,9 +10,9 @@
 //   5. flush the outgoing buffers
 //
 // No AEU ever waits for another one: where a target has no room, what is for it stays in the
-// outgoing buffers, the AEU makes no more commands in this round, and goes on with what it receives.
-// An AEU makes no commands either while what it received fills more than half a buffer: who is
-// behind does not make more work.
+// outgoing buffers, the AEU makes no more commands in this round, and goes on with what it
+// receives. An AEU makes no commands either while what it received fills more than half a buffer:
+// who is behind does not make more work.
 #pragma once
 
 #include <cstddef>
@@ -147,7 +147,7 @@ class Aeu final : public Worker {
         CommandHeader header;
         std::vector<std::uint64_t> words;
     };
-    std::vector<Held> held_;  // appends to a column that is being balanced
+    std::vector<Held> held_;     // appends to a column that is being balanced
     std::size_t transfers_ = 0;  // parts of objects that are on their way from or to here
 };
 

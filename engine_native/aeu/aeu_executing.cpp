@@ -1,4 +1,5 @@
-// Aeu: commands by key are executed, a batch at a time; those for keys held elsewhere are handed on.
+// Aeu: commands by key are executed, a batch at a time; those for keys held elsewhere are handed
+// on.
 #include <algorithm>
 #include <cstring>
 
@@ -48,8 +49,7 @@ void Aeu::execute_batch(Group& group) {
 
 // Copies keys, values and slots of the next `count` entries of a command to place `into` of the
 // batch; returns how many are held here. The others go where they are.
-std::size_t Aeu::gather(Group& group, const Command& command, std::size_t count,
-                        std::size_t into) {
+std::size_t Aeu::gather(Group& group, const Command& command, std::size_t count, std::size_t into) {
     const std::size_t stride = command.header.entry_words;
     const std::uint64_t* from = command.words.data() + group.of * stride;
     std::uint64_t* const keys = keys_.data() + into;

@@ -9,8 +9,8 @@ namespace numatwin::native {
 // Commands drawn earlier that found no room, or else a new batch. Counts what was put into outgoing
 // buffers; where not all was, no more is made in this round.
 void Aeu::make() {
-    if (is_behind() || !maker_.draw(static_cast<double>(now_ns()),
-                                    std::min(to_make_, setup_.batch))) {
+    if (is_behind() ||
+        !maker_.draw(static_cast<double>(now_ns()), std::min(to_make_, setup_.batch))) {
         stuck_ = true;
         return;
     }

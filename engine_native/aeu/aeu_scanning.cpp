@@ -29,7 +29,9 @@ void Aeu::begin_scans(std::size_t object) {
         }
         if (!stretch.tasks.empty()) stretches_.push_back(std::move(stretch));
     };
-    const auto is_new = [&](const ScanTask& task) { return version > 0 && task.version >= version; };
+    const auto is_new = [&](const ScanTask& task) {
+        return version > 0 && task.version >= version;
+    };
     add(part.own, [](const ScanTask&) { return true; });
     for (const auto& one : part.leaving)
         add(*one, [&](const ScanTask& task) { return !is_new(task); });
@@ -44,8 +46,7 @@ void Aeu::scan_chunk() {
     results_.resize(std::max(results_.size(), stretch.scans.size()));
     const std::span<ScanResult> results{results_.data(), stretch.scans.size()};
     SharedScan shared(stretch.scans, results, stretch.at, until);
-    stretch.column->visit_runs(stretch.at, until,
-                               [&](const ColumnRun& run) { shared.run(run); });
+    stretch.column->visit_runs(stretch.at, until, [&](const ColumnRun& run) { shared.run(run); });
     for (std::size_t k = 0; k < results.size(); ++k) {
         ScanTask& task = *tasks_[stretch.tasks[k]];
         task.matches.fetch_add(results[k].matches, std::memory_order_relaxed);

@@ -18,8 +18,7 @@ std::size_t CommandMaker::allowed(double now_ns) {
     if (first_round_) {  // workers that begin together do not stay in step
         first_round_ = false;
         most = static_cast<std::size_t>(static_cast<double>(most) * random_.uniform()) + 1;
-        if (setup.arrival_ns > 0)
-            next_arrival_ns_ = now_ns + random_.exponential(setup.arrival_ns);
+        if (setup.arrival_ns > 0) next_arrival_ns_ = now_ns + random_.exponential(setup.arrival_ns);
     }
     if (setup.think_ns <= 0) return most;
     if (at_ < used_) return setup.batch;  // of a batch that has begun

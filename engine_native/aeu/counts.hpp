@@ -20,7 +20,7 @@ inline constexpr const char* step_names[steps] = {"issue", "flush", "receive",
 struct ObjectCounts {
     Counter received, executed, forwarded;
     Counter found, inserted;  // by lookups; new keys and entries, by upserts and appends
-    Counter ticks;                          // spent on executing
+    Counter ticks;            // spent on executing
     std::atomic<std::uint64_t> entries{0};  // keys or entries that the worker holds
 };
 

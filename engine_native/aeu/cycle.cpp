@@ -51,8 +51,8 @@ std::vector<Transfer> index_transfers(const std::vector<std::uint64_t>& before,
         transfer.target = target;
         transfer.link = node[source] == node[target];
         transfer.first = edges[k];
-        transfer.last = k + 1 < edges.size() ? edges[k + 1] - 1
-                                             : std::numeric_limits<std::uint64_t>::max();
+        transfer.last =
+            k + 1 < edges.size() ? edges[k + 1] - 1 : std::numeric_limits<std::uint64_t>::max();
         found.push_back(transfer);
     }
     return found;

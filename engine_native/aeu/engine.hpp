@@ -2,8 +2,8 @@
 //
 //   Engine engine(setup);  engine.load();  engine.start();  …  engine.stop();
 //
-// Any thread may call; what waits says so. Where a worker throws, all halt, and the next call throws
-// what it threw. The destructor halts and joins, whatever happens.
+// Any thread may call; what waits says so. Where a worker throws, all halt, and the next call
+// throws what it threw. The destructor halts and joins, whatever happens.
 #pragma once
 
 #include <condition_variable>

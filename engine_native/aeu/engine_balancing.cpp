@@ -7,8 +7,7 @@
 namespace numatwin::native {
 namespace {
 
-void check_bounds(const std::vector<std::uint64_t>& wanted,
-                  const std::vector<std::uint64_t>& now) {
+void check_bounds(const std::vector<std::uint64_t>& wanted, const std::vector<std::uint64_t>& now) {
     if (wanted.size() != now.size())
         throw std::invalid_argument("bounds: expected one more than AEUs");
     if (wanted.front() != now.front() || wanted.back() != now.back())

@@ -26,8 +26,9 @@ std::vector<Answer> Engine::execute(std::span<const Ask> commands) {
         const ObjectSetup& object = world_.objects[ask.object].setup;
         const bool column = ask.kind == AskKind::scan || ask.kind == AskKind::append;
         if (column != (object.kind == ObjectKind::column))
-            throw std::invalid_argument("execute: a column is scanned and appended to, an index "
-                                        "has lookups and upserts");
+            throw std::invalid_argument(
+                "execute: a column is scanned and appended to, an index "
+                "has lookups and upserts");
         if (!column && object.key_bits < 64 && ask.key >> object.key_bits != 0)
             throw std::invalid_argument("key: expected one of key_bits");
     }
@@ -87,8 +88,8 @@ void Engine::execute_keyed(std::span<const Ask> commands, Answer* answers) {
     for (std::uint32_t target = 0; target < to.size(); ++target) {
         const std::span<const std::uint64_t> words(to[target]);
         for (std::size_t at = 0; at < words.size(); at += stride * most_entries_sent) {
-            const auto some = words.subspan(at, std::min(stride * most_entries_sent,
-                                                         words.size() - at));
+            const auto some =
+                words.subspan(at, std::min(stride * most_entries_sent, words.size() - at));
             header.count = static_cast<std::uint16_t>(some.size() / stride);
             send(target, header, some);
         }

@@ -11,8 +11,9 @@
 
 namespace numatwin::native {
 
-/// mass[i] lies evenly on the keys breaks[i] … breaks[i + 1] - 1. Where `scattered`, these are ranks
-/// of popularity, which a fixed permutation (that of workloads/zipf.py) spreads over all keys.
+/// mass[i] lies evenly on the keys breaks[i] … breaks[i + 1] - 1. Where `scattered`, these are
+/// ranks of popularity, which a fixed permutation (that of workloads/zipf.py) spreads over all
+/// keys.
 class KeyDraws {
   public:
     /// Throws std::invalid_argument where the breaks do not rise from 0 or the mass is none.

@@ -48,8 +48,7 @@ class Latencies {
         constexpr std::uint64_t points = 8;
         for (std::uint64_t k = 0; k < points && count > 0; ++k) {
             const std::uint64_t part = count / (points - k);
-            if (part > 0)
-                add(least_ps + (most_ps - least_ps) * (2 * k + 1) / (2 * points), part);
+            if (part > 0) add(least_ps + (most_ps - least_ps) * (2 * k + 1) / (2 * points), part);
             count -= part;
         }
     }

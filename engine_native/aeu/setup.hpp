@@ -58,7 +58,8 @@ struct EngineSetup {
     /// By default (0): as many as an AEU's outgoing buffers hold; four times what all send in a
     /// round.
     std::size_t round_commands = 0, incoming_commands = 0;
-    /// Bytes of a command on its way, at least 8, an upsert's at least 16; of an answer, 0 where it goes by callback.
+    /// Bytes of a command on its way, at least 8, an upsert's at least 16; of an answer, 0 where it
+    /// goes by callback.
     std::size_t command_bytes = 16, result_bytes = 0;
     std::size_t batch = 128;
     std::size_t scans_max = 1;

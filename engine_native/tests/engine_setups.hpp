@@ -39,15 +39,15 @@ inline void add_operation(EngineSetup& setup, OperationKind kind, double share =
     operation.selectivity = 0.5;
     setup.operations.push_back(operation);
     setup.phase.shares.push_back(share);
-    setup.phase.keys.push_back(kind == OperationKind::scan
-                                   ? nullptr
-                                   : uniform_keys(setup.objects[object].amount));
+    setup.phase.keys.push_back(
+        kind == OperationKind::scan ? nullptr : uniform_keys(setup.objects[object].amount));
     setup.clients = true;
 }
 
 inline std::uint64_t done(const Engine& engine, std::size_t operation) {
     std::uint64_t sum = 0;
-    for (const auto& counts : engine.world().counts) sum += counts->operation[operation].done.read();
+    for (const auto& counts : engine.world().counts)
+        sum += counts->operation[operation].done.read();
     return sum;
 }
 

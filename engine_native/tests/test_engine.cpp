@@ -1,11 +1,10 @@
 // The engine from end to end: nothing is lost, nothing is done twice, answers are right.
-#include "aeu/engine.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <numeric>
 
+#include "aeu/engine.hpp"
 #include "engine_setups.hpp"
 
 namespace numatwin::native {
