@@ -143,6 +143,8 @@ class IncomingProtocol {
     }
 
     std::uint64_t capacity() const { return capacity_; }
+    /// The owner: which buffer the others write into.
+    std::uint32_t owned() const { return owned_; }
 
   protected:
     void publish(std::uint32_t buffer) {  // S1
