@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,14 @@ class Plane(StrEnum):
     event = "event"
     reference = "reference"
     native = "native"
+
+
+def _fraction(text: str | float) -> float:
+    """The number that ``text`` says, such as 1/50 or 0.02."""
+    try:
+        return float(Fraction(str(text)))
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
 
 
 def run(
@@ -66,6 +75,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            parser=_fraction,
+            metavar="PART",
+            help="Only this part of the workload's objects, such as 1/50 or 0.02.",
+            show_default=False,
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,6 +120,7 @@ def run(
         plane=on.value if on else None,
         seed=seed,
         replications=replications,
+        scale=scale,
         settings=set_ or [],
     )
     if replications is not None and replications > 1 and loaded.plane == "flow":
@@ -120,7 +139,7 @@ def run(
             interrupted, record = failure, failure.record
     if out is None and not json:
         names = [name for name in (scenario, policy, machine, workload) if name is not None]
-        values = {"on": on, "seed": seed, "replications": replications}
+        values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
         _print(record, json)
