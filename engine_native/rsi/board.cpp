@@ -38,8 +38,7 @@ void Counters::add_latency(std::int64_t ps) {
 }
 
 std::uint64_t Board::bytes(const RunSetup& setup) {
-    const std::uint64_t each =
-        sizeof(RoleSlot) + sizeof(Counters) + setup.trace_rows * sizeof(Row);
+    const std::uint64_t each = sizeof(RoleSlot) + sizeof(Counters) + setup.trace_rows * sizeof(Row);
     return sizeof(Head) + setup.roles() * each;
 }
 
@@ -61,7 +60,9 @@ Board::Board(const RunSetup& setup, int descriptor)
     rows_ = reinterpret_cast<Row*>(counters_ + roles_);
 }
 
-Board::~Board() { ::munmap(memory_, bytes_); }
+Board::~Board() {
+    ::munmap(memory_, bytes_);
+}
 
 std::int64_t Board::now_ns() const {
     return clock_ns() - head_->began_ns.load(std::memory_order_relaxed);
@@ -125,8 +126,8 @@ void Board::log(std::uint32_t role, RowKind kind, std::int64_t client, std::int6
     }
     // Both: it stands between what came before it and what comes after it.
     const std::uint64_t sequence = head_->sequence.fetch_add(1, std::memory_order_acq_rel);
-    rows_of(role)[at] = {sequence,    now_ns() * 1000, static_cast<std::int64_t>(kind), client,
-                         transaction, a,               b};
+    rows_of(role)[at] = {
+        sequence, now_ns() * 1000, static_cast<std::int64_t>(kind), client, transaction, a, b};
     count.store(at + 1, std::memory_order_release);
 }
 

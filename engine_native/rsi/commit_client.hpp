@@ -48,8 +48,7 @@ class CommitClient {
     }
     std::size_t writes() const { return setup_.updates + setup_.inserts; }
     std::int64_t written_key(std::size_t slot) const {
-        return slot < setup_.updates ? draw_.reads()[slot]
-                                     : draw_.creates()[slot - setup_.updates];
+        return slot < setup_.updates ? draw_.reads()[slot] : draw_.creates()[slot - setup_.updates];
     }
     RoleSlot& slot() { return board_.role(client_); }
     Counters& counters() { return counters_; }

@@ -120,7 +120,8 @@ class Launcher {
         pids_[role] = 0;
         --running_;
         auto& slot = board_.role(role);
-        const bool wanted = slot.holding.load() != 0 || dying_.contains(role) || fenced_.contains(role);
+        const bool wanted =
+            slot.holding.load() != 0 || dying_.contains(role) || fenced_.contains(role);
         const bool quiet = board_.phase() >= Phase::stopping;
         const bool was_done = slot.state.load() >= RoleState::done;
         if (!was_done && role >= setup_.clients && board_.phase() != Phase::finished)
@@ -130,7 +131,8 @@ class Launcher {
                             " before the run began");
         if (!was_done && !wanted && !quiet && board_.traced() && role < setup_.clients)
             board_.log(role, RowKind::died, role, 0, 0);
-        if (WIFSIGNALED(status)) slot.killed.store(1 + static_cast<std::uint32_t>(WTERMSIG(status)));
+        if (WIFSIGNALED(status))
+            slot.killed.store(1 + static_cast<std::uint32_t>(WTERMSIG(status)));
         slot.gone.store(1, std::memory_order_release);
     }
 

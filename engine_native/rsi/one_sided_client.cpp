@@ -94,8 +94,8 @@ std::int64_t OneSidedClient::look_at_words() {
     do {
         end = first;
         if (remedied()) {
-            fabric_.get(timestamps_, TimestampBits::floor_at,
-                        reinterpret_cast<std::byte*>(&before), word_bytes, pending);
+            fabric_.get(timestamps_, TimestampBits::floor_at, reinterpret_cast<std::byte*>(&before),
+                        word_bytes, pending);
             fabric_.wait(pending);
         }
         const std::int64_t from = std::max(known_, static_cast<std::int64_t>(before));
@@ -143,8 +143,8 @@ Cause OneSidedClient::transact() {
 Cause OneSidedClient::read_all() {
     const auto& keys = draw_.reads();
     Pending pending;
-    std::uint64_t unread = keys.size() == 64 ? ~std::uint64_t{0}
-                                             : (std::uint64_t{1} << keys.size()) - 1;
+    std::uint64_t unread =
+        keys.size() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << keys.size()) - 1;
     for (int look_number = 0; unread != 0 && look_number < looks_max; ++look_number) {
         if (look_number > 0) give_way();
         for (std::size_t k = 0; k < keys.size(); ++k) {
@@ -158,8 +158,7 @@ Cause OneSidedClient::read_all() {
         for (std::size_t k = 0; k < keys.size(); ++k) {
             if ((unread >> k & 1) == 0) continue;
             const auto [server, at] = address_of(keys[k]);
-            fabric_.get(server, at, reinterpret_cast<std::byte*>(&second_[k]), word_bytes,
-                        pending);
+            fabric_.get(server, at, reinterpret_cast<std::byte*>(&second_[k]), word_bytes, pending);
         }
         fabric_.wait(pending);
         for (std::size_t k = 0; k < keys.size(); ++k)
@@ -186,8 +185,7 @@ Cause OneSidedClient::check_reads() {
     for (std::size_t k = 0; k < setup_.reads; ++k) {
         const RecordBlock found = seen(k);
         const int at = found.visible(snapshot_, leases());
-        const std::int64_t cid =
-            at < 0 ? -1 : found.cid(static_cast<std::uint32_t>(at), leases());
+        const std::int64_t cid = at < 0 ? -1 : found.cid(static_cast<std::uint32_t>(at), leases());
         log(RowKind::read, draw_.reads()[k], cid);
         if (at < 0) cause = cause_snapshot;
         // Under a trace writers stamp their version on all of a payload but its first word.

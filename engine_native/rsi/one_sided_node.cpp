@@ -110,7 +110,8 @@ void OneSidedNode::raise_floor() {
 // The highest timestamp that is set or claimed by an owner who is not buried.
 std::int64_t OneSidedNode::top() {
     for (std::int64_t cid = floor() + bits_.lap(); cid > floor(); --cid)
-        if (!buried_[static_cast<std::size_t>(bits_.owner(cid))] && (is_set(cid) || is_claimed(cid)))
+        if (!buried_[static_cast<std::size_t>(bits_.owner(cid))] &&
+            (is_set(cid) || is_claimed(cid)))
             return cid;
     return floor();
 }

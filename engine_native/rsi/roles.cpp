@@ -34,8 +34,8 @@ void run_node(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& f
 
 }  // namespace
 
-std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board,
-                                          std::uint32_t client, Fabric& fabric) {
+std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board, std::uint32_t client,
+                                          Fabric& fabric) {
     if (setup.one_sided) return std::make_unique<OneSidedClient>(setup, board, client, fabric);
     return std::make_unique<TwoPhaseClient>(setup, board, client, fabric);
 }

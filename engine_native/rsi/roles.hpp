@@ -11,8 +11,8 @@
 
 namespace numatwin::native {
 
-std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board,
-                                          std::uint32_t client, Fabric& fabric);
+std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board, std::uint32_t client,
+                                          Fabric& fabric);
 std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::uint32_t node,
                                       Fabric& fabric);
 

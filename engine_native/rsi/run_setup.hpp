@@ -34,11 +34,11 @@ struct RunSetup {
     std::uint32_t timestamps = 1;
 
     std::int64_t records = 1000;
-    std::uint32_t record_bytes = 1024;   // payload of each record, a multiple of 8
-    std::uint32_t changed_bytes = 8;     // what an update carries to a server with a processor
-    std::uint32_t insert_ring = 1024;    // records that a server keeps of each client's inserts
+    std::uint32_t record_bytes = 1024;  // payload of each record, a multiple of 8
+    std::uint32_t changed_bytes = 8;    // what an update carries to a server with a processor
+    std::uint32_t insert_ring = 1024;   // records that a server keeps of each client's inserts
     std::uint32_t reads = 3, updates = 3, inserts = 4;
-    std::string keys = "uniform";        // or zipf, hot
+    std::string keys = "uniform";  // or zipf, hot
     double exponent = 0;
     std::int64_t hot_records = 0;
     double hot_probability = 0;
@@ -53,15 +53,15 @@ struct RunSetup {
     std::int64_t timestamp_bits = 60'000;
     std::uint32_t send_queue = 64;
     std::uint32_t snapshot_every = 1;
-    std::uint32_t snapshot_bytes = 0;    // 0: the whole bit vector
+    std::uint32_t snapshot_bytes = 0;  // 0: the whole bit vector
 
     std::vector<Death> deaths;
     std::vector<std::uint32_t> factors;  // by client: 1, or how much slower it is; empty: all 1
     std::int64_t lease_ns = 0, skip_after_ns = 0;  // 0: without this remedy
 
     FabricOptions fabric;
-    bool crowded = false;                // more threads than processors: who waits gives way
-    std::uint64_t trace_rows = 0;        // rows that each role keeps; 0: no trace
+    bool crowded = false;          // more threads than processors: who waits gives way
+    std::uint64_t trace_rows = 0;  // rows that each role keeps; 0: no trace
     Sabotage sabotage = Sabotage::none;
 
     std::uint32_t roles() const { return clients + nodes; }
@@ -86,8 +86,7 @@ struct RunSetup {
         if (key < records) return static_cast<std::uint64_t>(key / servers);
         const std::int64_t created = key - records;
         const std::int64_t number = created / clients / servers % insert_ring;
-        return own_blocks() +
-               static_cast<std::uint64_t>(created % clients * insert_ring + number);
+        return own_blocks() + static_cast<std::uint64_t>(created % clients * insert_ring + number);
     }
     std::uint64_t own_blocks() const {  // of a server, but for inserts
         return (static_cast<std::uint64_t>(records) + storage.size() - 1) / storage.size();

@@ -11,13 +11,14 @@ using std::chrono::milliseconds;
 
 ThreadCluster::ThreadCluster(const RunSetup& setup) : setup_(setup), board_(setup_) {}
 
-ThreadCluster::~ThreadCluster() { stop(); }
+ThreadCluster::~ThreadCluster() {
+    stop();
+}
 
 void ThreadCluster::start() {
     for (std::uint32_t role = 0; role < setup_.roles(); ++role) fabrics_.push_back(local_fabric());
     for (std::uint32_t role = 0; role < setup_.roles(); ++role)
-        threads_.emplace_back(
-            [this, role] { run_role(setup_, board_, role, *fabrics_[role]); });
+        threads_.emplace_back([this, role] { run_role(setup_, board_, role, *fabrics_[role]); });
     while (!board_.all_roles(RoleState::connected)) {
         if (const auto failure = board_.failure(); !failure.empty()) {
             stop();

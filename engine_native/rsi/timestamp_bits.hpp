@@ -59,8 +59,8 @@ class TimestampBits {
         return ((word >> place(cid) % 64 & 1) != 0) != odd_lap(cid);
     }
 
-    // Where the word with a timestamp's claim lies, whether it is claimed (or its lap is long over),
-    // and the word that claims it too.
+    // Where the word with a timestamp's claim lies, whether it is claimed (or its lap is long
+    // over), and the word that claims it too.
     std::uint64_t claim_at(std::int64_t cid) const {
         const auto own = static_cast<std::uint64_t>(owner(cid)) * claim_words();
         return claims_at() + (own + row(cid) / 32) * word_bytes;

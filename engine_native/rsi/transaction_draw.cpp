@@ -48,6 +48,8 @@ void TransactionDraw::next() {
         creates_.push_back(setup_.records + client_ + std::int64_t{setup_.clients} * created_++);
 }
 
-std::int64_t TransactionDraw::think_ns() { return think_.draw(think_stream_) / 1000; }
+std::int64_t TransactionDraw::think_ns() {
+    return think_.draw(think_stream_) / 1000;
+}
 
 }  // namespace numatwin::native

@@ -12,15 +12,15 @@ namespace numatwin::native {
 
 struct TwoPhaseHead {
     TwoPhase type{};
-    std::uint32_t from = 0;         // role
+    std::uint32_t from = 0;  // role
     std::uint32_t client = 0;
-    std::uint32_t updates = 0;      // of the keys aboard, the first ones; the others are inserts
+    std::uint32_t updates = 0;  // of the keys aboard, the first ones; the others are inserts
     std::uint32_t inserts = 0;
-    std::uint32_t slot = 0;         // a read's place among its transaction's
+    std::uint32_t slot = 0;  // a read's place among its transaction's
     std::int64_t transaction = 0;
     std::int64_t rid = 0;
     std::int64_t cid = 0;
-    std::int64_t vote = granted;    // or a cause
+    std::int64_t vote = granted;  // or a cause
 };
 
 // Builds one message at a time in a buffer that it keeps.

@@ -43,7 +43,7 @@ class TwoPhaseNode final : public CommitNode {
         std::int64_t cid = 0;
         std::int64_t vote = granted;
         bool decided = false;
-        std::vector<std::int64_t> votes;             // by storage server
+        std::vector<std::int64_t> votes;  // by storage server
     };
 
     void deliver(std::span<const std::byte> message);
