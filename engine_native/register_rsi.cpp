@@ -20,24 +20,24 @@ Sabotage sabotage_named(const std::string& name) {
     throw std::invalid_argument("sabotage: " + name);
 }
 
-// Of all roles together; busy_ns and killed by role.
+// Of all roles together; busy_ns by role.
 py::dict counts(Board& board) {
-    std::vector<std::uint64_t> aborts(causes), messages(message_types), busy, killed;
+    std::vector<std::uint64_t> aborts(causes), messages(message_types), busy;
     py::array_t<std::int64_t> latencies(Counters::buckets);
     auto bucket = latencies.mutable_unchecked<1>();
     for (std::size_t k = 0; k < Counters::buckets; ++k) bucket(static_cast<py::ssize_t>(k)) = 0;
-    std::uint64_t commits = 0, given_up = 0, torn = 0, updates = 0, total_ps = 0;
+    std::uint64_t commits = 0, given_up = 0, torn = 0, updates = 0, bytes = 0, total_ps = 0;
     for (std::uint32_t role = 0; role < board.roles(); ++role) {
         const auto& from = board.counters(role);
         commits += from.commits.get();
         given_up += from.given_up.get();
         torn += from.torn.get();
         updates += from.updates.get();
+        bytes += from.bytes.get();
         total_ps += from.latency_total_ps.get();
         for (std::size_t k = 0; k < aborts.size(); ++k) aborts[k] += from.aborts[k].get();
         for (std::size_t k = 0; k < messages.size(); ++k) messages[k] += from.messages[k].get();
         busy.push_back(from.busy_ns.get());
-        killed.push_back(board.role(role).killed.load());
         if (from.commits.get() == 0) continue;
         for (std::size_t k = 0; k < Counters::buckets; ++k)
             bucket(static_cast<py::ssize_t>(k)) +=
@@ -48,11 +48,11 @@ py::dict counts(Board& board) {
     found["given_up"] = given_up;
     found["torn"] = torn;
     found["updates"] = updates;
+    found["bytes"] = bytes;
     found["latency_total_ps"] = total_ps;
     found["aborts"] = aborts;
     found["messages"] = messages;
     found["busy_ns"] = busy;
-    found["killed"] = killed;
     found["latencies"] = latencies;
     return found;
 }
@@ -158,6 +158,13 @@ void register_rsi(py::module_& module) {
         .def_property_readonly("failure", &Board::failure)
         .def("counts", &counts)
         .def("trace", &trace)
+        .def("killed",  // by role: the signal that ended it; 0: none
+             [](Board& board) {
+                 std::vector<std::uint32_t> found;
+                 for (std::uint32_t role = 0; role < board.roles(); ++role)
+                     found.push_back(std::max(board.role(role).killed.load(), 1u) - 1);
+                 return found;
+             })
         .def("pid", [](Board& board, std::uint32_t role) { return board.role(role).pid.load(); })
         .def("installing", [](Board& board, std::uint32_t role) {
             return board.role(role).installing.load() != 0;

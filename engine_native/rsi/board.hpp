@@ -109,7 +109,7 @@ struct alignas(64) Counters {
     // Latencies in ps, in buckets 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
     static constexpr std::size_t parts = 128, buckets = 57 * parts;
 
-    Count commits, given_up, torn, latency_total_ps, busy_ns, updates;
+    Count commits, given_up, torn, latency_total_ps, busy_ns, updates, bytes;
     std::array<Count, causes> aborts;
     std::array<Count, message_types> messages;
     std::array<Count, buckets> latencies;

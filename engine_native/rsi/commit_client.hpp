@@ -70,6 +70,7 @@ class CommitClient {
     Counters& counters_;
     std::uint32_t copy_uses_ = 0;
     std::int64_t dragged_ns_ = 0;
+    std::uint64_t counted_bytes_ = 0;
 };
 
 }  // namespace numatwin::native

@@ -50,6 +50,7 @@ class Fabric {
     virtual Peer connect(Bytes contact) = 0;
 
     void put(Peer peer, std::uint64_t at, const std::byte* from, std::size_t bytes) {
+        carried_bytes += bytes;
         if (std::byte* region = mapped_[peer])
             copy_shared(region + at, from, bytes);
         else
@@ -57,6 +58,7 @@ class Fabric {
     }
     // Puts a block whose first word is seen last: who sees the new word sees all of the block.
     void publish(Peer peer, std::uint64_t at, const std::byte* block, std::size_t bytes) {
+        carried_bytes += bytes;
         if (std::byte* region = mapped_[peer]) {
             copy_shared(region + at + word_bytes, block + word_bytes, bytes - word_bytes);
             std::uint64_t word;
@@ -69,6 +71,7 @@ class Fabric {
         carry_put(peer, at, block, word_bytes);
     }
     void get(Peer peer, std::uint64_t at, std::byte* into, std::size_t bytes, Pending& pending) {
+        carried_bytes += bytes;
         if (std::byte* region = mapped_[peer])
             copy_shared(into, region + at, bytes);
         else
@@ -78,6 +81,7 @@ class Fabric {
     // where it is until the request is done.
     void compare_and_swap(Peer peer, std::uint64_t at, const std::uint64_t& expected,
                           std::uint64_t& word, Pending& pending) {
+        carried_bytes += 2 * word_bytes;
         if (std::byte* region = mapped_[peer])
             word = native::compare_and_swap(region + at, expected, word);
         else
@@ -85,6 +89,7 @@ class Fabric {
     }
     void fetch_add(Peer peer, std::uint64_t at, const std::uint64_t& add, std::uint64_t& found,
                    Pending& pending) {
+        carried_bytes += 2 * word_bytes;
         if (std::byte* region = mapped_[peer])
             found = native::fetch_add(region + at, add);
         else
@@ -92,6 +97,7 @@ class Fabric {
     }
     // Unsignaled.
     void add(Peer peer, std::uint64_t at, const std::uint64_t& addend) {
+        carried_bytes += word_bytes;
         if (std::byte* region = mapped_[peer])
             native::fetch_add(region + at, addend);
         else
@@ -114,7 +120,10 @@ class Fabric {
     }
 
     // In order, from each peer; of any length.
-    virtual void send(Peer peer, Bytes message) = 0;
+    void send(Peer peer, Bytes message) {
+        carried_bytes += message.size();
+        carry_message(peer, message);
+    }
     // The next message that came, if any did.
     virtual bool receive(std::vector<std::byte>& message) = 0;
     // Works on what is under way; whether anything was.
@@ -126,6 +135,8 @@ class Fabric {
 
     // Looks at the network so often before it sleeps.
     std::uint32_t spins = 64;
+    // Of all that was put, got, swapped, added and sent.
+    std::uint64_t carried_bytes = 0;
 
   protected:
     Fabric() = default;
@@ -134,6 +145,7 @@ class Fabric {
         carries_ = carries_ || mapped == nullptr;
         return static_cast<Peer>(mapped_.size() - 1);
     }
+    virtual void carry_message(Peer, Bytes message) = 0;
     virtual void carry_put(Peer, std::uint64_t at, const std::byte* from, std::size_t bytes) = 0;
     virtual void carry_get(Peer, std::uint64_t at, std::byte* into, std::size_t bytes,
                            Pending&) = 0;

@@ -57,7 +57,7 @@ class LocalFabric final : public Fabric {
         return add_peer(place.region);
     }
 
-    void send(Peer peer, Bytes message) override { mailboxes_[peer]->put(message); }
+    void carry_message(Peer peer, Bytes message) override { mailboxes_[peer]->put(message); }
 
     bool receive(std::vector<std::byte>& message) override {
         const std::lock_guard guard(mailbox_.mutex);

@@ -8,8 +8,8 @@ namespace numatwin::native {
 OneSidedClient::OneSidedClient(const RunSetup& setup, Board& board, std::uint32_t client,
                                Fabric& fabric)
     : CommitClient(setup, board, client, fabric),
-      bits_(setup.clients, setup.timestamp_bits),
-      vector_(TimestampBits::bits_at + bits_.vector_bytes()),
+      bits_(setup.clients, setup.timestamp_bits, setup.timestamps_at()),
+      vector_(TimestampBits::head_bytes + bits_.vector_bytes()),
       seen_(std::size_t{setup.reads} * setup.block_bytes()),
       written_(writes() * setup.block_bytes()),
       second_(setup.reads),
@@ -27,7 +27,7 @@ void OneSidedClient::connect() {
     Pending pending;
     for (const Fabric::Peer server : servers_)
         fabric_.get(server, 0, seen_.data(), word_bytes, pending);
-    fabric_.get(timestamps_, 0, vector_.data(), word_bytes, pending);
+    fabric_.get(timestamps_, bits_.floor_at(), vector_.data(), word_bytes, pending);
     fabric_.wait(pending);
     if (remedied()) complain(Complaint::about_nothing);
 }
@@ -56,20 +56,20 @@ std::int64_t OneSidedClient::fetch_snapshot() {
 // whenever it sets bits in others' stead. It must not have moved meanwhile.
 std::int64_t OneSidedClient::look_at_vector() {
     Pending pending;
-    auto* floor = vector_.data() + TimestampBits::floor_at;
+    auto* floor = vector_.data();
     std::uint64_t floor_before = 0, floor_after = 0;
     do {
         if (remedied()) {
-            fabric_.get(timestamps_, TimestampBits::floor_at, floor, word_bytes, pending);
+            fabric_.get(timestamps_, bits_.floor_at(), floor, word_bytes, pending);
             fabric_.order();
         }
-        fabric_.get(timestamps_, TimestampBits::bits_at, vector_.data() + TimestampBits::bits_at,
+        fabric_.get(timestamps_, bits_.bits_at(), vector_.data() + TimestampBits::head_bytes,
                     bits_.vector_bytes(), pending);
         count(OneSided::snapshot_read);
         if (remedied()) {
             fabric_.order();
-            fabric_.get(timestamps_, TimestampBits::floor_at,
-                        reinterpret_cast<std::byte*>(&floor_after), word_bytes, pending);
+            fabric_.get(timestamps_, bits_.floor_at(), reinterpret_cast<std::byte*>(&floor_after),
+                        word_bytes, pending);
         }
         fabric_.wait(pending);
         std::memcpy(&floor_before, floor, word_bytes);
@@ -77,7 +77,7 @@ std::int64_t OneSidedClient::look_at_vector() {
     const auto from = remedied() ? static_cast<std::int64_t>(floor_before) : 0;
     return bits_.run_end(std::max(known_, from), [this](std::uint64_t word) {
         std::uint64_t found;
-        std::memcpy(&found, &vector_[TimestampBits::bits_at + word * word_bytes], word_bytes);
+        std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
         return found;
     });
 }
@@ -94,7 +94,7 @@ std::int64_t OneSidedClient::look_at_words() {
     do {
         end = first;
         if (remedied()) {
-            fabric_.get(timestamps_, TimestampBits::floor_at, reinterpret_cast<std::byte*>(&before),
+            fabric_.get(timestamps_, bits_.floor_at(), reinterpret_cast<std::byte*>(&before),
                         word_bytes, pending);
             fabric_.wait(pending);
         }
@@ -103,8 +103,8 @@ std::int64_t OneSidedClient::look_at_words() {
             if (word < first || word >= end) {
                 first = word;
                 end = std::min(word + each, words);
-                fabric_.get(timestamps_, TimestampBits::bits_at + first * word_bytes,
-                            vector_.data(), (end - first) * word_bytes, pending);
+                fabric_.get(timestamps_, bits_.bits_at() + first * word_bytes, vector_.data(),
+                            (end - first) * word_bytes, pending);
                 fabric_.wait(pending);
                 count(OneSided::snapshot_read);
             }
@@ -114,7 +114,7 @@ std::int64_t OneSidedClient::look_at_words() {
         });
         if (remedied()) {
             fabric_.order();
-            fabric_.get(timestamps_, TimestampBits::floor_at, reinterpret_cast<std::byte*>(&after),
+            fabric_.get(timestamps_, bits_.floor_at(), reinterpret_cast<std::byte*>(&after),
                         word_bytes, pending);
             fabric_.wait(pending);
         }

@@ -1,7 +1,6 @@
 #include "rsi/one_sided_node.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "rsi/record_block.hpp"
 
@@ -10,15 +9,14 @@ namespace numatwin::native {
 OneSidedNode::OneSidedNode(const RunSetup& setup, Board& board, std::uint32_t node, Fabric& fabric)
     : CommitNode(setup, board, node, fabric),
       is_timestamps_(node == setup.timestamps),
-      bits_(setup.clients, setup.timestamp_bits),
+      bits_(setup.clients, setup.timestamp_bits, setup.timestamps_at()),
       buried_(setup.clients) {}
 
-// One region each: a node that is both would have two.
+// A node may be both: its timestamps lie behind its records.
 void OneSidedNode::load() {
-    const bool is_storage = storage_index() >= 0;
-    if (is_storage && is_timestamps_)
-        throw std::runtime_error("a node for both records and timestamps is not supported");
-    region_ = fabric_.expose(is_storage ? setup_.blocks() * setup_.block_bytes() : bits_.bytes());
+    std::uint64_t bytes = setup_.blocks() * setup_.block_bytes();
+    if (is_timestamps_) bytes = setup_.timestamps_at() + bits_.bytes();
+    region_ = fabric_.expose(bytes);
 }
 
 void OneSidedNode::handle(std::span<const std::byte> message) {
@@ -97,14 +95,14 @@ std::int64_t OneSidedNode::hurry() {
 }
 
 std::int64_t OneSidedNode::floor() {
-    return static_cast<std::int64_t>(load_acquire(at(TimestampBits::floor_at)));
+    return static_cast<std::int64_t>(load_acquire(at(bits_.floor_at())));
 }
 
 void OneSidedNode::raise_floor() {
     const std::int64_t end = bits_.run_end(floor(), [this](std::uint64_t word) {
-        return load_acquire(at(TimestampBits::bits_at + word * word_bytes));
+        return load_acquire(at(bits_.bits_at() + word * word_bytes));
     });
-    store_release(at(TimestampBits::floor_at), static_cast<std::uint64_t>(end));
+    store_release(at(bits_.floor_at()), static_cast<std::uint64_t>(end));
 }
 
 // The highest timestamp that is set or claimed by an owner who is not buried.

@@ -3,6 +3,7 @@
 // Names and meanings are those of sim/commits/parameters.py; times are in nanoseconds, and real.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -93,6 +94,11 @@ struct RunSetup {
     }
     std::uint64_t blocks() const {
         return own_blocks() + std::uint64_t{clients} * (inserts > 0 ? insert_ring : 0);
+    }
+    // Where the timestamps lie in their node's region: behind the records, if it has any.
+    std::uint64_t timestamps_at() const {
+        if (std::find(storage.begin(), storage.end(), timestamps) == storage.end()) return 0;
+        return (blocks() * block_bytes() + 63) / 64 * 64;
     }
     std::uint32_t block_bytes() const { return versions * (8 + record_bytes); }
 };

@@ -26,8 +26,9 @@ namespace numatwin::native {
 
 class TimestampBits {
   public:
-    TimestampBits(std::int64_t clients, std::int64_t bits)
-        : clients_(clients), rows_(bits / clients), lap_(rows_ * clients) {}
+    // `first_at`: where they begin in their region.
+    TimestampBits(std::int64_t clients, std::int64_t bits, std::uint64_t first_at = 0)
+        : clients_(clients), rows_(bits / clients), lap_(rows_ * clients), first_at_(first_at) {}
 
     std::int64_t lap() const { return lap_; }
     std::int64_t clients() const { return clients_; }
@@ -39,17 +40,19 @@ class TimestampBits {
         return first + ((above - first) / clients_ + 1) * clients_;
     }
 
-    static constexpr std::uint64_t floor_at = 0;
-    static constexpr std::uint64_t bits_at = 64;
+    std::uint64_t floor_at() const { return first_at_; }
+    std::uint64_t bits_at() const { return first_at_ + head_bytes; }
+    static constexpr std::uint64_t head_bytes = 64;
     std::uint64_t vector_bytes() const { return words(lap_) * word_bytes; }
-    std::uint64_t claims_at() const { return bits_at + vector_bytes(); }
+    std::uint64_t claims_at() const { return bits_at() + vector_bytes(); }
     std::uint64_t bytes() const {
-        return claims_at() + static_cast<std::uint64_t>(clients_) * claim_words() * word_bytes;
+        return claims_at() - first_at_ +
+               static_cast<std::uint64_t>(clients_) * claim_words() * word_bytes;
     }
 
     // Where the word with a timestamp's bit lies, and what to add to it to set the bit.
     std::uint64_t word_at_of(std::int64_t cid) const {
-        return bits_at + place(cid) / 64 * word_bytes;
+        return bits_at() + place(cid) / 64 * word_bytes;
     }
     std::uint64_t addend(std::int64_t cid) const {
         const std::uint64_t bit = std::uint64_t{1} << place(cid) % 64;
@@ -110,6 +113,7 @@ class TimestampBits {
     std::int64_t clients_;
     std::int64_t rows_;
     std::int64_t lap_;
+    std::uint64_t first_at_;
 };
 
 }  // namespace numatwin::native

@@ -35,7 +35,9 @@ void TwoPhaseNode::post(std::uint32_t role, const TwoPhaseMessage& message) {
     }
     TwoPhaseHead head;
     std::memcpy(&head, bytes.data(), sizeof head);
-    board_.counters(role_).messages[static_cast<std::size_t>(head.type)].add();
+    auto& counters = board_.counters(role_);
+    counters.messages[static_cast<std::size_t>(head.type)].add();
+    counters.bytes.add(bytes.size());
     send(role, bytes);
 }
 

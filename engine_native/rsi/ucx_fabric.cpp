@@ -126,7 +126,7 @@ class UcxFabric final : public Fabric {
         return add_peer(mapped);
     }
 
-    void send(Peer peer, Bytes message) override {
+    void carry_message(Peer peer, Bytes message) override {
         auto* copy = new std::vector<std::byte>(message.begin(), message.end());
         ucp_request_param_t param{};
         param.op_attr_mask =
