@@ -132,7 +132,7 @@ def run(
     from ..sim.run import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
-    with _progress() as progress:
+    with progress_bar("simulating") as progress:
         try:
             record = run_scenario(loaded, progress=progress)
         except RunInterrupted as failure:
@@ -194,13 +194,13 @@ def _keep(record: Record, out: Path) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error while the scenario runs, where that is a terminal."""
+def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on standard error, told the part that is done, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.progress import Progress
 
     with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=1.0)
+        task = bar.add_task(what, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)
