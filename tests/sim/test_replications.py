@@ -342,7 +342,7 @@ def _at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]
     script.write_text(SCRIPT)
     with subprocess.Popen(
         [sys.executable, str(script), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
