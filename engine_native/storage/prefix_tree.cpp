@@ -15,7 +15,7 @@ namespace numatwin::native {
 
 namespace {
 
-constexpr std::size_t GROUP = 32;
+constexpr std::size_t GROUP = 64;
 constexpr int UNFIT = -1;
 
 /// What the end of a descent will read (inlined: see bucket::prefetch).
