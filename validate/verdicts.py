@@ -22,6 +22,9 @@ from ..sim.statistics import Interval, Sample, ratio
 
 ALPHA = 0.01
 # Replications at each look, as far as they go: each time about half as many again.
+# Of two independent samples the first look is later: Welch's interval of two or three values, at
+# such a confidence, misses the truth several times as often as it says.
+WELCH_MIN = 5
 LOOKS = (2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_000)
 
 Verdict = Literal["better", "worse", "no difference", "undecided"]
@@ -53,6 +56,9 @@ def judged(
     """``value`` against ``reference``, at one of so many ``looks``."""
     if reference.value == value.value == 0.0:
         return Difference(verdict_of(0.0, 0.0, tolerance), Interval(0.0, 0.0, 0.0), paired)
+    counts = [len(one.replicates) for one in (reference, value)]
+    if not paired and all(counts) and min(counts) < WELCH_MIN:
+        return Difference("undecided", None, paired)
     found = ratio(reference, value, 1.0 - ALPHA / looks, paired)
     if found is None or not all(map(math.isfinite, (found.low, found.high))):
         return Difference("undecided", None, paired)
