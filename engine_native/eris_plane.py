@@ -327,7 +327,7 @@ def _no_memory(failure: MemoryError) -> InputError:
 
 
 @contextmanager
-def native_eris(scenario: Scenario) -> Iterator[Maker]:
+def native_eris() -> Iterator[Maker]:
     """Makes the planes of a run; at the end the engine's workers are gone."""
     host: list[ErisHost] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..inputs import InputError
 from ..sim.scenario import Scenario
@@ -12,8 +13,11 @@ from ..workloads import KeyDistribution
 from ..workloads.schema import DataObject
 from ..workloads.workload import PhaseState
 from ..workloads.zipf import Zipf
-from ._engine import EngineSetup, HostFacts, KeyDraws
+from ._engine import EngineSetup, KeyDraws
 from .host_mapping import HostMapping
+
+if TYPE_CHECKING:
+    from ._engine import HostFacts
 
 # Bytes that a key of a dense index takes at most, with its tree (measured: benchmarks/
 # native_index.py), and an entry of a column.

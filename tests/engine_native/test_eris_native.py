@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,6 +22,9 @@ from numatwin.sim.record import Record, load_record
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import load_scenario
 from numatwin.topologies import load_machine
+
+if TYPE_CHECKING:
+    from numatwin.engine_native._engine import HostFacts
 
 SMALL = ["native_horizon=200 ms", "system.nodes=1", "system.threads=2", "system.buffer_commands=32"]
 
@@ -118,7 +122,7 @@ def test_data_that_do_not_fit_are_refused_with_what_would() -> None:
         eris_setup.check_room(larger, host)
 
 
-def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> eris_setup.HostFacts:
+def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> "HostFacts":
     return {
         "nodes": [
             {
