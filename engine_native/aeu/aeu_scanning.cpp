@@ -86,7 +86,7 @@ void Aeu::end_scan(ScanTask& task) {
     world_.running_scans[task.operation].fetch_sub(1, std::memory_order_relaxed);
     if (setup_.think_ns > 0)
         world_.clients[task.origin].outstanding.fetch_sub(1, std::memory_order_relaxed);
-    delete &task;
+    world_.scans.remove(task);
 }
 
 }  // namespace numatwin::native

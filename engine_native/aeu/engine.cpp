@@ -43,6 +43,7 @@ class Rest {
 Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup), setup)) {
     crowded_ = setup.workers() > std::max(1U, std::thread::hardware_concurrency());
     (void)ps_per_tick();
+    inserted_outside_.assign(setup.objects.size(), 0);
     build();
 }
 
@@ -234,7 +235,11 @@ void Engine::check_conservation() const {
             held += counts->object[k].entries.load();
             inserted += counts->object[k].inserted.read();
         }
-        const ObjectSetup& setup = world_.objects[k].setup;
+        const ObjectState& object = world_.objects[k];
+        const ObjectSetup& setup = object.setup;
+        if (object.shared_tree) held = object.shared_tree->keys();
+        if (object.shared_column) held = object.shared_column->entries();
+        inserted += inserted_outside_[k];
         if (held != setup.amount + inserted)
             throw std::logic_error("object " + setup.name + " was loaded with " +
                                    std::to_string(setup.amount) + " and given " +
