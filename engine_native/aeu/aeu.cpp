@@ -164,7 +164,7 @@ void Aeu::sort(std::span<const std::byte> taken) {
         switch (static_cast<Kind>(header.operation & ~from_outside)) {
             case Kind::answer:
                 world_.clients[number_].outstanding.fetch_sub(
-                    static_cast<std::int64_t>(header.callback), std::memory_order_relaxed);
+                    static_cast<std::int64_t>(header.count), std::memory_order_relaxed);
                 break;
             case Kind::scan:
                 scans_[header.object].push_back(reinterpret_cast<ScanTask*>(command.words[0]));

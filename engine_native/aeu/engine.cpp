@@ -23,17 +23,18 @@ class Rest {
     void operator()(double idle_ns) {
         if (turns_ < on_core) {
             relax_core();
-        } else if (turns_ < on_core + giving_way || idle_ns < sleep_ns) {
+        } else if (turns_ < on_core + giving_way ||
+                   (idle_ns < sleep_ns && turns_ < on_core + waking)) {
             std::this_thread::yield();
         } else {
             std::this_thread::sleep_for(
                 std::chrono::nanoseconds(static_cast<std::int64_t>(sleep_ns)));
         }
-        ++turns_;
+        turns_ = std::min(turns_ + 1, on_core + waking);
     }
 
   private:
-    static constexpr int on_core = 64, giving_way = 64;
+    static constexpr int on_core = 64, giving_way = 64, waking = 2048;
     static constexpr double sleep_ns = 20'000;
     int turns_;
 };

@@ -52,6 +52,8 @@ class Engine {
 
     /// Clients begin; time begins.
     void start();
+    /// Clients pause, or go on.
+    void set_making(bool on) noexcept { world_.control.set_making(on && world_.setup.clients); }
     void set_phase(const PhaseSetup& phase);
     /// New bounds [A + 1] of an index, or entries [A] of a column: a balancing cycle. False where
     /// nothing has to move. Throws std::invalid_argument where they do not fit, or a cycle of the
