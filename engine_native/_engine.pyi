@@ -1,4 +1,68 @@
 """The compiled engine: ERIS and RSI on this host."""
 
+import enum
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 HAS_UCX: bool
 """Whether UCX's headers were there when the module was built."""
+
+class Block:
+    """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
+
+    def __init__(self, size_bytes: int, node: int, huge_pages: bool) -> None: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def huge_bytes(self) -> int:
+        """Bytes that lie in huge pages."""
+
+    def arrange_cycle(self, size_bytes: int, seed: int) -> int:
+        """Makes the first bytes a cycle of pointers in random order; returns its lines."""
+
+class Work:
+    """What a member of a team does; its amount is counted in the unit that its maker says."""
+
+class Traffic(enum.Enum):
+    """What a stream does with each line, and lines read and written at the memory controller."""
+
+    READ = ...
+    UPDATE = ...
+    COPY = ...
+    TRIAD = ...
+    NON_TEMPORAL = ...
+    NON_TEMPORAL_COPY = ...
+
+def has_non_temporal_stores() -> bool:
+    """Whether this processor has stores past the caches."""
+
+def chase(block: Block, warm_loads: int) -> Work:
+    """Dependent loads along the block's cycle, the first of which do not count."""
+
+def random_reads(block: Block, lines: int) -> Work:
+    """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
+
+def stream(block: Block, traffic: Traffic, delay: int) -> Work:
+    """Bytes loaded and stored; ``delay`` additions after each 4 KiB."""
+
+def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
+    """memcpy, always the same, or from and to ever other places."""
+
+def fetch_adds(block: Block, line: int) -> Work:
+    """fetch-add on a counter on that line."""
+
+def cas_increments(block: Block, line: int) -> Work:
+    """Increments of the counter on that line by compare-and-swap."""
+
+def ping_pong(block: Block, line: int, serve: bool) -> Work:
+    """One end of an exchange of messages over that line; who serves counts those of both ends."""
+
+def additions() -> Work:
+    """Additions that wait for one another, one a cycle."""
+
+def run_team(
+    members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""
