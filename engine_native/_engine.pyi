@@ -38,14 +38,14 @@ class Traffic(enum.Enum):
 def has_non_temporal_stores() -> bool:
     """Whether this processor has stores past the caches."""
 
-def chase(block: Block, warm_loads: int) -> Work:
+def chase(block: Block, start_line: int, warm_loads: int) -> Work:
     """Dependent loads along the block's cycle, the first of which do not count."""
 
 def random_reads(block: Block, lines: int) -> Work:
     """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
 
-def stream(block: Block, traffic: Traffic, delay: int) -> Work:
-    """Bytes loaded and stored; ``delay`` additions after each 4 KiB."""
+def stream(block: Block, offset: int, size_bytes: int, traffic: Traffic, delay: int) -> Work:
+    """Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB."""
 
 def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
     """memcpy, always the same, or from and to ever other places."""

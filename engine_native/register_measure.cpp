@@ -72,8 +72,10 @@ void register_measure(py::module_& module) {
     py::class_<Handed>(module, "Work");
     module.def(
         "chase",
-        [](const Block& block, std::size_t warm_loads) { return Handed{chase(block, warm_loads)}; },
-        py::arg("block"), py::arg("warm_loads"), py::keep_alive<0, 1>());
+        [](const Block& block, std::size_t start_line, std::size_t warm_loads) {
+            return Handed{chase(block, start_line, warm_loads)};
+        },
+        py::arg("block"), py::arg("start_line"), py::arg("warm_loads"), py::keep_alive<0, 1>());
     module.def(
         "random_reads",
         [](const Block& block, std::size_t lines) { return Handed{random_reads(block, lines)}; },
@@ -89,10 +91,12 @@ void register_measure(py::module_& module) {
     module.def("has_non_temporal_stores", &has_non_temporal_stores);
     module.def(
         "stream",
-        [](const Block& block, Traffic traffic, std::uint64_t delay) {
-            return Handed{stream(block, traffic, delay)};
+        [](const Block& block, std::size_t offset, std::size_t size_bytes, Traffic traffic,
+           std::uint64_t delay) {
+            return Handed{stream(block, offset, size_bytes, traffic, delay)};
         },
-        py::arg("block"), py::arg("traffic"), py::arg("delay"), py::keep_alive<0, 1>());
+        py::arg("block"), py::arg("offset"), py::arg("size_bytes"), py::arg("traffic"),
+        py::arg("delay"), py::keep_alive<0, 1>());
     module.def(
         "copies",
         [](const Block& from, const Block& to, std::size_t size_bytes, bool spread) {

@@ -170,17 +170,21 @@ bool has_non_temporal_stores() {
 #endif
 }
 
-Work stream(const Block& block, Traffic traffic, std::uint64_t delay) {
+Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic traffic,
+            std::uint64_t delay) {
+    if (offset % kLineBytes != 0 || offset > block.bytes() || bytes > block.bytes() - offset) {
+        throw std::invalid_argument("expected whole lines within the block");
+    }
     const Sweep sweep = sweep_of(traffic);
     const auto [touched, arrays] = shape_of(traffic);
     const std::size_t skews = (arrays - 1) * kSkewBytes;
-    const std::size_t room = block.bytes() > skews ? block.bytes() - skews : 0;
+    const std::size_t room = bytes > skews ? bytes - skews : 0;
     const std::size_t part = room / arrays / kPieceBytes * kPieceBytes;
     const std::size_t apart = part + kSkewBytes;
     if (part == 0) throw std::invalid_argument("expected a block of at least 4 KiB for each array");
     // The clock is looked at after some 50 µs, less on a slow machine or with a long delay.
     const std::size_t pieces_max = std::clamp<std::size_t>(65'536 / (256 + delay), 1, 64);
-    return [=, data = block.data(), at = std::size_t{0}](std::int64_t end_ns) mutable {
+    return [=, data = block.data() + offset, at = std::size_t{0}](std::int64_t end_ns) mutable {
         double done = 0.0;
         do {
             for (std::size_t piece = 0; piece < pieces_max; ++piece) {

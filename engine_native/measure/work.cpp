@@ -48,8 +48,11 @@ const void* follow(const void* at, std::size_t loads) {
 
 }  // namespace
 
-Work chase(const Block& block, std::size_t warm_loads) {
-    const void* start = block.data();
+Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads) {
+    if (start_line >= block.bytes() / kLineBytes) {
+        throw std::invalid_argument("a line beyond the block");
+    }
+    const void* start = block.data() + start_line * kLineBytes;
     return [at = start, warm_loads, count = std::size_t{64}](std::int64_t end_ns) mutable {
         at = follow(at, std::exchange(warm_loads, 0));
         return until(end_ns, count, kStepsMax, [&](std::size_t loads) { at = follow(at, loads); });

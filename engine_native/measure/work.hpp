@@ -10,10 +10,11 @@
 
 namespace numatwin::native {
 
-/// Dependent loads along the cycle that `arrange_cycle` laid. The first `warm_loads` do not count:
-/// all lines of a cycle that a cache holds, or of a longer one as many as the caches hold, which
-/// then keep none that comes next. Amount: loads.
-Work chase(const Block& block, std::size_t warm_loads);
+/// Dependent loads along the cycle that `arrange_cycle` laid, from a line on. The first
+/// `warm_loads` do not count: all lines of a cycle that a cache holds, or of a longer one as many
+/// as the caches hold, which then keep none that comes next. Amount: loads. Throws
+/// std::invalid_argument for a line beyond the block.
+Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads);
 
 /// Loads of random lines among the first `lines` of the block, none of which waits for another.
 /// Amount: lines. Throws std::invalid_argument unless `lines` is a power of two within the block.
@@ -33,9 +34,11 @@ enum class Traffic {
 /// Whether this processor has stores past the caches for the engine to use.
 bool has_non_temporal_stores();
 
-/// Streams through the block, again and again, with `delay` additions after each 4 KiB. Amount:
-/// bytes that the program loads and stores.
-Work stream(const Block& block, Traffic traffic, std::uint64_t delay);
+/// Streams through `bytes` of the block from `offset` on, again and again, with `delay` additions
+/// after each 4 KiB. Amount: bytes that the program loads and stores. Throws std::invalid_argument
+/// where they are not in the block, not at a whole line, or fewer than 4 KiB for each array.
+Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic traffic,
+            std::uint64_t delay);
 
 /// memcpy of `bytes` at a time, always the same (in cache), or from and to ever other places of two
 /// blocks (`spread`). Amount: copies.

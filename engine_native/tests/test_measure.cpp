@@ -153,15 +153,16 @@ TEST(Team, RefusesSharedAndUnknownCpus) {
 TEST(Work, EachDoesSomething) {
     Block block(1 << 20, -1, false), other(1 << 20, -1, false);
     const int cpu = allowed_cpus().front();
-    for (const Work& work : {random_reads(block, 1 << 10), stream(block, Traffic::kRead, 0),
-                             copies(block, other, 64, true), copies(block, other, 1 << 20, false),
-                             additions(), stream(block, Traffic::kTriad, 1000)}) {
+    for (const Work& work :
+         {random_reads(block, 1 << 10), stream(block, 0, block.bytes(), Traffic::kRead, 0),
+          copies(block, other, 64, true), copies(block, other, 1 << 20, false), additions(),
+          stream(block, 0, block.bytes(), Traffic::kTriad, 1000)}) {
         const Member member{cpu, work};
         for (const Window& window : run_team({&member, 1}, kShort))
             EXPECT_GT(window.amounts[0], 0.0);
     }
     const std::size_t lines = block.arrange_cycle(1 << 14, 1);
-    const Member member{cpu, chase(block, lines)};
+    const Member member{cpu, chase(block, lines / 2, lines)};
     for (const Window& window : run_team({&member, 1}, kShort)) EXPECT_GT(window.amounts[0], 0.0);
 }
 
@@ -174,7 +175,7 @@ TEST(Work, StreamsTouchEveryLineOfTheirArrays) {
         if (!has_non_temporal_stores() && traffic >= Traffic::kNonTemporal) continue;
         const Block block(std::size_t{1} << 17, -1, false);
         std::memset(block.data(), 0x77, block.bytes());
-        const double amount = stream(block, traffic, 0)(now_ns() + 1'000'000);
+        const double amount = stream(block, 0, block.bytes(), traffic, 0)(now_ns() + 1'000'000);
         EXPECT_GT(amount, static_cast<double>(block.bytes()));
         // The first of the arrays is what is written, all of it.
         std::size_t written = 0;
@@ -227,9 +228,12 @@ TEST(Work, RefusesWhatDoesNotFit) {
     const Block block(1 << 16, -1, false), tiny(1024, -1, false);
     EXPECT_THROW(random_reads(block, 1000), std::invalid_argument);
     EXPECT_THROW(random_reads(block, 2048), std::invalid_argument);
-    EXPECT_THROW(stream(tiny, Traffic::kRead, 0), std::invalid_argument);
+    EXPECT_THROW(stream(block, 64, block.bytes(), Traffic::kRead, 0), std::invalid_argument);
+    EXPECT_THROW(stream(block, 8, 8192, Traffic::kRead, 0), std::invalid_argument);
+    EXPECT_THROW(stream(tiny, 0, tiny.bytes(), Traffic::kRead, 0), std::invalid_argument);
     EXPECT_THROW(copies(block, tiny, 2048, false), std::invalid_argument);
     EXPECT_THROW(copies(block, tiny, 0, false), std::invalid_argument);
+    EXPECT_THROW(chase(block, 1024, 0), std::invalid_argument);
     EXPECT_THROW(counter_on(block, 1024), std::invalid_argument);
 }
 
