@@ -160,6 +160,26 @@ def replicate(
                 break
 
 
+def play_numbers(
+    make: Maker,
+    scenario: Scenario,
+    numbers: range,
+    warm_up_s: float,
+    workers: int | None = None,
+    wall_s: float = 0.0,
+) -> Iterator[Replication]:
+    """Those replications, in their order; together where that is quicker.
+
+    ``wall_s``: how long one takes, 0 where nobody knows yet. ``workers``: as ``replicate`` has it.
+    """
+    most = workers or joblib.effective_n_jobs(-1)
+    if most == 1 or len(numbers) < 2 or wall_s * len(numbers) < PARALLEL_MIN_S:
+        for number in numbers:
+            yield play(make, scenario, number, warm_up_s)
+    else:
+        yield from _in_parallel(make, scenario, numbers, warm_up_s, most)
+
+
 def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
     """The numbers to play next, together: one where others would not be quicker.
 

@@ -62,7 +62,7 @@ class ErisSystem(Strict):
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
-    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference")
+    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference", "native")
 
     @model_validator(mode="after")
     def _page_is_one(self) -> ErisSystem:

@@ -24,6 +24,7 @@ from .listings import (
 from .machine import draw, import_, list_, show
 from .measure import measure
 from .published import published
+from .regress import regress
 from .report import report
 from .run import run
 
@@ -60,6 +61,7 @@ _add(app, "run", run, "run eris-fig13 --policy ma-8")
 _add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
+_add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 
 machine = _group("List, show, import, measure and draw machines.")
 _add(machine, "list", list_, "machine list")
