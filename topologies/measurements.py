@@ -68,7 +68,7 @@ Line = Annotated[str, Field(max_length=400)]
 class Parameters(Strict):
     """What a figure holds for; a field that does not matter to it is left out.
 
-    ``size``: of the working set, the message or the copy; ``node``: whose CPUs work; ``home``: whose
+    ``size``: of the working set, the message, the copy; ``node``: whose CPUs work; ``home``: whose
     memory they use; ``cpu`` and ``peer``: the CPUs of a pair; ``traffic``: what streams do;
     ``delay``: additions between two pieces of 4 KiB; ``batch``: operations at a time; ``buffer``:
     bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are.
@@ -129,8 +129,9 @@ class Measurement(Strict):
 class HostState(Strict):
     """The state of the host while it was measured; what the kernel does not tell is left out.
 
-    Shares are of the time of all CPUs (``steal``: taken by the hypervisor; ``others``: used by other
-    programs), ``clock_drift`` how far the median of a loop of known cycles was above its minimum.
+    Shares are of the time of all CPUs (``steal``: taken by the hypervisor, ``others``: used by
+    other programs), ``clock_drift`` how far the median of a loop of known cycles was
+    above its minimum.
     """
 
     date: Line

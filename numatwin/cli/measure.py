@@ -82,22 +82,19 @@ def as_json(description: MachineDescription, result: Result) -> dict[str, Any]:
 
 
 def _flat(measurement: Measurement) -> dict[str, Any]:
-    value, scale, unit = measurement.value, 1.0, measurement.value.unit
-    if value.kind == "time":
-        scale, unit = 1e9, "ns"
-    bounds = measurement.quartiles or (value, value)
+    scale, unit = (1e9, "ns") if measurement.value.kind == "time" else (1, measurement.value.unit)
+    bounds = measurement.quartiles or (measurement.value, measurement.value)
     parameters: dict[str, Any] = {}
     for name in type(measurement.parameters).model_fields:
         found = getattr(measurement.parameters, name)
         if found is not None:
             is_size = name in ("size", "page", "buffer")
-            parameters[f"{name}_bytes" if is_size else name] = (
-                int(found.value) if is_size else found
-            )
+            key, value = (f"{name}_bytes", int(found.value)) if is_size else (name, found)
+            parameters[key] = value
     return {
         "name": measurement.name,
         "unit": unit,
-        "value": _digits(value.value * scale),
+        "value": _digits(measurement.value.value * scale),
         "quartiles": [_digits(bound.value * scale) for bound in bounds],
         "repetitions": measurement.repetitions,
         "disturbed": measurement.disturbed,

@@ -167,12 +167,7 @@ def measure_loaded(bench: Bench) -> Iterator[float]:
         # The one that chases loads a line at a time.
         bytes_each = [LINE_BYTES] + [1] * (len(members) - 1)
         rates = done.amounts * bytes_each / done.elapsed_ns * 1e9
-        parameters = {
-            "threads": len(members) - 1,
-            "node": first.id,
-            "home": home.id,
-            "delay": delay,
-        }
+        load = {"threads": len(members) - 1, "delay": delay}
         bench.add("loaded.latency", done.ns_each(), "time", LOADED, size=size, **load)
         bench.add("loaded.bandwidth", done.of(rates.sum(axis=1)), "bandwidth", LOADED, **load)
         yield 0.1 + 0.9 * (at + 1) / (len(delays) + 1)

@@ -26,8 +26,8 @@ class Effort:
     """How thoroughly: repetitions of a figure, time of each, and sizes.
 
     ``octave_points``: sizes of the working set per octave; ``last_caches``: how many times the last
-    cache the memory holds that is measured on; ``pairs_max``: of CPUs. ``budget_s``: the time in all
-    that a figure gets its full repetitions in.
+    cache the memory holds that is measured on; ``pairs_max``: of CPUs. ``budget_s``: when that is
+    over, what is left gets few repetitions.
     """
 
     quick: bool

@@ -58,9 +58,9 @@ def _sizes(bench: Bench, largest: int) -> list[int]:
 def level_sizes(bench: Bench) -> list[tuple[int, int]]:
     """For each level of cache a working set that lies in it and not in the level before.
 
-    A cycle that is too long for a cache finds next to nothing in it: each line is gone when it comes
-    round again, all with least recently used, nearly all with random replacement. Three times the
-    level before is enough for that, and as little as can be of a cache that others may use too;
+    A cycle that is too long for a cache finds next to nothing in it: each line is gone when it
+    comes round again, all with least recently used, nearly all with random replacement. Three times
+    the level before is enough for that, and as little as can be of a cache that others may use too;
     the geometric mean, where that is less, stays clear of both.
     """
     sizes, before = [], 0.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +9,11 @@ from ...inputs import InputError
 from ...topologies import build_machine
 from ...topologies.importers import import_machine
 from ...topologies.importers.number_sets import format_list, parse_list
-from ...topologies.machine import CacheLevel
+from ...topologies.machine import CacheLevel, Node
 from ...topologies.schema import MachineDescription
 
 # Of the memory that is free: the rest stays for page cache and for others.
 MEMORY_SHARE = 0.25
-_UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,13 @@ class Layout:
 
 def host_layout() -> Layout:
     """This host's; raises InputError where it has nothing to measure on."""
+    from ...engine_native._engine import host_facts
+
     description = import_machine(None)
     machine = build_machine(description)
-    allowed = os.sched_getaffinity(0)
-    homes = _allowed_memories()
+    facts = host_facts()
+    engine = {node["id"]: node for node in facts["nodes"]}
+    allowed = {cpu for node in facts["nodes"] for cpu in node["cpus"]}
     online = {cpu for node in machine.nodes for cpu in node.cpus}
     notes = []
     if forbidden := online - allowed:
@@ -72,32 +72,37 @@ def host_layout() -> Layout:
             f"CPUs {format_list(forbidden)} are forbidden to this process (cpuset or affinity): "
             "not measured"
         )
+    if len(machine.nodes) > 1 and facts["binding_refused"]:
+        raise InputError(
+            "this host: memory cannot be bound to its nodes, so that none can be told from another "
+            f"({facts['binding_refused']})"
+        )
     first_thread = _first_threads(online & allowed)
-    limit = _memory_limit() // max(len(machine.nodes), 1)
     nodes = []
     for node in machine.nodes:
-        cpus = tuple(cpu for cpu in node.cpus if cpu in allowed)
-        permitted = homes is None or node.id in homes
-        if not permitted:
+        known = engine.get(node.id)
+        if known is not None and not known["may_allocate"]:
             notes.append(f"memory of node {node.id} is forbidden to this process: not measured")
-        free = _node_free_bytes(node.id) if len(machine.nodes) > 1 else _available_bytes()
-        has_memory = permitted and not node.memory_bytes == 0
-        shared = {cache.level: cache for cache in node.caches}
-        last = shared[max(shared)] if shared else None
-        per_cache = last.shared_by_cores if last else 1
+        usable = known is not None and known["may_allocate"] and node.memory_bytes != 0
+        spare = facts["available_bytes"] // len(machine.nodes)
+        free = min(known["free_bytes"], spare) if known is not None and usable else 0
+        cpus = tuple(cpu for cpu in node.cpus if cpu in allowed)
+        cores = tuple(cpu for cpu in cpus if cpu in first_thread)
         nodes.append(
-            NodeLayout(
-                node.id,
-                cpus,
-                tuple(cpu for cpu in cpus if cpu in first_thread),
-                int(MEMORY_SHARE * min(free, limit)) if has_memory else 0,
-                int(last.size_bytes * -(-max(node.cores, 1) // per_cache)) if last else 0,
-            )
+            NodeLayout(node.id, cpus, cores, int(MEMORY_SHARE * free), _last_cache_bytes(node))
         )
     if not any(node.cpus for node in nodes) or not any(node.memory_bytes for node in nodes):
         raise InputError("this host: no CPU and memory that this process may use")
     caches = next(node.caches for node in machine.nodes if node.cores)
     return Layout(description, tuple(nodes), caches, tuple(notes))
+
+
+def _last_cache_bytes(node: Node) -> int:
+    """Of all last-level caches of the node together."""
+    last = max(node.caches, key=lambda cache: cache.level, default=None)
+    if last is None:
+        return 0
+    return int(last.size_bytes * -(-max(node.cores, 1) // last.shared_by_cores))
 
 
 def read_text(path: str) -> str | None:
@@ -120,46 +125,3 @@ def _first_threads(cpus: set[int]) -> set[int]:
             siblings = frozenset()
         first.add(min(siblings, default=cpu))
     return first
-
-
-def _allowed_memories() -> frozenset[int] | None:
-    found = re.search(r"^Mems_allowed_list:\s*(\S+)", read_text("/proc/self/status") or "", re.M)
-    try:
-        return parse_list(found[1]) if found else None
-    except ValueError:
-        return None
-
-
-def _available_bytes() -> int:
-    return _kilobytes(read_text("/proc/meminfo"), "MemAvailable")
-
-
-def _node_free_bytes(node: int) -> int:
-    """Free pages, and those of files, which the kernel gives up."""
-    text = read_text(f"/sys/devices/system/node/node{node}/meminfo")
-    if text is None:
-        return _available_bytes()
-    return _kilobytes(text, "MemFree") + _kilobytes(text, "Inactive(file)")
-
-
-def _kilobytes(text: str | None, name: str) -> int:
-    found = re.search(rf"\b{re.escape(name)}:\s*(\d+) kB", text or "")
-    return int(found[1]) * 1024 if found else 0
-
-
-def _memory_limit() -> int:
-    """What the process's control group may still take, of version 2 or 1; beyond it, it is killed."""
-    left = _UNLIMITED
-    for line in (read_text("/proc/self/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            pair = ("/sys/fs/cgroup" + path, "memory.max", "memory.current")
-        elif "memory" in controllers.split(","):
-            folder = "/sys/fs/cgroup/memory" + path
-            pair = (folder, "memory.limit_in_bytes", "memory.usage_in_bytes")
-        else:
-            continue
-        limit, used = (read_text(f"{pair[0]}/{name}") for name in pair[1:])
-        if limit and limit.isdigit():
-            left = min(left, int(limit) - int(used or 0))
-    return max(left, 0)

@@ -49,10 +49,12 @@ class Samples:
 
     @property
     def median(self) -> float:
+        """The figure itself."""
         return _rounded(float(np.median(self.values)))
 
     @property
     def quartiles(self) -> tuple[float, float]:
+        """Between them lies half of the repetitions."""
         low, high = np.percentile(self.values, [25, 75])
         # Rounded alike, so that they still stand on both sides of the median.
         return min(_rounded(float(low)), self.median), max(_rounded(float(high)), self.median)
