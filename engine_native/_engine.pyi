@@ -92,6 +92,45 @@ def ping_pong(block: Block, line: int, serve: bool) -> Work:
 def additions() -> Work:
     """Additions that wait for one another, one a cycle."""
 
+def routing(targets: int, buffer_bytes: int) -> Work:
+    """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
+
+class MeasuredIndex:
+    """A prefix tree of random 64-bit keys; MemoryError if it does not fit."""
+
+    def __init__(self, keys: int) -> None: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def lookups(self, batch: int) -> Work:
+        """Keys looked up, so many at a time."""
+
+    def upserts(self, batch: int) -> Work:
+        """Values of known keys replaced, so many keys at a time."""
+
+    def scans(self, pairs: int) -> Work:
+        """Pairs read in order, so many from each key on."""
+
+class Verb(enum.Enum):
+    """What is asked of the other end of a fabric."""
+
+    GET = ...
+    PUT = ...
+    COMPARE_AND_SWAP = ...
+    FETCH_ADD = ...
+    MESSAGE = ...
+
+class FabricPair:
+    """Two ends of a fabric for two threads; RuntimeError where there is no such transport."""
+
+    def __init__(self, transports: str, direct: bool) -> None: ...
+    def ask(self, verb: Verb, size_bytes: int) -> Work:
+        """Requests, one after the other; of messages, those of both ways."""
+
+    def answer(self) -> Work:
+        """What the other end does meanwhile; amounts to nothing."""
+
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:

@@ -5,6 +5,7 @@
 
 #include <system_error>
 
+#include "measure/engine_work.hpp"
 #include "measure/work.hpp"
 #include "register.hpp"
 
@@ -123,6 +124,43 @@ void register_measure(py::module_& module) {
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
     module.def("additions", [] { return Handed{additions()}; });
+
+    module.def(
+        "routing",
+        [](std::size_t targets, std::size_t buffer_bytes) {
+            return Handed{routing(targets, buffer_bytes)};
+        },
+        py::arg("targets"), py::arg("buffer_bytes"));
+    py::class_<Index>(module, "MeasuredIndex")
+        .def(py::init<std::size_t>(), py::arg("keys"), py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("keys", &Index::keys)
+        .def_property_readonly("size_bytes", &Index::bytes)
+        .def(
+            "lookups", [](Index& index, std::size_t batch) { return Handed{index.lookups(batch)}; },
+            py::arg("batch"), py::keep_alive<0, 1>())
+        .def(
+            "upserts", [](Index& index, std::size_t batch) { return Handed{index.upserts(batch)}; },
+            py::arg("batch"), py::keep_alive<0, 1>())
+        .def(
+            "scans", [](Index& index, std::size_t pairs) { return Handed{index.scans(pairs)}; },
+            py::arg("pairs"), py::keep_alive<0, 1>());
+    py::enum_<Verb>(module, "Verb")
+        .value("GET", Verb::kGet)
+        .value("PUT", Verb::kPut)
+        .value("COMPARE_AND_SWAP", Verb::kCompareAndSwap)
+        .value("FETCH_ADD", Verb::kFetchAdd)
+        .value("MESSAGE", Verb::kMessage);
+    py::class_<FabricPair>(module, "FabricPair")
+        .def(py::init<const std::string&, bool>(), py::arg("transports"), py::arg("direct"))
+        .def(
+            "ask",
+            [](FabricPair& pair, Verb verb, std::size_t size_bytes) {
+                return Handed{pair.ask(verb, size_bytes)};
+            },
+            py::arg("verb"), py::arg("size_bytes"), py::keep_alive<0, 1>())
+        .def(
+            "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
+            py::keep_alive<0, 1>());
 
     module.def("run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
                py::arg("limit_ns"));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "measure/block.hpp"
+#include "measure/engine_work.hpp"
 #include "measure/team.hpp"
 #include "measure/work.hpp"
 
@@ -236,6 +237,68 @@ TEST(Work, RefusesWhatDoesNotFit) {
     EXPECT_THROW(chase(block, 1024, 0), std::invalid_argument);
     EXPECT_THROW(counter_on(block, 1024), std::invalid_argument);
 }
+
+TEST(EngineWork, RoutesWithAnyNumberOfTargets) {
+    for (const std::size_t targets : {1U, 3U, 64U}) {
+        for (const std::size_t bytes : {32U, 2064U}) {
+            const Member member{allowed_cpus().front(), routing(targets, bytes)};
+            for (const Window& window : run_team({&member, 1}, kShort)) {
+                EXPECT_GE(window.amounts[0], 4 * 512.0);
+            }
+        }
+    }
+    EXPECT_THROW(routing(0, 2064), std::invalid_argument);
+}
+
+TEST(EngineWork, IndexFindsAllItsKeys) {
+    Index index(10'000);
+    EXPECT_EQ(index.keys(), 10'000U);
+    for (const std::size_t batch : {1U, 64U, 10'000U}) {
+        for (const Work& work : {index.lookups(batch), index.upserts(batch), index.scans(batch)}) {
+            const Member member{allowed_cpus().front(), work};
+            for (const Window& window : run_team({&member, 1}, kShort)) {
+                EXPECT_GT(window.amounts[0], 0.0);
+            }
+        }
+        // Every key that is looked up is there: the amount is of whole batches.
+        const double found = index.lookups(batch)(0);
+        EXPECT_EQ(found, static_cast<double>((256 + batch - 1) / batch * batch));
+    }
+    EXPECT_EQ(index.keys(), 10'000U);
+    EXPECT_THROW(index.lookups(0), std::invalid_argument);
+    EXPECT_THROW(index.lookups(10'001), std::invalid_argument);
+    EXPECT_THROW(index.scans(0), std::invalid_argument);
+}
+
+void ask_all(FabricPair& pair) {
+    const auto cpus = allowed_cpus();
+    for (const Verb verb :
+         {Verb::kGet, Verb::kPut, Verb::kCompareAndSwap, Verb::kFetchAdd, Verb::kMessage}) {
+        const std::vector<Member> members{{cpus[0], pair.ask(verb, 8)}, {cpus[1], pair.answer()}};
+        for (const Window& window : run_team(members, kShort)) {
+            EXPECT_GE(window.amounts[0], 4.0);
+            EXPECT_EQ(window.amounts[1], 0.0);
+        }
+    }
+}
+
+TEST(EngineWork, VerbsAreDoneBetweenThreads) {
+    if (allowed_cpus().size() < 2) GTEST_SKIP() << "one CPU";
+    FabricPair pair("threads", true);
+    ask_all(pair);
+    EXPECT_THROW(pair.ask(Verb::kGet, 12), std::invalid_argument);
+    EXPECT_THROW(pair.ask(Verb::kGet, 2 * FabricPair::region_bytes), std::invalid_argument);
+}
+
+#ifdef NUMATWIN_UCX
+TEST(EngineWork, VerbsAreDoneOverUcx) {
+    if (allowed_cpus().size() < 2) GTEST_SKIP() << "one CPU";
+    for (const char* transports : {"posix,self", "tcp,self"}) {
+        FabricPair pair(transports, false);
+        ask_all(pair);
+    }
+}
+#endif
 
 }  // namespace
 }  // namespace numatwin::native

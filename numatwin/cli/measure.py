@@ -32,8 +32,8 @@ def measure(
         list[str] | None,
         typer.Option(
             metavar="PART",
-            help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies; "
-            "may be given again.",
+            help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
+            "routing, index or fabric; may be given again.",
             show_default=False,
         ),
     ] = None,
