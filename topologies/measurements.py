@@ -55,11 +55,11 @@ def _reading(raw: Any) -> Reading:
     raise ValueError("expected a value with its unit, such as '129 ns', '26.7 GB/s' or '100 M/s'")
 
 
-def _written(reading: Reading) -> str | float:
+def _written(reading: Reading) -> Any:
     return reading.text()
 
 
-Measured = Annotated[Reading, BeforeValidator(_reading), PlainSerializer(_written)]
+Measured = Annotated[Reading, BeforeValidator(_reading), PlainSerializer(_written, return_type=Any)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**48)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line = Annotated[str, Field(max_length=400)]

@@ -73,12 +73,20 @@ def as_json(description: MachineDescription, result: Result) -> dict[str, Any]:
 
     return {
         **build_machine(description).as_json(),
-        "host": description.model_dump(mode="json", include={"host"}, exclude_none=True)["host"],
+        "host": _host(description),
         "warnings": list(description.warnings),
         "interrupted": result.interrupted,
         "missing": list(result.missing),
         "measurements": [_flat(m) for m in description.measurements],
     }
+
+
+def _host(description: MachineDescription) -> dict[str, Any]:
+    assert description.host is not None
+    facts = description.host.model_dump(mode="json", exclude_none=True)
+    duration = description.host.duration
+    facts.pop("duration", None)
+    return {**facts, "duration_s": duration.value if duration else None}
 
 
 def _flat(measurement: Measurement) -> dict[str, Any]:

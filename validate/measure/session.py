@@ -67,7 +67,7 @@ def measure_host(
 def check_engine() -> None:
     """Raises InputError where the native engine is not there."""
     try:
-        from ...engine_native import _engine  # noqa: F401
+        from ...engine_native._engine import run_team  # noqa: F401
     except ImportError as failure:
         raise InputError(
             f"the native engine is not built ({failure}): install libnuma's headers "
