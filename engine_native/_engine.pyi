@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+import numpy.typing as npt
 
 HAS_UCX: bool
 """Whether UCX's headers were there when the module was built."""
@@ -38,6 +38,172 @@ def host_facts() -> HostFacts:
 
 def pin_thread(cpu: int) -> None:
     """The calling thread runs on this CPU alone; ValueError if it may not."""
+
+STEPS: tuple[str, ...]
+"""The steps of a worker's loop, in the order of ``Totals['step_ns']``."""
+
+class KeyDraws:
+    """A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
+    ``scattered`` these are ranks of popularity, which a fixed permutation (that of
+    workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.
+    """
+
+    def __init__(
+        self,
+        breaks: npt.ArrayLike,
+        mass: npt.ArrayLike,
+        scattered: bool = False,
+    ) -> None: ...
+    @staticmethod
+    def zipf(keys: int, exponent: float, scattered: bool = False) -> KeyDraws: ...
+    @property
+    def keys(self) -> int: ...
+    def draw(self, seed: int, worker: int, count: int) -> npt.NDArray[np.uint64]: ...
+
+class EngineSetup:
+    """What an engine is made of; fields are those of ``ErisSystem`` in sim/system.py.
+
+    ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
+    ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
+    -1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
+    arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.
+    """
+
+    def __init__(
+        self, node: Sequence[int], cpu: Sequence[int], host_node: Sequence[int]
+    ) -> None: ...
+    def add_index(self, name: str, keys: int, key_bits: int = 64, prefix_bits: int = 8) -> None: ...
+    def add_column(self, name: str, entries: int) -> None: ...
+    def add_operation(
+        self, name: str, kind: str, object: int, selectivity: float = 0.0, result: str = "sum"
+    ) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    placement: str
+    home: int
+    buffer_commands: int
+    round_commands: int
+    incoming_commands: int
+    command_bytes: int
+    result_bytes: int
+    batch: int
+    scans_max: int
+    huge_pages: bool
+    clients: bool
+    think_ns: float
+    arrival_ns: float
+    seed: int
+
+class Totals(TypedDict):
+    """Sums since ``start``: [O, A] of operations and AEUs, [objects, A], [steps, A] or [A]."""
+
+    time_s: float
+    made: npt.NDArray[np.uint64]
+    """[O, A] commands; a scan is one."""
+    executed: npt.NDArray[np.uint64]
+    """[O, A] commands; a scan counts for each AEU that scans its part."""
+    done: npt.NDArray[np.uint64]
+    """[O, A] whole operations."""
+    latency_sum_ns: npt.NDArray[np.uint64]
+    """[O, A] of those done."""
+    object_received: npt.NDArray[np.uint64]
+    object_executed: npt.NDArray[np.uint64]
+    object_forwarded: npt.NDArray[np.uint64]
+    object_found: npt.NDArray[np.uint64]
+    object_inserted: npt.NDArray[np.uint64]
+    object_entries: npt.NDArray[np.uint64]
+    """[objects, A] keys or entries that each holds now."""
+    object_execution_ns: npt.NDArray[np.float64]
+    step_ns: npt.NDArray[np.float64]
+    """[steps, A], see ``STEPS``."""
+    busy_ns: npt.NDArray[np.uint64]
+    """[A] in rounds in which there was something to do."""
+    rounds: npt.NDArray[np.uint64]
+    refused: npt.NDArray[np.uint64]
+    """[A] flushes that found no room."""
+    retries: npt.NDArray[np.uint64]
+    """[A] exchanges of a descriptor that had to begin again."""
+    flushes: npt.NDArray[np.uint64]
+    flushed_bytes: npt.NDArray[np.uint64]
+    copied_bytes: npt.NDArray[np.uint64]
+
+class ObjectMemory(TypedDict):
+    reserved_bytes: int
+    used_bytes: int
+    huge_bytes: int
+    transparent_bytes: int
+    refusal: str
+    """Why memory does not lie where it should; empty if it does."""
+
+class CycleReport:
+    """A balancing cycle that is over; times in seconds since ``start``."""
+
+    @property
+    def object(self) -> int: ...
+    @property
+    def links(self) -> int: ...
+    @property
+    def copies(self) -> int: ...
+    @property
+    def copied_bytes(self) -> int: ...
+    @property
+    def began_s(self) -> float: ...
+    @property
+    def ended_s(self) -> float: ...
+
+class Engine:
+    """ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
+
+    Where a worker fails, all halt, and the next call raises what it raised: MemoryError,
+    RuntimeError. ValueError for what does not fit together. Nothing is left running when the engine
+    is gone.
+    """
+
+    def __init__(self, setup: EngineSetup) -> None: ...
+    def begin_load(self) -> None: ...
+    def wait_loaded(self, seconds: float) -> bool:
+        """Waits so long at most; whether all is loaded."""
+    def load(self) -> None:
+        """Both; a signal ends it."""
+    @property
+    def loaded(self) -> int:
+        """Keys and entries loaded so far, of ``to_load``."""
+    @property
+    def to_load(self) -> int: ...
+    def start(self) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    def rebalance(self, object: int, wanted: Sequence[int]) -> bool:
+        """New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move."""
+    def balancing(self, object: int) -> bool: ...
+    def cycles(self) -> list[CycleReport]: ...
+    def bounds(self, object: int) -> list[int]:
+        """[A + 1]; empty of a column."""
+    def execute(
+        self,
+        kinds: npt.ArrayLike,
+        objects: npt.ArrayLike,
+        keys: npt.ArrayLike,
+        values: npt.ArrayLike,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Does commands as if one after the other: kinds 0 lookup (key), 1 upsert (key, value),
+        2 scan (entries from key to value), 3 append (value).
+
+        Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
+        answered.
+        """
+    def totals(self) -> Totals: ...
+    def latencies(self, operation: int) -> npt.NDArray[np.uint64]:
+        """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
+    def memory(self) -> list[ObjectMemory]: ...
+    def stop(self) -> None:
+        """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
+    def cancel(self) -> None:
+        """Ends at once."""
+    def check(self) -> None:
+        """Raises what a worker failed with."""
+    @property
+    def running(self) -> bool: ...
+    @property
+    def time_s(self) -> float: ...
 
 class Block:
     """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
@@ -133,5 +299,5 @@ class FabricPair:
 
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..inputs import InputError
 from ..topologies import Machine
-from ._engine import HostFacts
+
+if TYPE_CHECKING:
+    from ._engine import HostFacts
 
 
 @dataclass(frozen=True)

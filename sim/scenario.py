@@ -62,6 +62,7 @@ SIMULATED = ("flow", "event", "reference")
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
 SEED_MAX = 2**64 - 1
+DRAWN_MAX_S = 1e6  # kernels count picoseconds in 64 bits, and look ahead
 
 
 class ScenarioDescription(Strict):
@@ -226,6 +227,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             expected="'cores' in a node type of its file",
         )
     _check_system(document, description, machine, workload)
+    _check_horizon(document, description)
     _check_warm_up(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
@@ -303,6 +305,15 @@ def _played_s(description: ScenarioDescription) -> float:
     if event is None or description.plane not in DRAWING_PLANES:
         return horizon_s
     return min(horizon_s, event.value)
+
+
+def _check_horizon(document: Document, description: ScenarioDescription) -> None:
+    if description.plane in DRAWING_PLANES and _played_s(description) > DRAWN_MAX_S:
+        raise document.error(
+            ("horizon",),
+            f"horizon: too long for plane {description.plane}",
+            expected=f"at most {DRAWN_MAX_S:,.0f} s",
+        )
 
 
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:

@@ -94,7 +94,7 @@ def measure_fabric(bench: Bench) -> Iterator[float]:
     words = {"compare-and-swap": Verb.COMPARE_AND_SWAP, "fetch-add": Verb.FETCH_ADD}
     cases = [(name, verb, 8) for name, verb in words.items()]
     cases += [(name, verb, size) for name, verb in verbs.items() for size in sizes]
-    transports = {name: how for name, how in TRANSPORTS.items() if HAS_UCX != (name == "threads")}
+    transports = {name: how for name, how in TRANSPORTS.items() if (name == "threads") != HAS_UCX}
     for at, (transport, (named, direct)) in enumerate(transports.items()):
         try:
             pair = FabricPair(named, direct)

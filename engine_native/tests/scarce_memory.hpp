@@ -10,7 +10,7 @@
 
 namespace numatwin::native::testing {
 
-class FailingMemory final : public Memory {
+class ScarceMemory final : public Memory {
   public:
     void* allocate(std::size_t bytes) override {
         if (until_failure_ == 0) throw std::bad_alloc();
