@@ -247,6 +247,39 @@ def test_unknown_parts_are_refused() -> None:
         measure_host(only=["speed"])
 
 
+class OneMemory(Layout):
+    """A host whose nodes are not told apart: memory of any may lie anywhere."""
+
+    def binding(self, node: NodeLayout) -> int:
+        return -1
+
+
+@pytest.mark.skipif(CPUS < 2, reason="one CPU")
+def test_every_node_is_measured_from_every_other() -> None:
+    host = host_layout()
+    one, other = sorted(host.cpus)[:2]
+    nodes = (
+        NodeLayout(0, (one,), (one,), 64 << 20, 1 << 20),
+        NodeLayout(1, (other,), (other,), 64 << 20, 1 << 20),
+        NodeLayout(5, (), (), 64 << 20, 0),
+    )
+    bench = Bench(OneMemory(host.description, nodes, host.caches, ()), replace(QUICK, wanted=3))
+    for part in ("latency", "bandwidth", "loaded", "messages"):
+        for _ in PARTS[part][0](bench):
+            pass
+    for name in ("memory.latency", "memory.bandwidth"):
+        found = [m.parameters for m in bench.measurements if m.name == name]
+        pairs = [(where.node, where.home) for where in found]
+        assert pairs == [(a, b) for a in (0, 1) for b in (0, 1, 5)]
+    (machine,) = [m for m in bench.measurements if m.name == "machine.bandwidth"]
+    assert machine.parameters.threads == 2
+    (message,) = [m for m in bench.measurements if m.name == "message.latency"]
+    assert (message.parameters.cpu, message.parameters.peer) == (one, other)
+    loads = [m.parameters.threads for m in bench.measurements if m.name == "loaded.latency"]
+    assert loads[0] == 0
+    assert set(loads[1:]) == {1}
+
+
 def two_nodes(result: Result) -> Result:
     """The host as if it had a second node, with each figure of a pair in four."""
     base = result.layout.description

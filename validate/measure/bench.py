@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Member = tuple[int, "Work"]
 HUGE_PAGE_BYTES = 2 << 20
 LINE_BYTES = 64
+# Of a node: more takes long to lay out, and caches of that size are shared by many cores.
+ARENA_BYTES_MAX = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,9 @@ class Bench:
                 repetitions=len(samples.values),
                 disturbed=samples.disturbed,
                 method=method,
-                parameters=Parameters(
-                    **{
-                        key: Quantity(float(value), float(value), float(value))  # type: ignore[arg-type]
-                        if key in ("size", "page", "buffer") and isinstance(value, int)
-                        else value
+                parameters=Parameters.model_validate(
+                    {
+                        key: _size(value) if key in _SIZES else value
                         for key, value in parameters.items()
                     }
                 ),
@@ -132,7 +132,8 @@ class Bench:
     def arena(self, node: NodeLayout) -> Block:
         """Memory of the node, several times its last cache where that much is free."""
         if node.id not in self._arenas:
-            wanted = self.effort.last_caches * max(node.last_cache_bytes, 8 << 20)
+            caches = max(node.last_cache_bytes, 8 << 20)
+            wanted = min(self.effort.last_caches * caches, max(ARENA_BYTES_MAX, 2 * caches))
             self._arenas[node.id] = self.block(node, wanted, what=f"node {node.id}")
         return self._arenas[node.id]
 
@@ -181,6 +182,14 @@ class Bench:
                 "latencies include page walks"
             )
         return block
+
+
+_SIZES = ("size", "page", "buffer")
+
+
+def _size(size_bytes: object) -> Quantity:
+    assert isinstance(size_bytes, int)
+    return Quantity(float(size_bytes), float(size_bytes), float(size_bytes))
 
 
 class CannotBind(Exception):

@@ -93,11 +93,18 @@ def _held_lines(bench: Bench) -> int:
 
 def _pairs(bench: Bench) -> Iterator[float]:
     """Every node's loads from every node's memory."""
+    from ...engine_native._engine import chase
+
     pairs = [(a, b) for a in bench.layout.starts for b in bench.layout.homes]
+    few = len(pairs) <= ROUNDS_PAIRS_MAX
     for at, (start, home) in enumerate(pairs):
         size = bench.arena(home).size_bytes
-        few = len(pairs) <= ROUNDS_PAIRS_MAX
-        samples = (_best if few else _chase)(bench, start, home, size)
+        if few:
+            samples = _best(bench, start, home, size)
+        else:  # each from another place on: no cache holds what lies there
+            lines = bench.cycle(home, size)
+            work = chase(bench.arena(home), lines // len(pairs) * at, 1024)
+            samples = bench.run([(start.cores[0], work)], limit_s=0.2).ns_each()
         method = BEST if few else CHASE
         bench.add("memory.latency", samples, "time", method, size=size, **_at(start, home))
         yield 0.6 + 0.25 * (at + 1) / len(pairs)
