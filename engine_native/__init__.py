@@ -37,8 +37,12 @@ def planes(scenario: Scenario) -> Iterator[Maker]:
             expected="libnuma-dev (tools/system-packages numa ucx) and 'make setup' again",
         ) from None
     if scenario.system.kind == "commits":
-        from .commits_plane import native_commits as native
+        from .commits_plane import native_commits
+
+        native = native_commits()
     else:
-        from .eris_plane import native_eris as native
-    with native() as make:
+        from .eris_plane import native_eris
+
+        native = native_eris()
+    with native as make:
         yield make

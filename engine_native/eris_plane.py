@@ -23,7 +23,7 @@ from ..sim.scenario import Scenario
 from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
-from .host_mapping import HostMapping, map_workers
+from .host_mapping import HostMapping, map_workers, workers_that_fit
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,12 +39,17 @@ class ErisHost:
         assert isinstance(system, ErisSystem)
         host = host_facts()
         check_room(scenario, host)
-        self.worker_nodes = system.aeu_nodes(scenario.machine)
-        self.mapping: HostMapping = map_workers(scenario.machine, self.worker_nodes.tolist(), host)
+        wanted = system.aeu_nodes(scenario.machine).tolist()
+        # A stated number of threads is kept, even if they have to share CPUs.
+        stated = isinstance(system.threads, int)
+        nodes = wanted if stated else workers_that_fit(wanted, host)
+        self.worker_nodes = np.array(nodes, dtype=np.int64)
+        self.mapping: HostMapping = map_workers(scenario.machine, nodes, host)
+        self.left_out = len(wanted) - len(nodes)
         self.partitioned = system.placement == "partitioned"
         self.host = host
         try:
-            self.engine = Engine(engine_setup(scenario, self.mapping))
+            self.engine = Engine(engine_setup(scenario, nodes, self.mapping))
             self.engine.load()
         except MemoryError as failure:
             raise _no_memory(failure) from None
@@ -272,7 +277,8 @@ class NativeEris:
 
     def _facts(self, now: Mapping[str, Any]) -> dict[str, Any]:
         def more(name: str) -> Any:
-            return now[name] - self._since[name]
+            before: Mapping[str, Any] = self._since
+            return now[name] - before[name]
 
         steps = more("step_ns").sum(axis=1)
         units = max(float(more("executed").sum()), 1.0)
@@ -303,6 +309,12 @@ class NativeEris:
         }
 
     def _warnings(self) -> Iterator[str]:
+        if self._host.left_out:
+            count = len(self._host.worker_nodes)
+            yield (
+                f"{count} workers, as many as this host has CPUs, stand for "
+                f"{count + self._host.left_out} of {self.scenario.machine.name}"
+            )
         yield from self._host.mapping.warnings
         refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
         yield from refusals

@@ -28,14 +28,15 @@ ROOM = 0.8
 NS = 1e9
 
 
-def engine_setup(scenario: Scenario, mapping: HostMapping) -> EngineSetup:
-    """Raises InputError for what the native engine cannot store or do."""
+def engine_setup(scenario: Scenario, nodes: list[int], mapping: HostMapping) -> EngineSetup:
+    """Of workers of the nodes at positions ``nodes`` [A].
+
+    Raises InputError for what the native engine cannot store or do."""
     system = scenario.system
     assert isinstance(system, ErisSystem)
     machine, workload = scenario.machine, scenario.workload
-    nodes = system.aeu_nodes(machine).tolist()
     setup = EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
-    positions = {}
+    positions: dict[str, int] = {}
     for name, stored in workload.objects.items():
         positions[name] = len(positions)
         _add_object(setup, name, stored)

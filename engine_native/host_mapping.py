@@ -24,6 +24,18 @@ class HostMapping:
     warnings: tuple[str, ...]
 
 
+def workers_that_fit(nodes: Sequence[int], host: HostFacts) -> list[int]:
+    """Of the workers of ``nodes`` [A], as many as the host has CPUs: one of each node in turn."""
+    room = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    turn: dict[int, int] = {}
+    ranked = []
+    for at, node in enumerate(nodes):
+        ranked.append((turn.get(node, 0), at))
+        turn[node] = turn.get(node, 0) + 1
+    kept = sorted(at for _, at in sorted(ranked)[: max(room, 1)])
+    return [nodes[at] for at in kept]
+
+
 def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) -> HostMapping:
     """Workers of the nodes at positions ``worker_nodes`` [A] of the machine, on this host.
 

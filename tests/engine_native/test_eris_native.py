@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numatwin.cli import main
 from numatwin.engine_native import eris_setup
 from numatwin.engine_native.eris_plane import whole_sizes
-from numatwin.engine_native.host_mapping import map_workers
+from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
 from numatwin.inputs import InputError
 from numatwin.sim.record import Record, load_record
 from numatwin.sim.run import run_scenario
@@ -49,6 +49,7 @@ def run(name: str, *settings: str, **options: object) -> Record:
         ("eris-fig5-raw", []),
         ("eris-fig8-amd", ["system.threads=5"]),
         ("eris-fig8-amd", ["system.nodes=4"]),
+        ("eris-fig8-amd", ["system.nodes=8", "system.threads=cores"]),
     ],
 )
 def test_laws_of_every_run(name: str, settings: list[str]) -> None:
@@ -154,6 +155,13 @@ def test_nodes_have_nodes_of_their_own_where_there_are_enough() -> None:
     assert not found.warnings
 
 
+@pytest.mark.parametrize(("room", "kept"), [(1, [0]), (3, [0, 1, 2]), (4, [0, 0, 1, 2]), (9, None)])
+def test_workers_that_fit_are_of_all_nodes(room: int, kept: list[int] | None) -> None:
+    nodes = [0, 0, 0, 1, 1, 2]
+    found = workers_that_fit(nodes, eris_setup_host(10**9, nodes=1, cpus=room))
+    assert found == (nodes if kept is None else kept)
+
+
 def test_few_nodes_are_shared_and_that_is_said() -> None:
     machine = load_machine("amd-8n-ht")
     nodes = [k for k in range(8) for _ in range(2)]
@@ -172,7 +180,7 @@ def test_a_host_that_allows_nothing_is_refused() -> None:
 
 
 @given(
-    st.lists(st.floats(0, 1e12), min_size=1, max_size=50).filter(lambda sizes: sum(sizes) > 0),
+    st.lists(st.just(0.0) | st.floats(1e-3, 1e12), min_size=1, max_size=50).filter(any),
     st.integers(0, 10**12),
 )
 def test_whole_sizes_keep_the_total(sizes: list[float], total: int) -> None:
