@@ -23,6 +23,7 @@ OPTIONS = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "second_deadlock_stack=1",
     # Else UCX hooks madvise, also that of a thread which ends, and ThreadSanitizer crashes in it.
+    "UCX_MEM_MMAP_HOOK_MODE": "none",
     "UCX_MEM_EVENTS": "no",
 }
 
