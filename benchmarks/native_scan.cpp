@@ -6,9 +6,9 @@
 //
 // Each thread owns a column, on a CPU of its own, cut into slices. In a step each contender plays
 // one slice, the next contender the next slice: so no slice is in a cache when it is played, and
-// contenders to be compared play within some ten milliseconds of each other. All threads start a
-// play together; it ends with the last. Figures are medians: of bandwidth, and of the step's ratio
-// to the plain read that is fastest by its median.
+// whatever else the host does hits all alike. All threads start a play together; its time is the
+// CPU time of the slowest. A play in which threads did not run all the time, side by side, does not
+// count: one that took a quarter longer by the clock. Figures are medians of those that count.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -16,6 +16,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -111,7 +112,7 @@ std::vector<Reader> readers() {
 /// One thread's column and what it answers.
 class Owner {
   public:
-    static constexpr std::size_t slices = 16;
+    static constexpr std::size_t slices = 64;
 
     Owner(int node, std::uint64_t entries, std::uint64_t seed, std::size_t contenders)
         : manager_({.placement = Placement::on_node(node), .object = "the column"}),
@@ -161,14 +162,19 @@ class Owner {
     Answer answer_;
 };
 
+struct Play {
+    double clock_s = 0;
+    double cpu_s = 0;  // of the thread with most
+};
+
 /// A plain read if `read`, else scans.
 struct Contender {
     std::string name;
     double selectivity;
     Read read;
     std::vector<Scan> scans;
-    std::vector<double> seconds{};  // of each step
-    Answer answer{};                // to the first pass over all slices
+    std::vector<Play> plays{};  // one a step
+    Answer answer{};            // to the first pass over all slices
 };
 
 Scan wanted(double selectivity, ScanOutput output, std::uint64_t from = 0) {
@@ -202,13 +208,20 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Of each step: how much longer `other` took.
-double median_ratio(const Contender& one, const Contender& other) {
-    std::vector<double> ratios;
-    for (std::size_t step = 0; step < one.seconds.size(); ++step) {
-        ratios.push_back(other.seconds[step] / one.seconds[step]);
+/// Of the plays that count; of all where a busy host leaves fewer than three.
+double median_seconds(const Contender& contender) {
+    std::vector<double> counted, all;
+    for (const Play& play : contender.plays) {
+        all.push_back(play.cpu_s);
+        if (play.clock_s <= 1.25 * play.cpu_s) counted.push_back(play.cpu_s);
     }
-    return median(ratios);
+    return median(counted.size() < 3 ? all : counted);
+}
+
+double cpu_seconds() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 int node_of(int cpu, const HostFacts& host) {
@@ -225,20 +238,8 @@ std::atomic<std::uint64_t> seen{0};
 void play_all(std::vector<Contender>& all, std::size_t bytes, std::size_t steps,
               std::size_t threads, const HostFacts& host) {
     const std::vector<int> cpus = host.cpus();
-    std::size_t waits = 0;
-    Clock::time_point start;
-    const auto each_wait = [&]() noexcept {
-        // Of a play's two waits the first begins it.
-        const Clock::time_point now = Clock::now();
-        const std::size_t play = waits / 2, step = play / all.size();
-        if (waits++ % 2 == 1 && step >= Owner::slices) {
-            all[play % all.size()].seconds[step - Owner::slices] =
-                std::chrono::duration<double>(now - start).count();
-        }
-        start = Clock::now();
-    };
-    for (Contender& each : all) each.seconds.resize(steps);
-    std::barrier barrier(static_cast<std::ptrdiff_t>(threads), each_wait);
+    for (Contender& each : all) each.plays.resize(Owner::slices + steps);
+    std::barrier barrier(static_cast<std::ptrdiff_t>(threads));
     std::mutex mutex;
     const auto work = [&](std::size_t thread) {
         const int cpu = cpus[thread % cpus.size()];
@@ -247,8 +248,10 @@ void play_all(std::vector<Contender>& all, std::size_t bytes, std::size_t steps,
         for (std::size_t step = 0; step < Owner::slices + steps; ++step) {
             for (std::size_t at = 0; at < all.size(); ++at) {
                 const std::size_t slice = (step + at) % Owner::slices;
-                const Contender& contender = all[at];
+                Contender& contender = all[at];
                 barrier.arrive_and_wait();
+                const Clock::time_point start = Clock::now();
+                const double cpu_start_s = cpu_seconds();
                 if (contender.read != nullptr) {
                     std::uint64_t bits = 0;
                     owner.visit(slice, [&](const ColumnRun& run) {
@@ -258,18 +261,25 @@ void play_all(std::vector<Contender>& all, std::size_t bytes, std::size_t steps,
                 } else {
                     owner.play(at, slice, contender.scans);
                 }
+                const double cpu_s = cpu_seconds() - cpu_start_s;
                 barrier.arrive_and_wait();
+                // The barrier ends for all when the slowest arrives.
+                const double clock_s = std::chrono::duration<double>(Clock::now() - start).count();
                 const Answer answer = owner.take_answer();
-                if (step >= Owner::slices) continue;
                 const std::scoped_lock lock(mutex);
-                all[at].answer.matches += answer.matches;
-                all[at].answer.check += answer.check;
+                Play& play = contender.plays[step];
+                play = {std::max(play.clock_s, clock_s), std::max(play.cpu_s, cpu_s)};
+                if (step >= Owner::slices) continue;
+                contender.answer.matches += answer.matches;
+                contender.answer.check += answer.check;
             }
         }
     };
     std::vector<std::thread> running;
     for (std::size_t thread = 0; thread < threads; ++thread) running.emplace_back(work, thread);
     for (std::thread& thread : running) thread.join();
+    for (Contender& each : all)
+        each.plays.erase(each.plays.begin(), each.plays.begin() + Owner::slices);
 }
 
 void run(std::size_t bytes, std::size_t steps, std::size_t threads, const HostFacts& host) {
@@ -279,15 +289,16 @@ void run(std::size_t bytes, std::size_t steps, std::size_t threads, const HostFa
     const Contender& best =
         *std::min_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(reads),
                           [](const Contender& a, const Contender& b) {
-                              return median(a.seconds) < median(b.seconds);
+                              return median_seconds(a) < median_seconds(b);
                           });
     for (const Contender& each : all) {
         const double bandwidth_Bps =
-            static_cast<double>(bytes / Owner::slices) / median(each.seconds);
+            static_cast<double>(bytes / Owner::slices) / median_seconds(each);
         std::printf("%s\t%s\t%zu\t%g\t%.3f\t%.4f\t%s\t%" PRIu64 "\t%" PRIu64 "\n",
                     each.read != nullptr ? "read" : "scan", each.name.c_str(), threads,
-                    each.selectivity, bandwidth_Bps / 1e9, median_ratio(each, best),
-                    best.name.c_str(), each.answer.matches, each.answer.check);
+                    each.selectivity, bandwidth_Bps / 1e9,
+                    median_seconds(best) / median_seconds(each), best.name.c_str(),
+                    each.answer.matches, each.answer.check);
     }
     std::fflush(stdout);
 }

@@ -3,10 +3,10 @@
 ``native_scan.cpp`` (compiled when this runs) has a column for each thread, on its node, far larger
 than the caches, and scans it: predicate to bitmap, count, sum, positions, and 8 predicates in one
 pass. The plain read, as in STREAM's manner but of reads alone, loads every entry and or-s it to one
-of several accumulators; of its versions (C++, AVX2, AVX-512, with prefetch) the fastest of the
-run counts. All play the same slices in turn; figures are medians. A bitmap is written to memory of
-its own, a 64th of what is read. One JSON object a line goes to standard output, the hash of the
-answers to standard error.
+of several accumulators; of its versions (C++, AVX2, AVX-512, with prefetch) the fastest of the run
+counts. All play the same slices in turn; figures are medians of CPU time. A bitmap is written to
+memory of its own, a 64th of what is read. One JSON object a line goes to standard output, the hash
+of the answers to standard error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     """Prints a line for each read and each scan."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mebibytes", type=int, default=2048, help="of all threads' columns")
-    parser.add_argument("--steps", type=int, default=48, help="slices that each contender plays")
+    parser.add_argument("--steps", type=int, default=128, help="slices that each contender plays")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
