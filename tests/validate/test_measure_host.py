@@ -80,7 +80,7 @@ def test_latency_rises_with_the_working_set(quick: Result, of: Of) -> None:
     # No load is done in a cycle; memory is at least three times as far as the first cache.
     assert near >= 1.0 / quick.clock_Hz.high
     assert far >= 3 * near
-    by_level = {m.parameters.level: m.value.value for m in of("cache.latency")}
+    by_level = {m.parameters.level or 0: m.value.value for m in of("cache.latency")}
     memory = min(values(of("memory.latency")))
     assert by_level[1] < memory
     assert by_level[min(2, max(by_level))] < memory
@@ -168,7 +168,8 @@ def test_machine_file_holds_it_and_reads_back(quick: Result, of: Of, tmp_path: P
         assert machine.latency_ns[0, 0] == pytest.approx(local[0].value.value * 1e9)
         assert machine.bandwidth_Bps[0, 0] == values(of("memory.bandwidth"))[0]
     assert len(machine.loaded_latency) == len(of("loaded.latency"))
-    low, high = local[0].quartiles or ()
+    assert local[0].quartiles is not None
+    low, high = local[0].quartiles
     told = machine.description.node_types[machine.description.nodes[0].type].memory.latency
     assert told is not None
     assert (told.low, told.high) == (low.value, high.value)
