@@ -156,6 +156,12 @@ def test_why_names_what_is_full() -> None:
     assert alone.gains[0].resource in ("clients", "processor speed")
 
 
+def test_why_needs_no_timestamp_bits_to_spare() -> None:
+    """More clients, as it asks about them, have more bits."""
+    why = run("rsi", "system.timestamp_bits=9").why["checkout"]
+    assert "clients" in [gain.resource for gain in why.gains]
+
+
 def test_buckets_of_latencies() -> None:
     """Every value below 256 ps has one of its own; above, they are 1/128 to 1/256 wide."""
     edges_ps = bucket_edges_ns(2_000) * 1e3
