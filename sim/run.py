@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
@@ -18,7 +19,7 @@ from .planes.flow import FlowPlane
 from .planes.plane import Maker, Plane
 from .planes.reference.eris_player import eris_reference
 from .record import Record
-from .scenario import Scenario
+from .scenario import NATIVE, Scenario
 
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
@@ -52,6 +53,8 @@ def run_scenario(
     InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
     has a Record, where Ctrl-C comes after the first of several replications.
     """
+    if scenario.plane == NATIVE:
+        return _run_native(scenario, progress)
     if scenario.plane in RANDOM_PLANES:
         make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
         return run_random(make, scenario, workers, progress)
@@ -79,18 +82,37 @@ def run_scenario(
     )
 
 
+def _run_native(scenario: Scenario, progress: Progress | None) -> Record:
+    """On this host. The engine needs libraries that the simulator runs without: loaded by name."""
+    engine = import_module("..engine_native", __package__)
+    with engine.planes(scenario) as make:
+        record: Record = run_random(make, scenario, 1, progress, engine.warm_up_s(scenario))
+    return record
+
+
 def run_random(
-    make: Maker, scenario: Scenario, workers: int | None = None, progress: Progress | None = None
+    make: Maker,
+    scenario: Scenario,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    warm_up_s: float | None = None,
 ) -> Record:
-    """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``."""
-    from .replications import replicate, warm_up_of  # SciPy and workers, which flows do without
+    """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``.
+
+    ``warm_up_s`` stands in for a pilot run; what the scenario states comes before it.
+    """
+    from .replications import WarmUp, replicate, warm_up_of  # SciPy, which flows do without
 
     began, plan = time.perf_counter(), scenario.statistics
     done: list[Replication] = []
     try:
+        known = plan.warm_up_s is not None or warm_up_s is not None
         # A pilot run takes as long as a replication.
-        pilot = 0.0 if plan.warm_up_s is not None else 1.0 / (1.0 + plan.replications)
-        warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+        pilot = 0.0 if known else 1.0 / (1.0 + plan.replications)
+        if plan.warm_up_s is None and warm_up_s is not None:
+            warm_up = WarmUp(warm_up_s)
+        else:
+            warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
         told = _part(progress, pilot, 1.0)
         for one in replicate(make, scenario, warm_up, workers, told):
             done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)

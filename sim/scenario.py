@@ -37,9 +37,16 @@ from ..inputs.quantities import Duration
 from ..inputs.yaml_file import Place
 from ..topologies import Machine, MachineDescription, load_machine, machine_from_document
 from ..topologies.catalogue import CATALOGUE as MACHINES
-from ..workloads import Workload, WorkloadDescription, load_workload, workload_from_document
+from ..workloads import (
+    Workload,
+    WorkloadDescription,
+    load_workload,
+    scaled,
+    workload_from_document,
+)
 from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
+from .commits.system import CommitSystem
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .plan import Statistics
@@ -48,13 +55,15 @@ from .system import AnySystem, ErisSystem
 BUNDLED = Path(__file__).parent / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow", "event", "reference")
-PLANES_TO_COME = ("native",)
+PLANES = ("flow", "event", "reference", "native")
 DRAWING_PLANES = ("event", "reference")
+NATIVE = "native"
+SIMULATED = ("flow", "event", "reference")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
 SEED_MAX = 2**64 - 1
+DRAWN_MAX_S = 1e6  # kernels count picoseconds in 64 bits, and look ahead
 
 
 class ScenarioDescription(Strict):
@@ -63,7 +72,8 @@ class ScenarioDescription(Strict):
     ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
     description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
     planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
-    as a steady state needs no more.
+    as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
+    as real clocks and threads need longer. ``scale``: so much of the workload's objects is there.
     """
 
     name: Name
@@ -76,6 +86,8 @@ class ScenarioDescription(Strict):
     policies: dict[str, PolicySpec] = Field(default_factory=dict)
     horizon: Duration
     event_horizon: Duration | None = None
+    native_horizon: Duration | None = None
+    scale: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
     plane: str = "flow"
     statistics: Statistics = Statistics()
@@ -88,7 +100,7 @@ class Scenario:
     ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
     was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
     these settings and of the files that they name (SHA-256); the same for the same scenario,
-    wherever its files lie.
+    wherever its files lie. ``workload`` is as large as ``scale`` says.
     """
 
     name: str
@@ -101,6 +113,7 @@ class Scenario:
     new_policy: Callable[[], Policy]
     period_s: float
     horizon_s: float
+    scale: float
     seed: int
     plane: str
     statistics: Statistics
@@ -122,6 +135,7 @@ def load_scenario(
     plane: str | None = None,
     seed: int | None = None,
     replications: int | None = None,
+    scale: float | None = None,
     settings: Sequence[str] = (),
 ) -> Scenario:
     """The bundled scenario of that name, or the one in that file; raises InputError.
@@ -138,6 +152,7 @@ def load_scenario(
         (("plane",), "on", plane),
         (("seed",), "seed", seed),
         (("statistics", "replications"), "replications", replications),
+        (("scale",), "scale", scale),
     ):
         if value is not None:
             _check_mappings(document, place[:-1])
@@ -203,7 +218,9 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
-    workload, folder = _workload(document, inner["workload"])
+    described, folder = _workload(document, inner["workload"])
+    with _told_at(document, ()):
+        workload = scaled(described, description.scale)
     if not any(node.cores for node in machine.nodes):
         raise document.error(
             ("machine",),
@@ -211,11 +228,13 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             expected="'cores' in a node type of its file",
         )
     _check_system(document, description, machine, workload)
+    _check_horizon(document, description)
     _check_warm_up(document, description)
+    _check_deaths(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         "machine": machine.description.model_dump(mode="json", exclude_none=True),
-        "workload": workload.description.model_dump(mode="json", exclude_none=True),
+        "workload": described.description.model_dump(mode="json", exclude_none=True),
     }
     return Scenario(
         name=description.name,
@@ -228,6 +247,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         new_policy=chosen[BALANCING].make,
         period_s=description.policies[BALANCING].period.value,
         horizon_s=_played_s(description),
+        scale=description.scale,
         seed=description.seed,
         plane=description.plane,
         statistics=description.statistics,
@@ -256,12 +276,8 @@ def _check_mappings(document: Document, place: Place) -> None:
 
 
 def _check_plane(document: Document, plane: str) -> None:
-    if plane in PLANES_TO_COME:
-        message, token = f"plane {plane} is not in this version", None
-    else:
-        message, token = "unknown plane", plane
     if plane not in PLANES:
-        raise document.error(("plane",), message, token=token, expected=" or ".join(PLANES))
+        raise document.error(("plane",), "unknown plane", token=plane, expected=" or ".join(PLANES))
 
 
 def _check_system(
@@ -286,9 +302,20 @@ def _check_system(
 def _played_s(description: ScenarioDescription) -> float:
     """How long the scenario's plane plays."""
     horizon_s, event = description.horizon.value, description.event_horizon
+    if description.plane == NATIVE and description.native_horizon is not None:
+        return description.native_horizon.value
     if event is None or description.plane not in DRAWING_PLANES:
         return horizon_s
     return min(horizon_s, event.value)
+
+
+def _check_horizon(document: Document, description: ScenarioDescription) -> None:
+    if description.plane in DRAWING_PLANES and _played_s(description) > DRAWN_MAX_S:
+        raise document.error(
+            ("horizon",),
+            f"horizon: too long for plane {description.plane}",
+            expected=f"at most {DRAWN_MAX_S:,.0f} s",
+        )
 
 
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
@@ -299,6 +326,21 @@ def _check_warm_up(document: Document, description: ScenarioDescription) -> None
             "statistics.warm_up: nothing is left of the horizon",
             expected=f"less than {played_s:g} s",
         )
+
+
+def _check_deaths(document: Document, description: ScenarioDescription) -> None:
+    """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
+    if not isinstance(description.system, CommitSystem):
+        return
+    played_s = _played_s(description)
+    for at, death in enumerate(description.system.deaths):
+        if death.at.value >= played_s:
+            raise document.error(
+                ("system", "deaths", at, "at"),
+                f"system.deaths.{at}.at: client {death.client} dies at {death.at.value:g} s, "
+                "after the horizon",
+                expected=f"less than {played_s:g} s",
+            )
 
 
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:

@@ -62,7 +62,7 @@ class ErisSystem(Strict):
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
-    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference")
+    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference", "native")
 
     @model_validator(mode="after")
     def _page_is_one(self) -> ErisSystem:
@@ -75,9 +75,16 @@ class ErisSystem(Strict):
 
     @model_validator(mode="after")
     def _buffers_hold_commands(self) -> ErisSystem:
+        command = self.command_size.value
         if self.incoming_size is None:
+            if command * self.buffer_commands >= 2**32:
+                raise DescriptionError(
+                    ("command_size",),
+                    f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
+                    "4 GiB together",
+                )
             return self
-        size, command = self.incoming_size.value, self.command_size.value
+        size = self.incoming_size.value
         if size < command:
             raise DescriptionError(
                 ("incoming_size",),

@@ -13,7 +13,7 @@ from ..inputs import InputError
 from ..inputs.fields import near
 from ..sim.record import Record
 from ..sim.recovery import recoveries
-from ..sim.scenario import PLANES
+from ..sim.scenario import SIMULATED
 from .nam import NAM
 from .results import Prediction, Published, Runs
 
@@ -26,8 +26,11 @@ def published_rows(plane: str | None = None, id_: str | None = None) -> list[dic
     ``unit``, ``relative_error`` (None for a result in words), ``holds`` (None for a number),
     ``plane``, ``calibrated_on`` (ids of results), ``note``.
     """
-    if plane is not None and plane not in PLANES:
-        raise InputError(f"plane {plane} is not in this version", expected=" or ".join(PLANES))
+    if plane is not None and plane not in SIMULATED:
+        raise InputError(
+            f"plane {plane} predicts nothing: it measures this host",
+            expected=" or ".join(SIMULATED),
+        )
     chosen = PUBLISHED
     if id_ is not None:
         if id_ not in PUBLISHED:
@@ -38,7 +41,7 @@ def published_rows(plane: str | None = None, id_: str | None = None) -> list[dic
             raise InputError(
                 f"plane {plane} does not predict {id_}", expected=" or ".join(chosen[id_].planes)
             )
-    runs = {name: Runs(name) for name in ([plane] if plane is not None else PLANES)}
+    runs = {name: Runs(name) for name in ([plane] if plane is not None else SIMULATED)}
     return [
         _row(key, result, runs[plane or result.planes[0]])
         for key, result in chosen.items()

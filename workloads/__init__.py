@@ -2,6 +2,7 @@
 
 from .catalogue import load_workload, workload_from_document, workload_names
 from .keys import Density, KeyDistribution
+from .scaling import scaled
 from .schema import DataObject, Operation, WorkloadDescription
 from .workload import PhaseState, ResolvedOperation, Workload, resolve
 
@@ -16,6 +17,7 @@ __all__ = [
     "WorkloadDescription",
     "load_workload",
     "resolve",
+    "scaled",
     "workload_from_document",
     "workload_names",
 ]

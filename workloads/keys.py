@@ -63,6 +63,10 @@ class KeyDistribution(ABC):
         """The same distribution with time counted from ``elapsed_s`` on."""
         return self
 
+    @abstractmethod
+    def scaled(self, keys: int) -> KeyDistribution:
+        """The same distribution over ``keys`` keys, at most as many as now."""
+
 
 class PiecewiseKeys(KeyDistribution):
     """A distribution whose ``density`` is exact: shares and draws follow from it."""
@@ -94,6 +98,10 @@ class Uniform(PiecewiseKeys):
         """See KeyDistribution."""
         return Density(np.array([0, self.keys]), np.ones(1))
 
+    def scaled(self, keys: int) -> Uniform:
+        """See KeyDistribution."""
+        return Uniform(keys)
+
 
 class HotRange(PiecewiseKeys):
     """``share`` of the accesses evenly on keys ``first:end``, the rest evenly on all others."""
@@ -105,6 +113,19 @@ class HotRange(PiecewiseKeys):
     def density(self, time_s: float = 0.0) -> Density:
         """See KeyDistribution."""
         return self._density_at(self.first)
+
+    def scaled(self, keys: int) -> HotRange:
+        """See KeyDistribution; at least one key stays hot."""
+        first, end = self._scaled_range(keys)
+        return HotRange(keys, first, end, self.share if end - first < keys else 1.0)
+
+    def _scaled_range(self, keys: int) -> tuple[int, int]:
+        """The range's first key, and the first after it, among fewer keys."""
+        width = max((self.end - self.first) * keys // self.keys, 1)
+        if self.end - self.first < self.keys:
+            width = max(min(width, keys - 1), 1)  # the others keep a key
+        first = min(self.first * keys // self.keys, keys - width)
+        return first, first + width
 
     def _density_at(self, first: int) -> Density:
         end = first + self.end - self.first
@@ -144,6 +165,22 @@ class MovingHotRange(HotRange):
         """See KeyDistribution."""
         return self._density_at(self.first + self.step * self.moves_by(time_s))
 
+    def scaled(self, keys: int) -> MovingHotRange:
+        """See KeyDistribution; where not even a step of one key fits, it moves less often."""
+        first, end = self._scaled_range(keys)
+        room = keys - end if self.step > 0 else first
+        width = max(abs(self.step) * keys // self.keys, 1)
+        return MovingHotRange(
+            keys,
+            first,
+            end,
+            self.share if end - first < keys else 1.0,
+            step=width if self.step > 0 else -width,
+            every_s=self.every_s,
+            moves=min(self.moves, room // width),
+            first_move_s=self.first_move_s,
+        )
+
     def moves_by(self, time_s: float) -> int:
         """Moves done at that time."""
         done = floor((time_s + TIME_SLACK_S - self.first_move_s) / self.every_s) + 1
@@ -182,6 +219,15 @@ class Recorded(PiecewiseKeys):
     def density(self, time_s: float = 0.0) -> Density:
         """See KeyDistribution."""
         return self._density
+
+    def scaled(self, keys: int) -> Recorded:
+        """See KeyDistribution; a key has the accesses of all keys that it stands for."""
+        density = self.density()
+        edges = np.unique((density.breaks.astype(object) * keys // self.keys).astype(np.int64))
+        # Whole numbers, so that an edge is where it was: key k stands for those from k / factor on.
+        places = -(-edges.astype(object) * self.keys // keys)
+        below = np.interp(places.astype(np.float64), density.breaks, _sums(density.mass))
+        return Recorded(keys, edges[:-1], edges[1:], np.maximum(np.diff(below), 0.0))
 
     @cached_property
     def _density(self) -> Density:

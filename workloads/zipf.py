@@ -143,6 +143,10 @@ class Zipf(KeyDistribution):
         order = np.argsort(places)
         return places[order], np.concatenate([[0.0], np.cumsum(mass[order])])
 
+    def scaled(self, keys: int) -> Zipf:
+        """See KeyDistribution: the same exponent over fewer ranks."""
+        return Zipf(keys, self.exponent, scattered=self.scattered)
+
     def draw(self, uniforms: npt.ArrayLike, time_s: float = 0.0) -> Keys:
         """See KeyDistribution."""
         targets = np.asarray(uniforms, dtype=np.float64) * self._total

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,14 @@ class Plane(StrEnum):
     event = "event"
     reference = "reference"
     native = "native"
+
+
+def _fraction(text: str | float) -> float:
+    """The number that ``text`` says, such as 1/50 or 0.02."""
+    try:
+        return float(Fraction(str(text)))
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
 
 
 def run(
@@ -66,6 +75,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            parser=_fraction,
+            metavar="PART",
+            help="Only this part of the workload's objects, such as 1/50 or 0.02.",
+            show_default=False,
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,6 +120,7 @@ def run(
         plane=on.value if on else None,
         seed=seed,
         replications=replications,
+        scale=scale,
         settings=set_ or [],
     )
     if replications is not None and replications > 1 and loaded.plane == "flow":
@@ -113,14 +132,14 @@ def run(
     from ..sim.run import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
-    with _progress() as progress:
+    with progress_bar("simulating") as progress:
         try:
             record = run_scenario(loaded, progress=progress)
         except RunInterrupted as failure:
             interrupted, record = failure, failure.record
     if out is None and not json:
         names = [name for name in (scenario, policy, machine, workload) if name is not None]
-        values = {"on": on, "seed": seed, "replications": replications}
+        values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
         _print(record, json)
@@ -175,13 +194,13 @@ def _keep(record: Record, out: Path) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error while the scenario runs, where that is a terminal."""
+def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on standard error, told the part that is done, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.progress import Progress
 
     with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=1.0)
+        task = bar.add_task(what, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)

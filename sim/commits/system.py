@@ -105,7 +105,7 @@ class CommitSystem(Strict):
     the snapshot for ``skip_after`` and that nobody claimed are set by the timestamp server.
     """
 
-    PLANES: ClassVar[tuple[str, ...]] = ("event", "reference")
+    PLANES: ClassVar[tuple[str, ...]] = ("event", "reference", "native")
 
     kind: Literal["commits"]
     architecture: Literal["rsi", "ipoeth", "ipoib", "two-sided"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 import simpy
+from simpy.rt import RealtimeEnvironment
 
-from ..planes.plane import Plane, StartPhase
+from ..planes.plane import Plane, StartPhase, is_real_time
 from ..record import ControlEvent
 from ..scenario import Scenario
 from .load_balancing import NoBalancing
@@ -16,7 +17,8 @@ from .policy import Policy, Rebalance, decide
 class ControlPlane:
     """Steers ``plane`` through ``scenario``; ``events`` are what the control plane itself did.
 
-    Its clock counts nanoseconds, in whole numbers: equal times are equal.
+    Its clock counts nanoseconds, in whole numbers: equal times are equal. It is real time where the
+    plane says so (``REAL_TIME``), else virtual.
     """
 
     def __init__(self, scenario: Scenario, plane: Plane) -> None:
@@ -24,6 +26,9 @@ class ControlPlane:
         self.policy: Policy = scenario.new_policy()
         self.events: list[ControlEvent] = []
         self.clock = simpy.Environment()
+        if is_real_time(plane):
+            # What comes late comes late: a policy that takes long is told by its effect.
+            self.clock = RealtimeEnvironment(factor=1e-9, strict=False)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Until the horizon; ``progress`` is told the part of it that is done, 0 to 1."""
@@ -32,6 +37,9 @@ class ControlPlane:
         if not isinstance(self.policy, NoBalancing):
             self.clock.process(self._balancer(horizon_s))
         horizon_ns = _ns(horizon_s)
+        if isinstance(self.clock, RealtimeEnvironment):
+            self.clock.sync()
+        self.plane.advance(0.0)
         while (next_ns := self.clock.peek()) < horizon_ns:
             self.clock.step()
             if progress is not None:

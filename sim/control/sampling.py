@@ -7,24 +7,29 @@ from collections.abc import Generator, Mapping
 import numpy as np
 import simpy
 
-from ..planes.plane import RandomPlane
+from ..planes.plane import RandomPlane, is_real_time
 from ..record import Series
 
 INTERVALS = 1_000
+REAL_INTERVAL_MIN_S = 0.02  # who looks at a real engine takes time from it
 
 
 class Sampling:
     """A process of the control plane; ``series`` are the rates per interval, once it has ended.
 
     The plane starts to count at ``warm_up_s``, where that is above 0. Times are whole nanoseconds,
-    as those of the control plane: a very short run has fewer intervals than ``INTERVALS``.
+    as those of the control plane: a very short run, and one in real
+    time, has fewer intervals than ``INTERVALS``.
     """
 
     def __init__(self, plane: RandomPlane, horizon_s: float, warm_up_s: float) -> None:
         self.plane = plane
         end = round(horizon_s * 1e9)
         self._warm_up = round(warm_up_s * 1e9)
-        edges = {round(end * k / INTERVALS) for k in range(1, INTERVALS)} | {self._warm_up}
+        count = INTERVALS
+        if is_real_time(plane):
+            count = min(count, max(int(horizon_s / REAL_INTERVAL_MIN_S), 1))
+        edges = {round(end * k / count) for k in range(1, count)} | {self._warm_up}
         self._edges = sorted(edge for edge in edges if 0 < edge < end)
         self._times_s = [0.0]
         self._before: Mapping[str, float] = {}

@@ -52,7 +52,11 @@ class Outcome:
 
 
 class Plane(Protocol):
-    """Does the work between two control events; time starts at 0 and is virtual or real."""
+    """Does the work between two control events; time starts at 0 and is virtual or real.
+
+    A plane whose time is real says ``REAL_TIME = True``; its time starts with the first
+    ``advance``, which is always to 0.
+    """
 
     @property
     def time_s(self) -> float:
@@ -69,6 +73,11 @@ class Plane(Protocol):
 
     def outcome(self) -> Outcome:
         """The result so far."""
+
+
+def is_real_time(plane: Plane) -> bool:
+    """Whether the plane's time is that of a clock on the wall."""
+    return bool(getattr(plane, "REAL_TIME", False))
 
 
 class RandomPlane(Plane, Protocol):

@@ -60,4 +60,6 @@ def test_refuses(refused: Refused) -> None:
     told = refused("published", "--id", "nam-fig6-rsi", "--on", "flow")
     assert "plane flow does not predict nam-fig6-rsi: expected event or reference" in told
     assert "eris-fig9" in refused("published", "--id", "eris-fig99")
-    assert "native is not in this version" in refused("published", "--on", "native")
+    assert "plane native predicts nothing: it measures this host" in refused(
+        "published", "--on", "native"
+    )

@@ -371,7 +371,7 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
         (MINE.replace("moving-range", "moving"), ":3:11: unknown workload: found 'eris-moving'"),
         (MINE + "sytem: {}\n", ":5:1: unknown field 'sytem': expected 'system'"),
         (MINE + "seed: 1.5\n", ":5:7: seed: "),
-        (MINE + "plane: native\n", ":5:8: plane native is not in this version: "),
+        (MINE + "scale: 1.5\n", ":5:8: scale: "),
         (MINE + "plane: paper\n", ":5:8: unknown plane: found 'paper', expected flow"),
         (MINE + "policies: ma-8\n", ":5:11: policies: expected a mapping"),
         (MINE + "policies: {load_balancing: ma-8}\n", ":5:28: policies.load_balancing: "),

@@ -108,7 +108,9 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
         ("policies.load_balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),
         ("policies.load_balancing.threshold=x", "policies.load_balancing.threshold: "),
         ("policies.load_balancin.period=1 s", "'load_balancin' in policies: expected 'load_balanc"),
-        ("plane=native", "plane native is not in this version: expected flow"),
+        ("plane=nativ", "unknown plane: found 'nativ', expected flow"),
+        ("scale=2.0", "scale: "),
+        ("scale=0.0", "scale: "),
         ("extends=eris-fig9", "unknown field 'extends'"),
         ("seed", "not a setting: expected path=value, such as system.nodes=4 or seed=1"),
         ("seed=", "not a setting"),
@@ -152,7 +154,7 @@ def test_a_long_setting_is_cut() -> None:
         ({"machine": "amd"}, "--machine amd: unknown machine"),
         ({"machine": "no.yaml"}, "no.yaml: cannot be read"),
         ({"workload": "eris"}, "--workload eris: unknown workload"),
-        ({"plane": "native"}, "--on native: plane native is not in this version"),
+        ({"scale": 2.0}, "--scale 2.0: scale: "),
         ({"plane": "x"}, "--on x: unknown plane: found 'x', expected flow or event or reference"),
         ({"seed": -1}, "--seed -1: seed: "),
     ],
@@ -218,3 +220,24 @@ def _loaded_or_told(setting: str) -> InputError | str:
         return load_scenario("eris-fig13", settings=[setting]).hash
     except InputError as failure:
         return failure
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (("incoming_size=15 B",), "a buffer smaller than a command: expected at least 16 B"),
+        (("incoming_size=2047 B",), "smaller than an outgoing buffer: expected at least 2048 B"),
+        (("incoming_size=4 GiB",), "expected less than 4 GiB"),
+        (
+            ("command_size=32 MiB",),
+            "128 commands fill an outgoing buffer: expected less than 4 GiB",
+        ),
+        (
+            ("command_size=8 KiB", "buffer_commands=1000000"),
+            "1000000 commands fill an outgoing buffer: expected less than 4 GiB together",
+        ),
+    ],
+)
+def test_buffers_that_cannot_be(settings: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        load_scenario("eris-fig8-amd", settings=[f"system.{setting}" for setting in settings])

@@ -1,0 +1,78 @@
+"""Where a scenario's nodes and workers lie on this host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..inputs import InputError
+from ..topologies import Machine
+
+if TYPE_CHECKING:
+    from ._engine import HostFacts
+
+
+@dataclass(frozen=True)
+class HostMapping:
+    """``cpu`` [A]: the CPU of each worker; ``host_node`` [n]: the host's node of each of the
+    scenario's. ``warnings``: in which way the host is not the machine.
+    """
+
+    cpu: tuple[int, ...]
+    host_node: tuple[int, ...]
+    warnings: tuple[str, ...]
+
+
+def workers_that_fit(nodes: Sequence[int], host: HostFacts) -> list[int]:
+    """Of the workers of ``nodes`` [A], as many as the host has CPUs: one of each node in turn."""
+    room = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    turn: dict[int, int] = {}
+    ranked = []
+    for at, node in enumerate(nodes):
+        ranked.append((turn.get(node, 0), at))
+        turn[node] = turn.get(node, 0) + 1
+    kept = sorted(at for _, at in sorted(ranked)[: max(room, 1)])
+    return [nodes[at] for at in kept]
+
+
+def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) -> HostMapping:
+    """Workers of the nodes at positions ``worker_nodes`` [A] of the machine, on this host.
+
+    The scenario's nodes are dealt to those of the host that have CPUs, in their order; the workers
+    of a node get its CPUs in turn. Where the host has too few of either, they are shared.
+    """
+    able = [node for node in host["nodes"] if node["cpus"] and node["may_allocate"]]
+    if not able:
+        raise InputError(
+            "this process may not use a CPU and the memory beside it",
+            expected="a cpuset with both (see 'taskset -p' and 'numactl --show')",
+        )
+    order = {node: k for k, node in enumerate(dict.fromkeys(worker_nodes))}
+    rest = (k for k in range(len(machine.nodes)) if k not in order)
+    order |= {node: len(order) + k for k, node in enumerate(rest)}
+    homes = [able[order[k] % len(able)] for k in range(len(machine.nodes))]
+    dealt = dict.fromkeys((node["id"] for node in able), 0)
+    cpus = []
+    for node in worker_nodes:
+        home = homes[node]
+        cpus.append(home["cpus"][dealt[home["id"]] % len(home["cpus"])])
+        dealt[home["id"]] += 1
+    return HostMapping(
+        tuple(cpus),
+        tuple(home["id"] for home in homes),
+        tuple(_warnings(machine, len(order.keys() & set(worker_nodes)), len(able), cpus)),
+    )
+
+
+def _warnings(machine: Machine, nodes: int, host_nodes: int, cpus: Sequence[int]) -> list[str]:
+    found = []
+    if nodes > host_nodes:
+        of_host = "one node" if host_nodes == 1 else f"{host_nodes} nodes"
+        found.append(
+            f"{nodes} nodes of {machine.name} are mapped onto {of_host} of this host: memory that "
+            "is remote there is local here"
+        )
+    if len(set(cpus)) < len(cpus):
+        found.append(f"{len(cpus)} workers share {len(set(cpus))} CPUs of this host")
+    return found

@@ -1,0 +1,136 @@
+#include "memory/host.hpp"
+
+#include <numa.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+
+#include "memory/available.hpp"
+#include "memory/mapping.hpp"
+
+namespace numatwin::native {
+namespace {
+
+/// A set of CPUs as large as this host needs.
+class CpuSet {
+  public:
+    CpuSet() : size_(CPU_ALLOC_SIZE(most)), set_(CPU_ALLOC(most)) {
+        if (set_ == nullptr) throw std::bad_alloc();
+        CPU_ZERO_S(size_, set_);
+    }
+    ~CpuSet() { CPU_FREE(set_); }
+    CpuSet(const CpuSet&) = delete;
+    CpuSet& operator=(const CpuSet&) = delete;
+
+    bool has(int cpu) const { return CPU_ISSET_S(static_cast<std::size_t>(cpu), size_, set_); }
+    void add(int cpu) { CPU_SET_S(static_cast<std::size_t>(cpu), size_, set_); }
+    std::size_t size() const { return size_; }
+    cpu_set_t* get() { return set_; }
+
+    static constexpr int most = 8192;  // the kernel's NR_CPUS at its largest
+
+  private:
+    std::size_t size_;
+    cpu_set_t* set_;
+};
+
+/// Of the process's first thread: a thread that is pinned would see its own CPU alone. The kernel
+/// has taken out what the cpuset forbids.
+std::vector<int> allowed_cpus() {
+    CpuSet set;
+    if (sched_getaffinity(getpid(), set.size(), set.get()) != 0) {
+        throw std::system_error(errno, std::generic_category(), "the CPUs of this process");
+    }
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < CpuSet::most; ++cpu) {
+        if (set.has(cpu)) cpus.push_back(cpu);
+    }
+    return cpus;
+}
+
+HostNode node_facts(int id, const std::vector<int>& cpus) {
+    long long free = 0;
+    const long long bytes = numa_node_size64(id, &free);
+    HostNode node{id, {}, 0, 0, false};
+    std::copy_if(cpus.begin(), cpus.end(), std::back_inserter(node.cpus),
+                 [id](int cpu) { return numa_node_of_cpu(cpu) == id; });
+    if (bytes > 0) {
+        node.memory_bytes = static_cast<std::uint64_t>(bytes);
+        node.free_bytes = static_cast<std::uint64_t>(free);
+        node.may_allocate =
+            numa_bitmask_isbitset(numa_all_nodes_ptr, static_cast<unsigned>(id)) != 0;
+    }
+    return node;
+}
+
+/// "0-3,8"
+std::string in_ranges(const std::vector<int>& cpus) {
+    std::string text;
+    for (std::size_t first = 0, last = 0; first < cpus.size(); first = ++last) {
+        while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+        text += (text.empty() ? "" : ",") + std::to_string(cpus[first]);
+        if (last > first) text += "-" + std::to_string(cpus[last]);
+    }
+    return text;
+}
+
+/// "madvise" of "always [madvise] never"
+std::string chosen(const std::string& line) {
+    const std::size_t begin = line.find('['), end = line.find(']');
+    if (begin == std::string::npos || end < begin) return "never";
+    return line.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace
+
+std::vector<int> HostFacts::cpus() const {
+    std::vector<int> cpus;
+    for (const HostNode& node : nodes) cpus.insert(cpus.end(), node.cpus.begin(), node.cpus.end());
+    std::sort(cpus.begin(), cpus.end());
+    return cpus;
+}
+
+HostFacts host_facts() {
+    HostFacts host;
+    const std::vector<int> cpus = allowed_cpus();
+    const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    if (numa_available() < 0) {
+        // A kernel without NUMA: all is node 0.
+        const auto pages = [&](int name) {
+            return static_cast<std::uint64_t>(std::max(sysconf(name), 0L)) * page_bytes;
+        };
+        host.nodes = {{0, cpus, pages(_SC_PHYS_PAGES), pages(_SC_AVPHYS_PAGES), true}};
+    } else {
+        for (int id = 0; id <= numa_max_node(); ++id) {
+            HostNode node = node_facts(id, cpus);
+            if (node.memory_bytes > 0 || !node.cpus.empty()) host.nodes.push_back(std::move(node));
+        }
+    }
+    host.available_bytes = available_bytes();
+    host.page_bytes = page_bytes;
+    host.huge_page_bytes = kernel_field("/proc/meminfo", "Hugepagesize", 0) * 1024;
+    host.huge_pages_free = kernel_field("/proc/meminfo", "HugePages_Free", 0);
+    host.transparent_huge_pages =
+        chosen(kernel_line("/sys/kernel/mm/transparent_hugepage/enabled"));
+    host.binding_refused = binding_refusal();
+    return host;
+}
+
+void pin_thread(int cpu) {
+    CpuSet set;
+    if (cpu >= 0 && cpu < CpuSet::most) {
+        set.add(cpu);
+        if (sched_setaffinity(0, set.size(), set.get()) == 0) return;
+    }
+    throw std::invalid_argument("CPU " + std::to_string(cpu) +
+                                " is not one that this process may use (" +
+                                in_ranges(allowed_cpus()) + ")");
+}
+
+}  // namespace numatwin::native

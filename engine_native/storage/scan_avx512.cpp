@@ -1,0 +1,132 @@
+// Scan loops for AVX-512: 8 entries a vector, unsigned comparison to a mask.
+#include "storage/scan_sets.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define NUMATWIN_AVX512 __attribute__((target("avx512f,avx512bw,popcnt")))
+
+namespace numatwin::native {
+namespace {
+
+constexpr __mmask8 all = 0xff;  // GCC 12 warns of what the unmasked forms leave undefined
+
+/// In entries, 8 KiB: the CPU reads ahead by itself, but keeps fewer reads under way the more a
+/// loop does with an entry. A prefetch behind the end is harmless.
+constexpr std::size_t ahead = 1024;
+
+struct Bounds {
+    __m512i low;
+    __m512i width;
+};
+
+NUMATWIN_AVX512 Bounds spread(ValueRange range) {
+    return {_mm512_set1_epi64(static_cast<long long>(range.low)),
+            _mm512_set1_epi64(static_cast<long long>(range.high - range.low))};
+}
+
+NUMATWIN_AVX512 __mmask8 matches(__m512i entries, const Bounds& bounds) {
+    return _mm512_cmple_epu64_mask(_mm512_sub_epi64(entries, bounds.low), bounds.width);
+}
+
+NUMATWIN_AVX512 std::uint64_t ones(std::uint64_t mask) {
+    return static_cast<std::uint64_t>(_mm_popcnt_u64(mask));
+}
+
+NUMATWIN_AVX512 std::uint64_t total(__m512i lanes) {
+    alignas(64) std::uint64_t each[8];
+    _mm512_store_si512(each, lanes);
+    std::uint64_t total = 0;
+    for (const std::uint64_t lane : each) total += lane;
+    return total;
+}
+
+/// Of 64 entries.
+NUMATWIN_AVX512 std::uint64_t word(const std::uint64_t* data, const Bounds& bounds) {
+    __mmask8 mask[8];
+    for (int v = 0; v < 8; ++v) {
+        __builtin_prefetch(data + 8 * v + ahead);
+        mask[v] = matches(_mm512_loadu_si512(data + 8 * v), bounds);
+    }
+    const __mmask16 of_16[4] = {
+        _mm512_kunpackb(mask[1], mask[0]), _mm512_kunpackb(mask[3], mask[2]),
+        _mm512_kunpackb(mask[5], mask[4]), _mm512_kunpackb(mask[7], mask[6])};
+    return _mm512_kunpackd(_mm512_kunpackw(of_16[3], of_16[2]),
+                           _mm512_kunpackw(of_16[1], of_16[0]));
+}
+
+NUMATWIN_AVX512 std::uint64_t count(const std::uint64_t* data, std::size_t entries,
+                                    ValueRange range) {
+    const Bounds bounds = spread(range);
+    std::uint64_t count = 0;
+    std::size_t i = 0;
+    for (; i + 64 <= entries; i += 64) count += ones(word(data + i, bounds));
+    return count + one_by_one::count(data + i, entries - i, range);
+}
+
+NUMATWIN_AVX512 SumOfMatches sum(const std::uint64_t* data, std::size_t entries, ValueRange range) {
+    const Bounds bounds = spread(range);
+    const __m512i one = _mm512_set1_epi64(1);
+    __m512i sums[8], counts[8];
+    for (__m512i& lanes : sums) lanes = _mm512_setzero_si512();
+    for (__m512i& lanes : counts) lanes = _mm512_setzero_si512();
+    std::size_t i = 0;
+    for (; i + 64 <= entries; i += 64) {
+        for (std::size_t v = 0; v < 8; ++v) {
+            const __m512i values = _mm512_loadu_si512(data + i + 8 * v);
+            const __mmask8 mask = matches(values, bounds);
+            counts[v] = _mm512_mask_add_epi64(counts[v], mask, counts[v], one);
+            sums[v] = _mm512_mask_add_epi64(sums[v], mask, sums[v], values);
+        }
+    }
+    SumOfMatches result = one_by_one::sum(data + i, entries - i, range);
+    for (std::size_t v = 0; v < 8; ++v) {
+        result.matches += total(counts[v]);
+        result.sum += total(sums[v]);
+    }
+    return result;
+}
+
+NUMATWIN_AVX512 std::uint64_t bitmap(const std::uint64_t* data, std::size_t entries,
+                                     ValueRange range, std::uint64_t* words) {
+    const Bounds bounds = spread(range);
+    std::uint64_t count = 0;
+    std::size_t i = 0;
+    for (; i + 64 <= entries; i += 64) {
+        const std::uint64_t bits = word(data + i, bounds);
+        words[i / 64] = bits;
+        count += ones(bits);
+    }
+    if (i == entries) return count;
+    words[i / 64] = one_by_one::word(data + i, entries - i, range);
+    return count + ones(words[i / 64]);
+}
+
+/// The compressed vector is stored whole: what is beyond its matches is written over by the next.
+NUMATWIN_AVX512 std::uint64_t positions(const std::uint64_t* data, std::size_t entries,
+                                        ValueRange range, std::uint64_t first,
+                                        std::uint64_t* positions) {
+    const Bounds bounds = spread(range);
+    const __m512i step = _mm512_set1_epi64(8);
+    __m512i at = _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(first)),
+                                  _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+    std::uint64_t* next = positions;
+    std::size_t i = 0;
+    for (; i + 8 <= entries; i += 8) {
+        const __mmask8 mask = matches(_mm512_loadu_si512(data + i), bounds);
+        _mm512_storeu_si512(next, _mm512_maskz_compress_epi64(mask, at));
+        next += ones(mask);
+        at = _mm512_maskz_add_epi64(all, at, step);
+    }
+    next += one_by_one::positions(data + i, entries - i, range, first + i, next);
+    return static_cast<std::uint64_t>(next - positions);
+}
+
+static_assert(ScanKernels::positions_slack >= 8);
+
+}  // namespace
+
+const ScanKernels avx512_scan_kernels{"avx512", count, sum, bitmap, positions};
+
+}  // namespace numatwin::native
+#endif

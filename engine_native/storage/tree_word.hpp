@@ -1,0 +1,121 @@
+// The 64-bit words that link a prefix tree: what a slot of a node holds, and the blocks behind it.
+//
+//   bits 0-1    0: a link (or nothing); 1, 2, 3: a bucket of 4, 8, 16 pairs
+//   bits 2-5    span: the same word stands in 2^span neighbouring slots
+//   bits 6-47   address of the block, which is aligned to 64 bytes
+//   bits 48-63  bucket: which of its 16 places are taken
+//               link: bits 48-53 shift, 54-57 bits - 1, 58 array of values, 59 node
+//
+// So a descent needs of a node only the one slot it goes through, and a look-up of a bucket only
+// the line its key is at home in: what else one must know of them stands in the word itself.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace numatwin::native {
+
+/// The keys that agree in all bits from `top` on; `top` is 0 to 64.
+constexpr std::uint64_t above(std::uint64_t key, unsigned top) {
+    return top >= 64 ? 0 : key >> top << top;
+}
+/// The `bits` low bits set; `bits` is 0 to 64.
+constexpr std::uint64_t low_mask(unsigned bits) {
+    return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
+
+struct Node;
+struct Leaf;
+struct Line;
+
+/// See the layout above.
+struct Word {
+    std::uint64_t raw = 0;
+
+    static constexpr std::uint64_t ADDRESS = 0x0000'FFFF'FFFF'FFC0;
+    static constexpr std::uint64_t LEAF = std::uint64_t{1} << 58, NODE = std::uint64_t{1} << 59;
+
+    static Word bucket(unsigned kind, const void* block, std::uint64_t taken, unsigned span) {
+        return {address_of(block) | taken << 48 | span << 2 | kind};
+    }
+    static Word node(const void* block, unsigned shift, unsigned bits, unsigned span) {
+        return {address_of(block) | NODE | std::uint64_t{shift} << 48 |
+                std::uint64_t{bits - 1} << 54 | span << 2};
+    }
+    static Word leaf(const void* block, unsigned span) {
+        return {address_of(block) | LEAF | span << 2};
+    }
+
+    bool is_null() const { return raw == 0; }
+    bool is_bucket() const { return (raw & 3) != 0; }
+    bool is_node() const { return (raw & 3) == 0 && (raw & NODE) != 0; }
+    bool is_leaf() const { return (raw & 3) == 0 && (raw & LEAF) != 0; }
+    unsigned kind() const { return raw & 3; }
+    unsigned span() const { return raw >> 2 & 15; }
+    Word with_span(unsigned span) const {
+        return {(raw & ~std::uint64_t{15 << 2}) | std::uint64_t{span} << 2};
+    }
+
+    std::uint64_t taken() const { return raw >> 48; }
+    unsigned count() const { return static_cast<unsigned>(std::popcount(taken())); }
+    Word with_taken(std::uint64_t taken) const {
+        return {(raw & ~(0xFFFFULL << 48)) | taken << 48};
+    }
+
+    /// A node's slots are chosen by `bits` bits of the key, of which the lowest is bit `shift`.
+    unsigned shift() const { return raw >> 48 & 63; }
+    unsigned bits() const { return (raw >> 54 & 15) + 1; }
+    unsigned top() const { return shift() + bits(); }
+    std::size_t slots() const { return std::size_t{1} << bits(); }
+    std::size_t index(std::uint64_t key) const { return key >> shift() & (slots() - 1); }
+
+    template <class Block>
+    Block* block() const {
+        return reinterpret_cast<Block*>(raw & ADDRESS);
+    }
+
+    friend bool operator==(const Word&, const Word&) = default;
+
+  private:
+    static std::uint64_t address_of(const void* block) {
+        return reinterpret_cast<std::uint64_t>(block);
+    }
+};
+
+/// Up to 2^16 slots follow the header.
+struct Node {
+    /// The bits above the node's top that all its keys share; below them zeros.
+    std::uint64_t prefix;
+    std::uint64_t unused;
+    Word slots[];
+
+    static std::size_t bytes(unsigned bits) {
+        return std::max<std::size_t>(64, sizeof(Node) + (sizeof(Word) << bits));
+    }
+};
+static_assert(sizeof(Node) == 16 && sizeof(Word) == 8);
+
+/// The values of 2^leaf_bits neighbouring keys; the bitmap says which are there. The values start
+/// at a cache line of their own.
+struct Leaf {
+    std::uint64_t base;
+    std::uint64_t count;
+    std::uint64_t present[];
+
+    static std::size_t head_bytes(unsigned leaf_bits) {
+        const std::size_t words = leaf_bits <= 6 ? 1 : std::size_t{1} << (leaf_bits - 6);
+        return (sizeof(Leaf) + 8 * words + 63) / 64 * 64;
+    }
+    static std::size_t bytes(unsigned leaf_bits) {
+        return std::max<std::size_t>(64, head_bytes(leaf_bits) + (std::size_t{8} << leaf_bits));
+    }
+    std::uint64_t* values(unsigned leaf_bits) {
+        return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(this) +
+                                                head_bytes(leaf_bits));
+    }
+    bool has(std::uint64_t at) const { return present[at / 64] >> at % 64 & 1; }
+};
+
+}  // namespace numatwin::native

@@ -1,0 +1,405 @@
+// The prefix tree against std::map: random operations on all shapes, whole trees compared.
+//
+// A failure prints the seed; NUMATWIN_SEED=… runs that one again.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+
+#include "storage/prefix_tree.hpp"
+#include "tests/scarce_memory.hpp"
+#include "tests/tree_keys.hpp"
+
+namespace numatwin::native {
+namespace {
+
+using testing::KeyDraw;
+using testing::ScarceMemory;
+
+using Keys = std::vector<std::uint64_t>;
+using Map = std::map<std::uint64_t, std::uint64_t>;
+constexpr std::uint64_t MOST = ~std::uint64_t{0};
+
+std::uint64_t base_seed() {
+    const char* given = std::getenv("NUMATWIN_SEED");
+    return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+}
+
+Map content(const PrefixTree& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
+    Map map;
+    tree.scan(first, last, [&](std::uint64_t key, std::uint64_t value) {
+        EXPECT_TRUE(map.empty() || map.rbegin()->first < key);
+        map.emplace_hint(map.end(), key, value);
+    });
+    return map;
+}
+
+std::vector<KeyValue> run_of(const Map& map) {
+    std::vector<KeyValue> run;
+    for (const auto& [key, value] : map) run.push_back({key, value});
+    return run;
+}
+
+/// A tree and the map it has to equal.
+struct Twin {
+    ScarceMemory& memory;
+    PrefixTree tree;
+    Map map;
+
+    Twin(ScarceMemory& from, TreeShape shape) : memory(from), tree(from, shape) {}
+
+    void upsert(const Keys& keys, KeyDraw& draw) {
+        Keys values(keys.size());
+        for (std::uint64_t& value : values) value = draw();
+        const std::size_t before = map.size();
+        for (std::size_t i = 0; i < keys.size(); ++i) map[keys[i]] = values[i];
+        ASSERT_EQ(tree.upsert(keys, values), map.size() - before);
+    }
+    void erase(const Keys& keys) {
+        std::size_t there = 0;
+        for (const std::uint64_t key : keys) there += map.erase(key);
+        ASSERT_EQ(tree.erase(keys), there);
+    }
+    void check_lookup(const Keys& keys) const {
+        Keys values(keys.size());
+        std::vector<std::uint8_t> found(keys.size());
+        std::size_t hits = 0;
+        const std::size_t told = tree.lookup(keys, values.data(), found.data());
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            const auto at = map.find(keys[i]);
+            hits += at != map.end();
+            ASSERT_EQ(found[i], at != map.end() ? 1 : 0) << "key " << keys[i];
+            ASSERT_EQ(values[i], at != map.end() ? at->second : 0) << "key " << keys[i];
+        }
+        ASSERT_EQ(told, hits);
+    }
+    void check_all() const {
+        ASSERT_EQ(tree.keys(), map.size());
+        ASSERT_EQ(content(tree), map);
+        Keys keys;
+        for (const auto& [key, value] : map) keys.push_back(key);
+        check_lookup(keys);
+    }
+    void check_range(std::uint64_t first, std::uint64_t last) const {
+        Map expected;
+        if (first <= last) expected = Map(map.lower_bound(first), map.upper_bound(last));
+        ASSERT_EQ(content(tree, first, last), expected);
+    }
+};
+
+std::string describe(TreeShape shape, std::uint64_t seed) {
+    return "key_bits " + std::to_string(shape.key_bits) + " prefix_bits " +
+           std::to_string(shape.prefix_bits) + " NUMATWIN_SEED=" + std::to_string(seed);
+}
+
+/// Every prefix_bits with key_bits that are least, greatest and neither.
+std::vector<TreeShape> shapes() {
+    std::vector<TreeShape> all;
+    for (unsigned prefix_bits = 1; prefix_bits <= 16; ++prefix_bits)
+        for (const unsigned key_bits : {9U, 33U, 64U}) all.push_back({key_bits, prefix_bits});
+    for (unsigned key_bits = 1; key_bits <= 64; ++key_bits) all.push_back({key_bits, 8});
+    return all;
+}
+
+TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
+    for (const TreeShape shape : shapes()) {
+        const std::uint64_t seed = base_seed();
+        SCOPED_TRACE(describe(shape, seed));
+        ScarceMemory memory;
+        {
+            Twin twin(memory, shape);
+            KeyDraw draw(seed, shape.key_bits);
+            for (int round = 0; round < 40; ++round) {
+                const Keys keys = draw.batch(300);
+                if (draw() % 3 != 0)
+                    twin.upsert(keys, draw);
+                else
+                    twin.erase(keys);
+                twin.check_lookup(draw.batch(50));
+                twin.check_range(draw.key(), draw.key());
+                ASSERT_EQ(twin.tree.keys(), twin.map.size());
+                ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
+                if (HasFatalFailure()) return;
+            }
+            twin.check_all();
+            // Emptied, it holds no memory.
+            Keys all;
+            for (const auto& [key, value] : twin.map) all.push_back(key);
+            std::shuffle(all.begin(), all.end(), std::mt19937_64(seed));
+            twin.erase(all);
+            ASSERT_EQ(twin.tree.bytes(), 0U);
+        }
+        ASSERT_EQ(memory.bytes_out(), 0U);
+    }
+}
+
+TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
+    for (const TreeShape shape : shapes()) {
+        const std::uint64_t seed = base_seed();
+        SCOPED_TRACE(describe(shape, seed));
+        ScarceMemory memory;
+        Twin twin(memory, shape);
+        KeyDraw draw(seed, shape.key_bits);
+        for (int round = 0; round < 12; ++round) {
+            twin.upsert(draw.batch(300), draw);
+            std::uint64_t first = draw.key(), last = draw.key();
+            if (first > last) std::swap(first, last);
+            Twin taken(memory, shape);
+            taken.tree = twin.tree.extract(first, last);
+            const auto from = twin.map.lower_bound(first), to = twin.map.upper_bound(last);
+            taken.map.insert(from, to);
+            twin.map.erase(from, to);
+            twin.check_all();
+            taken.check_all();
+            ASSERT_EQ(twin.tree.bytes() + taken.tree.bytes(), memory.bytes_out());
+            if (round % 2 == 0) {
+                // Both sides of the cut change while they are apart.
+                twin.erase(draw.batch(100));
+                Keys inside;
+                for (const std::uint64_t key : draw.batch(100))
+                    if (first <= key && key <= last) inside.push_back(key);
+                taken.upsert(inside, draw);
+            }
+            // Whichever absorbs the other, where that is allowed.
+            const bool swaps =
+                draw() % 2 == 0 && (twin.map.empty() || twin.map.begin()->first > last ||
+                                    twin.map.rbegin()->first < first);
+            if (swaps) {
+                std::swap(twin.tree, taken.tree);
+                std::swap(twin.map, taken.map);
+            }
+            twin.tree.absorb(std::move(taken.tree));
+            ASSERT_EQ(taken.tree.keys(), 0U);
+            ASSERT_EQ(taken.tree.bytes(), 0U);
+            twin.map.merge(taken.map);
+            twin.check_all();
+            ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST(PrefixTree, RefusesToAbsorbAcrossItsOwnKeys) {
+    ScarceMemory memory;
+    PrefixTree tree(memory), other(memory), narrow(memory, {32, 8});
+    const Keys mine{5}, theirs{1, 9};
+    tree.upsert(mine, mine);
+    other.upsert(theirs, theirs);
+    narrow.upsert(mine, mine);
+    EXPECT_THROW(tree.absorb(std::move(other)), std::invalid_argument);
+    EXPECT_THROW(other.absorb(std::move(narrow)), std::invalid_argument);
+    EXPECT_EQ(content(other), (Map{{1, 1}, {9, 9}}));
+    EXPECT_EQ(content(tree), (Map{{5, 5}}));
+}
+
+TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
+    for (const TreeShape shape : shapes()) {
+        const std::uint64_t seed = base_seed();
+        SCOPED_TRACE(describe(shape, seed));
+        ScarceMemory memory;
+        Twin twin(memory, shape);
+        KeyDraw draw(seed, shape.key_bits);
+        for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(500), draw);
+        PrefixTree rebuilt(memory, shape);
+        std::vector<KeyValue> piece(1 + draw() % 700);
+        Map streamed;
+        for (std::uint64_t first = 0;;) {
+            const std::size_t count = twin.tree.flatten(first, MOST, piece);
+            for (std::size_t i = 0; i < count; ++i) streamed[piece[i].key] = piece[i].value;
+            rebuilt.append({piece.data(), count});
+            if (count < piece.size() || piece.back().key == MOST) break;
+            first = piece.back().key + 1;
+        }
+        ASSERT_EQ(streamed, twin.map);
+        ASSERT_EQ(content(rebuilt), twin.map);
+        ASSERT_EQ(rebuilt.keys(), twin.map.size());
+        PrefixTree at_once(memory, shape);
+        at_once.append(run_of(twin.map));
+        ASSERT_EQ(content(at_once), twin.map);
+        twin.tree = std::move(rebuilt);
+        twin.upsert(draw.batch(500), draw);
+        twin.erase(draw.batch(500));
+        twin.check_all();
+        ASSERT_EQ(twin.tree.bytes() + at_once.bytes(), memory.bytes_out());
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(PrefixTree, RefusesRunsOutOfOrder) {
+    ScarceMemory memory;
+    PrefixTree tree(memory);
+    const std::vector<KeyValue> twice{{3, 0}, {3, 0}}, one{{7, 0}}, around{{6, 0}, {8, 0}};
+    EXPECT_THROW(tree.append(twice), std::invalid_argument);
+    tree.append(one);
+    EXPECT_THROW(tree.append(around), std::invalid_argument);
+    EXPECT_EQ(tree.keys(), 1U);
+}
+
+TEST(PrefixTree, RefusesShapesAndKeysOutOfBounds) {
+    ScarceMemory memory;
+    EXPECT_THROW(PrefixTree(memory, {0, 8}), std::invalid_argument);
+    EXPECT_THROW(PrefixTree(memory, {65, 8}), std::invalid_argument);
+    EXPECT_THROW(PrefixTree(memory, {64, 0}), std::invalid_argument);
+    EXPECT_THROW(PrefixTree(memory, {64, 17}), std::invalid_argument);
+    PrefixTree tree(memory, {8, 8});
+    const Keys keys{255, 256};
+    EXPECT_THROW(tree.upsert(keys, keys), std::invalid_argument);
+    EXPECT_EQ(content(tree), (Map{{255, 255}}));
+    Keys values(2);
+    std::uint8_t found[2];
+    EXPECT_EQ(tree.lookup(keys, values.data(), found), 1U);
+    EXPECT_EQ(found[1], 0);
+    EXPECT_EQ(tree.erase(keys), 1U);
+}
+
+/// Runs `change` with its first allocation failing, then its second, … until it succeeds.
+template <class Change, class Check>
+void fail_each_allocation(ScarceMemory& memory, Change change, Check check) {
+    for (std::uint64_t allowed = 0;; ++allowed) {
+        memory.fail_after(allowed);
+        bool failed = false;
+        try {
+            change();
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        memory.never_fail();
+        check(failed);
+        if (!failed || ::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(PrefixTree, SurvivesEveryFailedAllocationOfAnUpsert) {
+    for (const TreeShape shape : {TreeShape{64, 8}, {64, 1}, {64, 3}, {20, 16}, {9, 4}}) {
+        SCOPED_TRACE(describe(shape, base_seed()));
+        ScarceMemory memory;
+        Twin twin(memory, shape);
+        KeyDraw draw(base_seed(), shape.key_bits);
+        for (int round = 0; round < 400; ++round) {
+            const Keys keys = draw.batch(6);
+            Keys values(keys.size());
+            for (std::uint64_t& value : values) value = draw();
+            fail_each_allocation(
+                memory, [&] { twin.tree.upsert(keys, values); },
+                [&](bool failed) {
+                    if (!failed) {
+                        for (std::size_t i = 0; i < keys.size(); ++i) twin.map[keys[i]] = values[i];
+                        return;
+                    }
+                    // The keys before the one that failed are in, no other has changed.
+                    Map after = twin.map;
+                    std::size_t done = 0;
+                    for (; content(twin.tree) != after && done < keys.size(); ++done)
+                        after[keys[done]] = values[done];
+                    ASSERT_EQ(content(twin.tree), after);
+                    ASSERT_LT(done, keys.size());
+                    ASSERT_EQ(twin.tree.keys(), after.size());
+                    ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
+                });
+            if (HasFatalFailure()) return;
+        }
+        twin.check_all();
+    }
+}
+
+TEST(PrefixTree, SurvivesEveryFailedAllocationOfATransfer) {
+    for (const TreeShape shape : {TreeShape{64, 8}, {64, 2}, {20, 16}}) {
+        SCOPED_TRACE(describe(shape, base_seed()));
+        ScarceMemory memory;
+        Twin twin(memory, shape);
+        KeyDraw draw(base_seed(), shape.key_bits);
+        for (int round = 0; round < 40; ++round) {
+            twin.upsert(draw.batch(200), draw);
+            std::uint64_t first = draw.key(), last = draw.key();
+            if (first > last) std::swap(first, last);
+            PrefixTree taken(memory, shape);
+            fail_each_allocation(
+                memory, [&] { taken = twin.tree.extract(first, last); },
+                [&](bool failed) {
+                    if (failed) twin.check_all();
+                });
+            fail_each_allocation(
+                memory, [&] { twin.tree.absorb(std::move(taken)); },
+                [&](bool) {
+                    Map both = content(twin.tree);
+                    const Map theirs = content(taken);
+                    ASSERT_EQ(both.size(), twin.tree.keys());
+                    ASSERT_EQ(theirs.size(), taken.keys());
+                    both.insert(theirs.begin(), theirs.end());
+                    ASSERT_EQ(both, twin.map);
+                    ASSERT_EQ(twin.tree.keys() + taken.keys(), twin.map.size());
+                    ASSERT_EQ(twin.tree.bytes() + taken.bytes(), memory.bytes_out());
+                });
+            ASSERT_EQ(taken.keys(), 0U);
+            twin.check_all();
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
+    ScarceMemory memory;
+    PrefixTree tree(memory);
+    KeyDraw draw(base_seed(), 64);
+    Map map;
+    for (int round = 0; round < 4; ++round)
+        for (const std::uint64_t key : draw.batch(400)) map[key] = draw();
+    const std::vector<KeyValue> run = run_of(map);
+    fail_each_allocation(
+        memory, [&] { tree.append(run); },
+        [&](bool failed) {
+            ASSERT_EQ(content(tree), failed ? Map{} : map);
+            ASSERT_EQ(tree.bytes(), memory.bytes_out());
+        });
+}
+
+TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
+    ScarceMemory memory;
+    Twin twin(memory, {});
+    KeyDraw draw(base_seed(), 64);
+    for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(400), draw);
+    memory.fail_after(0);
+    while (!twin.map.empty()) {
+        Keys keys;
+        for (const auto& [key, value] : twin.map)
+            if (draw() % 4 == 0) keys.push_back(key);
+        twin.erase(keys);
+        twin.check_all();
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(twin.tree.bytes(), 0U);
+}
+
+/// Bytes per key once `count` keys are in.
+double bytes_per_key(std::size_t count, auto key) {
+    ScarceMemory memory;
+    PrefixTree tree(memory);
+    Keys keys(count);
+    for (std::size_t i = 0; i < count; ++i) keys[i] = key(i);
+    tree.upsert(keys, keys);
+    EXPECT_EQ(tree.keys(), count);
+    return static_cast<double>(tree.bytes()) / static_cast<double>(count);
+}
+
+TEST(PrefixTree, NeedsLittleMemoryPerKeyHoweverTheyLie) {
+    std::mt19937_64 random(base_seed());
+    const std::size_t count = 200'000;
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t i) { return i; }), 9);
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t i) { return MOST - i; }), 9);
+    // Each key once, in another order: 7919 has no factor in common with the count.
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t i) { return i * 7919 % count; }), 10);
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t) { return random(); }), 30);
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t i) { return i << 40; }), 30);
+    EXPECT_LT(bytes_per_key(count, [&](std::size_t i) { return i * 5; }), 30);
+    // Clusters of 20 keys, anywhere.
+    EXPECT_LT(bytes_per_key(count,
+                            [&, base = std::uint64_t{0}](std::size_t i) mutable {
+                                if (i % 20 == 0) base = random();
+                                return base + i % 20;
+                            }),
+              50);
+}
+
+}  // namespace
+}  // namespace numatwin::native

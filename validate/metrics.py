@@ -1,0 +1,137 @@
+"""Figures that a check can be about: by their path, of one replication of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..inputs import InputError
+from ..inputs.fields import near
+from ..sim.planes.plane import Outcome
+from ..sim.record import Record, ResourceUse
+from ..sim.recovery import recoveries_together
+from ..sim.scenario import Scenario
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+LATENCIES = ("mean", *QUANTILES)
+RECOVERIES = ("depth", "time")
+USES = ("mean", "busiest")
+FORMS = (
+    "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, energy_J, "
+    "utilisation.memory.busiest or recovery.OPERATION.depth"
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure's ``path``, such as ``("latency_ns", "lookup", "p99")``.
+
+    ``dimension``: of a bound in a suite, None for a plain number; ``per_si``: the figure's own unit
+    in units of it.
+    """
+
+    path: tuple[str, ...]
+    higher_is_better: bool
+    dimension: str | None
+    unit: str
+    per_si: float = 1.0
+
+    @staticmethod
+    def parsed(text: str) -> Metric:
+        """The metric that ``text`` names; raises InputError."""
+        path = tuple(text.split("."))
+        kind, rest = path[0], path[1:]
+        if kind == "throughput" and len(rest) == 1:
+            return Metric(path, True, "rate", "1/s")
+        if kind == "latency_ns" and len(rest) == 2 and rest[1] in LATENCIES:
+            return Metric(path, False, "time", "ns", 1e9)
+        if kind == "bandwidth_Bps" and len(rest) == 1:
+            return Metric(path, False, "bandwidth", "B/s")
+        if path == ("energy_J",):
+            return Metric(path, False, None, "J")
+        if kind == "utilisation" and len(rest) == 2 and rest[1] in USES:
+            return Metric(path, False, None, "1")
+        if kind == "recovery" and len(rest) == 2 and rest[1] in RECOVERIES:
+            timed = rest[1] == "time"
+            return Metric(path, False, "time" if timed else None, "s" if timed else "1")
+        raise InputError("unknown metric", token=text, expected=FORMS)
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+    def check(self, scenario: Scenario) -> None:
+        """Raises InputError where ``scenario`` has no such figure."""
+        operations = list(scenario.workload.operations)
+        of_operation = self.path[0] in ("throughput", "latency_ns", "recovery")
+        if of_operation and self.path[1] not in operations:
+            raise InputError(
+                f"no operation '{self.path[1]}' in workload '{scenario.workload.name}'",
+                expected=near(self.path[1], operations),
+            )
+        if self.path[0] == "latency_ns" and scenario.plane == "flow":
+            raise InputError("the flow plane knows no latencies", expected="plane event")
+        if self.path[0] == "recovery" and scenario.plane != "flow":
+            raise InputError("recovery is known on the flow plane alone", expected="plane flow")
+
+    def of_outcome(self, outcome: Outcome) -> float:
+        """The figure of one replication; raises InputError where there is none."""
+        kind = self.path[0]
+        found: float | None = None
+        if kind == "throughput":
+            found = outcome.throughput.get(self.path[1])
+        elif kind == "latency_ns":
+            histogram = outcome.latencies_ns.get(self.path[1])
+            if histogram is not None and histogram.count:
+                last = self.path[2]
+                found = histogram.mean if last == "mean" else histogram.quantile(QUANTILES[last])
+        elif kind == "bandwidth_Bps":
+            found = outcome.bandwidth_Bps.get(self.path[1])
+        elif kind == "energy_J":
+            found = outcome.energy_J
+        elif kind == "utilisation":
+            found = self._use(outcome.resources)
+        return self._known(found)
+
+    def of_record(self, record: Record) -> float:
+        """The figure of a run that draws nothing; raises InputError where there is none."""
+        kind = self.path[0]
+        found: float | None = None
+        if kind == "recovery":
+            found = self._recovery(record)
+        elif kind == "throughput":
+            found = record.throughput.get(self.path[1])
+        elif kind == "bandwidth_Bps":
+            found = record.bandwidth_Bps.get(self.path[1])
+        elif kind == "energy_J":
+            found = record.energy_J
+        elif kind == "utilisation":
+            found = self._use(record.resources)
+        return self._known(found)
+
+    def _known(self, found: float | None) -> float:
+        if found is None or not math.isfinite(found):
+            raise InputError(f"the run has no figure '{self}'")
+        return found
+
+    def _use(self, resources: Sequence[ResourceUse]) -> float | None:
+        uses = [one.utilisation for one in resources if one.kind == self.path[1]]
+        if not uses:
+            kinds = dict.fromkeys(one.kind for one in resources)
+            raise InputError(
+                f"no resource of kind '{self.path[1]}'", expected=near(self.path[1], kinds)
+            )
+        return max(uses) if self.path[2] == "busiest" else math.fsum(uses) / len(uses)
+
+    def _recovery(self, record: Record) -> float | None:
+        """The deepest drop, or the longest time until it is made up for."""
+        found = recoveries_together([record], self.path[1])[0]
+        if not found:
+            raise InputError("the workload never changes, so there is nothing to recover from")
+        if self.path[2] == "depth":
+            return max(one.depth or 0.0 for one in found)
+        # Not back before the next change: at least as long as that.
+        return max(
+            one.until_s - one.change_s if one.recovery_s is None else one.recovery_s
+            for one in found
+        )

@@ -1,0 +1,252 @@
+"""Suites of regression checks: which scenarios are run, and what their figures must keep to.
+
+A check names a scenario, a metric, and what it is held against: a bound (``at_least``,
+``at_most``), another alternative (``against``: another policy, machine …), or, with neither, the
+baseline file. See ``suites/policies.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from ..inputs import DescriptionError, Document, InputError, Strict, load_yaml
+from ..inputs.fields import near
+from ..inputs.names import Name
+from ..inputs.quantities import parse_quantity
+from ..inputs.yaml_file import Place
+from ..sim.scenario import SIMULATED, Scenario, load_scenario
+from .metrics import Metric
+
+BUNDLED = Path(__file__).parent / "suites"
+BASELINE_ENDING = ".baseline.json"
+
+Tolerance = Annotated[float, Field(strict=True, ge=0, lt=1)]
+Values = dict[str, str | int | float | bool]
+
+
+class Alternative(Strict):
+    """What stands in for the same of the scenario file; see ``numatwin run --help``.
+
+    ``machine``, ``workload``: names, or paths relative to the suite's file. ``settings``: values by
+    path, such as ``system.buffer_commands: 64``.
+    """
+
+    machine: str | None = None
+    workload: str | None = None
+    policy: str | None = None
+    scale: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
+    settings: Annotated[Values, Field(max_length=1_000)] = Field(default_factory=dict)
+
+
+class Check(Alternative):
+    """One check of a suite.
+
+    ``metric``: ``throughput.lookup``, ``latency_ns.lookup.p99``, ``bandwidth_Bps.memory``,
+    ``energy_J``, ``utilisation.memory.busiest``, ``recovery.lookup.depth`` … ``better``:
+    ``higher`` or ``lower``, by default what anybody would want of the metric. ``tolerance``: the
+    part of what it is held against that makes no difference.
+    """
+
+    scenario: str
+    plane: str | None = None
+    metric: str
+    better: Literal["higher", "lower"] | None = None
+    tolerance: Tolerance = 0.01
+    at_least: str | float | int | None = None
+    at_most: str | float | int | None = None
+    against: Alternative | None = None
+
+    @model_validator(mode="after")
+    def _held_against_one_thing(self) -> Check:
+        given = [n for n in ("at_least", "at_most", "against") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise DescriptionError((given[1],), f"beside {given[0]}: expected one of them")
+        return self
+
+
+class SuiteDescription(Strict):
+    """A suite's file. ``replications``: of each alternative, at most."""
+
+    name: Name
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    replications: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 20
+    checks: Annotated[dict[Name, Check], Field(min_length=1, max_length=1_000)]
+
+
+@dataclass(frozen=True)
+class LoadedCheck:
+    """A check with its scenarios. ``bound``: None where it is held against something else.
+
+    ``kind``: ``bound``, ``against`` or ``baseline``. ``line``: where it stands in the suite.
+    """
+
+    name: str
+    metric: Metric
+    higher_is_better: bool
+    tolerance: float
+    kind: Literal["bound", "against", "baseline"]
+    scenario: Scenario
+    other: Scenario | None
+    bound: float | None
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite, ready to run; ``path`` is its file."""
+
+    name: str
+    title: str
+    path: Path
+    replications: int
+    checks: tuple[LoadedCheck, ...]
+
+    @property
+    def baseline_path(self) -> Path:
+        """Where its baseline is, unless another file is named."""
+        return self.path.with_name(self.path.stem + BASELINE_ENDING)
+
+
+def suite_names() -> list[str]:
+    """The names of the bundled suites, in alphabetical order."""
+    return sorted(path.stem for path in BUNDLED.glob("*.yaml"))
+
+
+def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str] = ()) -> Suite:
+    """The bundled suite of that name, or the one in that file; raises InputError.
+
+    ``seed`` stands in for those of the scenarios; ``only``: these checks alone.
+    """
+    path = _path(name_or_path)
+    document = load_yaml(path)
+    description = document.read_as(SuiteDescription)
+    chosen = list(only) or list(description.checks)
+    for name in chosen:
+        if name not in description.checks:
+            expected = near(name, description.checks) or "one that stands there"
+            raise InputError("unknown check", str(path), token=name, expected=expected)
+    checks = tuple(
+        _loaded(document, name, check, path.parent, seed)
+        for name, check in description.checks.items()
+        if name in chosen
+    )
+    return Suite(description.name, description.title, path, description.replications, checks)
+
+
+def _path(name_or_path: str) -> Path:
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return Path(name_or_path)
+    if name_or_path not in suite_names():
+        expected = near(name_or_path, suite_names()) or f"one of {', '.join(suite_names())}"
+        raise InputError(
+            "unknown suite", token=name_or_path, expected=f"{expected}, or a path to a .yaml file"
+        )
+    return BUNDLED / f"{name_or_path}.yaml"
+
+
+def _loaded(
+    document: Document, name: str, check: Check, folder: Path, seed: int | None
+) -> LoadedCheck:
+    place: Place = ("checks", name)
+    line = document.marks.get(place, (None, None))[0]
+    try:
+        scenario = _scenario(check, check, folder, seed)
+        other = None
+        if check.against is not None:
+            place = ("checks", name, "against")
+            other = _scenario(check, _over(check, check.against), folder, seed)
+        place = ("checks", name, "metric")
+        metric = Metric.parsed(check.metric)
+        metric.check(scenario)
+    except InputError as failure:
+        if failure.file is not None and failure.line is not None:
+            raise
+        told = failure.message if failure.file is None else f"{failure.file}: {failure.message}"
+        raise document.error(
+            place, f"check '{name}': {told}", token=failure.token, expected=failure.expected
+        ) from None
+    bound = None
+    for field in ("at_least", "at_most"):
+        raw = getattr(check, field)
+        if raw is not None:
+            bound = _bound(document, (*place[:2], field), raw, metric)
+    higher = metric.higher_is_better if check.better is None else check.better == "higher"
+    if check.at_least is not None or check.at_most is not None:
+        higher = check.at_least is not None
+    kind: Literal["bound", "against", "baseline"] = "baseline"
+    if bound is not None:
+        kind = "bound"
+    elif other is not None:
+        kind = "against"
+    return LoadedCheck(name, metric, higher, check.tolerance, kind, scenario, other, bound, line)
+
+
+def _over(check: Alternative, other: Alternative) -> Alternative:
+    """``other``, with what it does not say as in ``check``."""
+    said = other.model_dump(exclude_none=True)
+    return Alternative(
+        **(
+            {field: getattr(check, field) for field in Alternative.model_fields}
+            | said
+            | {"settings": {**check.settings, **other.settings}}
+        )
+    )
+
+
+def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) -> Scenario:
+    def beside(text: str | None) -> str | None:
+        """A path that is relative to the suite's file, from here."""
+        if text is None or not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
+            return text
+        return str(folder / text)
+
+    name = beside(check.scenario)
+    assert name is not None
+    if check.plane is not None and check.plane not in SIMULATED:
+        raise InputError("unknown plane", token=check.plane, expected=" or ".join(SIMULATED))
+    loaded = load_scenario(
+        name,
+        machine=beside(how.machine),
+        workload=beside(how.workload),
+        policy=beside(how.policy),
+        plane=check.plane,
+        seed=seed,
+        scale=how.scale,
+        settings=[f"{path}={_written(value)}" for path, value in how.settings.items()],
+    )
+    if loaded.plane not in SIMULATED:
+        raise InputError("unknown plane", token=loaded.plane, expected=" or ".join(SIMULATED))
+    return loaded
+
+
+def _written(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _bound(
+    document: Document, place: tuple[str | int, ...], raw: str | float | int, metric: Metric
+) -> float:
+    if metric.dimension is None:
+        if isinstance(raw, (str, bool)):
+            raise document.error(place, f"{place[-1]}", token=str(raw), expected="a number")
+        return float(raw)
+    if not isinstance(raw, str):
+        raise document.error(
+            place, f"{place[-1]}", token=str(raw), expected="a number with its unit"
+        )
+    try:
+        return parse_quantity(raw, metric.dimension) * metric.per_si
+    except ValueError as failure:
+        raise document.error(place, f"{place[-1]}: {failure}", token=raw) from None
+
+
+def conditions(scenario: Scenario) -> Mapping[str, Any]:
+    """What must be equal for two runs of a scenario to be compared; policies may change."""
+    left_out = ("policies", "system", "name", "title", "source", "notes", "seed")
+    return {key: value for key, value in scenario.settings.items() if key not in left_out}
