@@ -41,7 +41,7 @@ def measure(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Measure this host: latencies, bandwidths, costs, for a machine file."""
+    """Measure this host's latencies, bandwidths and costs."""
     from ..inputs import check_writable, write_text_atomically
     from ..topologies.export import machine_yaml
     from ..validate.measure import measure_host, measured_description
