@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # In the folders, but of no use once installed.
-LEFT_OUT = {".md", ".cpp", ".hpp", ".so", ".pyc"}
+LEFT_OUT = {".md", ".cpp", ".hpp", ".so", ".pyc", ".txt"}
 
 
 @pytest.fixture(scope="module")

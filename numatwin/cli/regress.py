@@ -55,7 +55,7 @@ def regress(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Check that figures did not become worse: status 1 where one did."""
+    """Check that no figure became worse, as a gate for CI."""
     from ..inputs import InputError
     from ..inputs.atomic import write_text_atomically
     from ..validate.junit import annotation_lines, junit_xml
