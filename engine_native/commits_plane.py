@@ -177,7 +177,7 @@ class NativeCommits:
         return [*servers, counted.ran_ns[: self._clients].sum() / self._clients]
 
     def _uses(self, counted: Counted) -> Iterator[ResourceUse]:
-        """Threads, by what the operating system says that they ran; the names of the event plane."""
+        """Threads, by what the system says that they ran; named as in the event plane."""
         if self.plan.transport == THREADS:
             return
         machine, span_ns = self.scenario.machine, max(counted.time_s, 1e-9) * 1e9
@@ -193,7 +193,7 @@ class NativeCommits:
     def _facts(self, counted: Counted) -> dict[str, Any]:
         """As the event plane's, and what this host did with it."""
         p, aborted, each = self.parameters, int(counted.aborts.sum()), max(counted.commits, 1)
-        names = TWO_PHASE_MESSAGES
+        names: tuple[str, ...] = TWO_PHASE_MESSAGES
         if p.one_sided:
             names = ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if p.has_remedy else ())
         sent = dict(zip(names, counted.messages.tolist(), strict=False))

@@ -108,7 +108,7 @@ class Fabric {
     }
     // What was posted before happens before what is posted after, at each peer.
     void order() {
-        std::atomic_thread_fence(std::memory_order_acq_rel);
+        fence();
         if (carries_) carry_order();
     }
     // Done when all that was posted to that peer has landed in its memory.
