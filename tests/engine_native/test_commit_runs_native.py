@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPa
 def test_sockets_stay_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(commit_setup.VARIABLE, raising=False)
     monkeypatch.setattr(_engine, "HAS_UCX", True)
-    monkeypatch.setattr(commit_setup, "INFINIBAND", commit_setup.Path("/nowhere"))
+    monkeypatch.setattr(commit_setup, "INFINIBAND", Path("/nowhere"))
     found = {
         name: commit_setup.transport_of(load_scenario(name).system)  # type: ignore[arg-type]
         for name in ("nam-fig6-rsi", "nam-fig6-two-sided", "nam-fig6-ipoeth")

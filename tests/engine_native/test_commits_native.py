@@ -25,7 +25,8 @@ TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
 @pytest.fixture
 def nothing_left() -> Iterator[list[int]]:
     """Append processes to it: at the end none of them runs, and no segment is left of theirs."""
-    before, pids = segments(), []
+    before = segments()
+    pids: list[int] = []
     yield pids
     assert until(lambda: not any(map(is_running, pids)), 1.0), [*filter(is_running, pids)]
     assert until(lambda: segments() <= before, 1.0), segments() - before
@@ -84,11 +85,15 @@ def test_processes_end_with_the_run(transport: str, nothing_left: list[int]) -> 
 @needs_ucx
 @pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
 def test_a_run_that_is_dropped_leaves_nothing(transport: str, nothing_left: list[int]) -> None:
-    with pytest.raises(ZeroDivisionError), CommitCluster(small_run(2), transport) as cluster:
-        cluster.start()
-        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
-        cluster.wait_until(0.02)
-        raise ZeroDivisionError
+    def run_into_a_failure() -> None:
+        with CommitCluster(small_run(2), transport) as cluster:
+            cluster.start()
+            nothing_left.extend([*cluster.pids(), cluster.parent_pid or 0])
+            cluster.wait_until(0.02)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_into_a_failure()
 
 
 @needs_ucx
