@@ -236,8 +236,11 @@ class UcxFabric final : public Fabric {
                &pending, "an atomic");
     }
 
-    static void on_done(void* request, ucs_status_t, void* pending) {
-        if (pending != nullptr) --static_cast<Pending*>(pending)->requests;
+    static void on_done(void* request, ucs_status_t status, void* waited) {
+        if (auto* pending = static_cast<Pending*>(waited); pending != nullptr) {
+            --pending->requests;
+            pending->failed = pending->failed || status != UCS_OK;
+        }
         ucp_request_free(request);
     }
     static ucp_request_param_t unsignaled() {
