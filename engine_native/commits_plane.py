@@ -111,7 +111,7 @@ class NativeCommits:
             f"throughput/{self.operation}": float(counted.commits),
             f"under_way/{self.operation}": counted.latency_total_ps * 1e-12,
         }
-        for use, busy_ns in zip(self._uses(counted), self._busy_ns(counted), strict=True):
+        for use, busy_ns in zip(self._uses(counted), self._busy_ns(counted), strict=False):
             found[f"utilisation/{use.name}"] = busy_ns * 1e-9
         return found
 
@@ -124,6 +124,7 @@ class NativeCommits:
             self._stopped = True
             self.cluster.close()
         counted = self._now.since(self._before)
+        counted = replace(counted, time_s=max(counted.time_s, 1e-9))
         latencies = Histogram.of_kernel(
             np.trim_zeros(counted.latencies, "b"), float(counted.latency_total_ps)
         )
