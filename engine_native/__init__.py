@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from ..sim.planes.plane import Maker
     from ..sim.scenario import Scenario
 
-WARM_UP_SHARE = 0.2  # of the horizon, where a scenario states no warm-up
+# Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
+WARM_UP_SHARE, WARM_UP_MAX_S = 0.2, 1.0
 
 
 def warm_up_s(scenario: Scenario) -> float:
     """The warm-up of a real run whose scenario states none."""
-    return WARM_UP_SHARE * scenario.horizon_s
+    changes = scenario.workload.change_times(scenario.horizon_s)
+    steady_s = min(changes, default=scenario.horizon_s)
+    return min(WARM_UP_SHARE * steady_s, WARM_UP_MAX_S)
 
 
 @contextmanager
@@ -33,9 +36,13 @@ def planes(scenario: Scenario) -> Iterator[Maker]:
             "the native engine is not in this build",
             expected="libnuma-dev (tools/system-packages numa ucx) and 'make setup' again",
         ) from None
-    if scenario.system.kind != "commits":
-        raise InputError(f"the native plane does not play systems of kind {scenario.system.kind}")
-    from .commits_plane import native_commits
+    if scenario.system.kind == "commits":
+        from .commits_plane import native_commits
 
-    with native_commits() as make:
+        native = native_commits()
+    else:
+        from .eris_plane import native_eris
+
+        native = native_eris()
+    with native as make:
         yield make

@@ -1,5 +1,7 @@
 """The compiled engine: ERIS and RSI on this host."""
 
+import enum
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypedDict
 
 import numpy as np
@@ -137,3 +139,266 @@ def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dic
 
 def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
     """Forks: see benchmarks/native_commits.py."""
+
+STEPS: tuple[str, ...]
+"""The steps of a worker's loop, in the order of ``Totals['step_ns']``."""
+
+class KeyDraws:
+    """A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
+    ``scattered`` these are ranks of popularity, which a fixed permutation (that of
+    workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.
+    """
+
+    def __init__(
+        self,
+        breaks: npt.ArrayLike,
+        mass: npt.ArrayLike,
+        scattered: bool = False,
+    ) -> None: ...
+    @staticmethod
+    def zipf(keys: int, exponent: float, scattered: bool = False) -> KeyDraws: ...
+    @property
+    def keys(self) -> int: ...
+    def draw(self, seed: int, worker: int, count: int) -> npt.NDArray[np.uint64]: ...
+
+class EngineSetup:
+    """What an engine is made of; fields are those of ``ErisSystem`` in sim/system.py.
+
+    ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
+    ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
+    -1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
+    arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.
+    """
+
+    def __init__(
+        self, node: Sequence[int], cpu: Sequence[int], host_node: Sequence[int]
+    ) -> None: ...
+    def add_index(self, name: str, keys: int, key_bits: int = 64, prefix_bits: int = 8) -> None: ...
+    def add_column(self, name: str, entries: int) -> None: ...
+    def add_operation(
+        self, name: str, kind: str, object: int, selectivity: float = 0.0, result: str = "sum"
+    ) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    placement: str
+    home: int
+    buffer_commands: int
+    round_commands: int
+    incoming_commands: int
+    command_bytes: int
+    result_bytes: int
+    batch: int
+    scans_max: int
+    huge_pages: bool
+    clients: bool
+    think_ns: float
+    arrival_ns: float
+    seed: int
+
+class Totals(TypedDict):
+    """Sums since ``start``: [O, A] of operations and AEUs, [objects, A], [steps, A] or [A]."""
+
+    time_s: float
+    made: npt.NDArray[np.uint64]
+    """[O, A] commands; a scan is one."""
+    executed: npt.NDArray[np.uint64]
+    """[O, A] commands; a scan counts for each AEU that scans its part."""
+    done: npt.NDArray[np.uint64]
+    """[O, A] whole operations."""
+    latency_sum_ns: npt.NDArray[np.uint64]
+    """[O, A] of those done."""
+    object_received: npt.NDArray[np.uint64]
+    object_executed: npt.NDArray[np.uint64]
+    object_forwarded: npt.NDArray[np.uint64]
+    object_found: npt.NDArray[np.uint64]
+    object_inserted: npt.NDArray[np.uint64]
+    object_entries: npt.NDArray[np.uint64]
+    """[objects, A] keys or entries that each holds now."""
+    object_execution_ns: npt.NDArray[np.float64]
+    step_ns: npt.NDArray[np.float64]
+    """[steps, A], see ``STEPS``."""
+    busy_ns: npt.NDArray[np.uint64]
+    """[A] in rounds in which there was something to do."""
+    rounds: npt.NDArray[np.uint64]
+    refused: npt.NDArray[np.uint64]
+    """[A] flushes that found no room."""
+    retries: npt.NDArray[np.uint64]
+    """[A] exchanges of a descriptor that had to begin again."""
+    flushes: npt.NDArray[np.uint64]
+    flushed_bytes: npt.NDArray[np.uint64]
+    copied_bytes: npt.NDArray[np.uint64]
+
+class ObjectMemory(TypedDict):
+    reserved_bytes: int
+    used_bytes: int
+    huge_bytes: int
+    transparent_bytes: int
+    refusal: str
+    """Why memory does not lie where it should; empty if it does."""
+
+class CycleReport:
+    """A balancing cycle that is over; times in seconds since ``start``."""
+
+    @property
+    def object(self) -> int: ...
+    @property
+    def links(self) -> int: ...
+    @property
+    def copies(self) -> int: ...
+    @property
+    def copied_bytes(self) -> int: ...
+    @property
+    def began_s(self) -> float: ...
+    @property
+    def ended_s(self) -> float: ...
+
+class Engine:
+    """ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
+
+    Where a worker fails, all halt, and the next call raises what it raised: MemoryError,
+    RuntimeError. ValueError for what does not fit together. Nothing is left running when the engine
+    is gone.
+    """
+
+    def __init__(self, setup: EngineSetup) -> None: ...
+    def begin_load(self) -> None: ...
+    def wait_loaded(self, seconds: float) -> bool:
+        """Waits so long at most; whether all is loaded."""
+    def load(self) -> None:
+        """Both; a signal ends it."""
+    @property
+    def loaded(self) -> int:
+        """Keys and entries loaded so far, of ``to_load``."""
+    @property
+    def to_load(self) -> int: ...
+    def start(self) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    def rebalance(self, object: int, wanted: Sequence[int]) -> bool:
+        """New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move."""
+    def balancing(self, object: int) -> bool: ...
+    def cycles(self) -> list[CycleReport]: ...
+    def bounds(self, object: int) -> list[int]:
+        """[A + 1]; empty of a column."""
+    def execute(
+        self,
+        kinds: npt.ArrayLike,
+        objects: npt.ArrayLike,
+        keys: npt.ArrayLike,
+        values: npt.ArrayLike,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Does commands as if one after the other: kinds 0 lookup (key), 1 upsert (key, value),
+        2 scan (entries from key to value), 3 append (value).
+
+        Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
+        answered.
+        """
+    def totals(self) -> Totals: ...
+    def latencies(self, operation: int) -> npt.NDArray[np.uint64]:
+        """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
+    def memory(self) -> list[ObjectMemory]: ...
+    def stop(self) -> None:
+        """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
+    def cancel(self) -> None:
+        """Ends at once."""
+    def check(self) -> None:
+        """Raises what a worker failed with."""
+    @property
+    def running(self) -> bool: ...
+    @property
+    def time_s(self) -> float: ...
+
+class Block:
+    """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
+
+    def __init__(self, size_bytes: int, node: int, huge_pages: bool) -> None: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def huge_bytes(self) -> int:
+        """Bytes that lie in huge pages."""
+
+    def arrange_cycle(self, size_bytes: int, seed: int) -> int:
+        """Makes the first bytes a cycle of pointers in random order; returns its lines."""
+
+class Work:
+    """What a member of a team does; its amount is counted in the unit that its maker says."""
+
+class Traffic(enum.Enum):
+    """What a stream does with each line, and lines read and written at the memory controller."""
+
+    READ = ...
+    UPDATE = ...
+    COPY = ...
+    TRIAD = ...
+    NON_TEMPORAL = ...
+    NON_TEMPORAL_COPY = ...
+
+def has_non_temporal_stores() -> bool:
+    """Whether this processor has stores past the caches."""
+
+def chase(block: Block, start_line: int, warm_loads: int) -> Work:
+    """Dependent loads along the block's cycle, the first of which do not count."""
+
+def random_reads(block: Block, lines: int) -> Work:
+    """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
+
+def stream(block: Block, offset: int, size_bytes: int, traffic: Traffic, delay: int) -> Work:
+    """Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB."""
+
+def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
+    """memcpy, always the same, or from and to ever other places."""
+
+def fetch_adds(block: Block, line: int) -> Work:
+    """fetch-add on a counter on that line."""
+
+def cas_increments(block: Block, line: int) -> Work:
+    """Increments of the counter on that line by compare-and-swap."""
+
+def ping_pong(block: Block, line: int, serve: bool) -> Work:
+    """One end of an exchange of messages over that line; who serves counts those of both ends."""
+
+def additions() -> Work:
+    """Additions that wait for one another, one a cycle."""
+
+def routing(targets: int, buffer_bytes: int) -> Work:
+    """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
+
+class MeasuredIndex:
+    """A prefix tree of random 64-bit keys; MemoryError if it does not fit."""
+
+    def __init__(self, keys: int) -> None: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def lookups(self, batch: int) -> Work:
+        """Keys looked up, so many at a time."""
+
+    def upserts(self, batch: int) -> Work:
+        """Values of known keys replaced, so many keys at a time."""
+
+    def scans(self, pairs: int) -> Work:
+        """Pairs read in order, so many from each key on."""
+
+class Verb(enum.Enum):
+    """What is asked of the other end of a fabric."""
+
+    GET = ...
+    PUT = ...
+    COMPARE_AND_SWAP = ...
+    FETCH_ADD = ...
+    MESSAGE = ...
+
+class FabricPair:
+    """Two ends of a fabric for two threads; RuntimeError where there is no such transport."""
+
+    def __init__(self, transports: str, direct: bool) -> None: ...
+    def ask(self, verb: Verb, size_bytes: int) -> Work:
+        """Requests, one after the other; of messages, those of both ways."""
+
+    def answer(self) -> Work:
+        """What the other end does meanwhile; amounts to nothing."""
+
+def run_team(
+    members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""

@@ -148,7 +148,7 @@ def _words(size: float) -> int:
 
 
 def _lease_ns(p: CommitParameters, active: int, cpus: int) -> tuple[int, tuple[str, ...]]:
-    """A lease that the living do not outlast, who hold locks while they wait for a processor."""
+    """A lease that the living do not outlast: who waits for a processor holds its locks on."""
     if p.lease_ps is None:
         return 0, ()
     if len(p.client_machine) > OWNERS_MAX:

@@ -178,7 +178,7 @@ class NativeCommits:
         return [*servers, counted.ran_ns[: self._clients].sum() / self._clients]
 
     def _uses(self, counted: Counted) -> Iterator[ResourceUse]:
-        """Threads, by what the system says that they ran; named as in the event plane."""
+        """Threads, by what the operating system says they ran, named as in the event plane."""
         if self.plan.transport == THREADS:
             return
         machine, span_ns = self.scenario.machine, max(counted.time_s, 1e-9) * 1e9

@@ -50,7 +50,8 @@ std::uint64_t left_in_cgroups(const KernelFiles& files) {
     for (std::string line; std::getline(file, line);) {
         const std::size_t first = line.find(':'), second = line.find(':', first + 1);
         if (second == std::string::npos) continue;
-        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        std::string controllers(1, ',');
+        controllers.append(line, first + 1, second - first - 1).append(1, ',');
         const std::string path = line.substr(second + 1);
         if (controllers == ",,") {
             least = std::min(least, least_left(files.sys + "/fs/cgroup", path));

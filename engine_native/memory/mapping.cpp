@@ -52,7 +52,7 @@ std::byte* map_anonymous(std::size_t bytes, int flags) {
 }
 
 /// Returns mbind's error, 0 if it did as told.
-int bind(void* address, std::size_t bytes, Placement placement) {
+int bind_pages(void* address, std::size_t bytes, Placement placement) {
     if (placement.kind == Placement::Kind::anywhere) return 0;
     if (numa_available() < 0) return ENOSYS;
     const std::unique_ptr<bitmask, decltype(&numa_free_nodemask)> nodes(numa_allocate_nodemask(),
@@ -165,7 +165,7 @@ void Mapping::map_usual(Placement placement, bool huge_pages) {
 }
 
 void Mapping::place(Placement placement) {
-    refusal_ = refusal_of(bind(begin_, bytes_, placement));
+    refusal_ = refusal_of(bind_pages(begin_, bytes_, placement));
 }
 
 /// Whether all pages are there. `may_touch`: a kernel that has no call for it gets each page
@@ -190,7 +190,7 @@ std::string binding_refusal() {
     if (numa_available() < 0) return refusal_of(ENOSYS);
     std::byte* page = map_anonymous(page_bytes(), 0);
     if (page == nullptr) return refusal_of(errno);
-    const int error = bind(page, page_bytes(), Placement::interleaved());
+    const int error = bind_pages(page, page_bytes(), Placement::interleaved());
     munmap(page, page_bytes());
     return refusal_of(error);
 }

@@ -45,6 +45,8 @@ class IncomingBuffers {
 
     /// The owner: whether nothing waits. A glance, without a swap.
     bool is_empty() const { return protocol_.is_empty(); }
+    /// The owner: bytes that wait. A glance.
+    std::size_t waiting_bytes() const { return protocol_.waiting_bytes(); }
     std::size_t capacity() const { return protocol_.capacity(); }
 
   private:

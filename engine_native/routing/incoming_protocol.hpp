@@ -137,7 +137,14 @@ class IncomingProtocol {
         return descriptor::offset(descriptor_[owned_].word.load(std::memory_order_relaxed)) == 0;
     }
 
+    /// The owner: bytes reserved since the last swap. A glance.
+    std::uint64_t waiting_bytes() const {
+        return descriptor::offset(descriptor_[owned_].word.load(std::memory_order_relaxed));
+    }
+
     std::uint64_t capacity() const { return capacity_; }
+    /// The owner: which buffer the others write into.
+    std::uint32_t owned() const { return owned_; }
 
   protected:
     void publish(std::uint32_t buffer) {  // S1

@@ -38,7 +38,7 @@ using Value = std::uint64_t;
 
 inline constexpr std::size_t most_atomics = 4, most_cells = 12, most_threads = 4;
 
-enum class Kind : std::uint8_t { load, store, add, exchange, await, put, get, join, merge, done };
+enum class Kind : std::uint8_t { load, store, add, exchange, await, put, take, join, merge, done };
 
 struct Operation {
     Kind kind = Kind::done;
@@ -132,8 +132,9 @@ class Atomic {
 inline void put(std::size_t cell, Value value) {
     Script::perform({.kind = Kind::put, .place = static_cast<std::uint8_t>(cell), .value = value});
 }
-inline Value get(std::size_t cell) {
-    return Script::perform({.kind = Kind::get, .place = static_cast<std::uint8_t>(cell)});
+/// Reads a cell for the last time before it is written again.
+inline Value take(std::size_t cell) {
+    return Script::perform({.kind = Kind::take, .place = static_cast<std::uint8_t>(cell)});
 }
 /// Waits for a thread's end; what it returned.
 inline Value join(std::size_t thread) {
@@ -297,7 +298,7 @@ class Explorer {
             for (std::size_t t = 0; t < state.threads.size(); ++t) {
                 const Operation operation = next(state, t);
                 View& view = state.threads[t].view;
-                if (operation.kind == Kind::put || operation.kind == Kind::get) {
+                if (operation.kind == Kind::put || operation.kind == Kind::take) {
                     access(state, t, operation);
                     moved = true;
                 } else if (operation.kind == Kind::join &&
@@ -318,13 +319,12 @@ class Explorer {
             for (std::size_t u = 0; u < state.threads.size(); ++u) {
                 races |= view[reads_of(cell, u)] != state.latest[reads_of(cell, u)];
             }
-            state.cells[cell] = operation.value;
             view[writes] = ++state.latest[writes];
         } else {
             const std::size_t reads = reads_of(cell, t);
             view[reads] = ++state.latest[reads];
         }
-        const Value result = state.cells[cell];
+        const Value result = std::exchange(state.cells[cell], operation.value);
         if (races) {
             path_.push_back({t, operation, result});
             throw Violation("data race");

@@ -177,7 +177,7 @@ TEST(Interleavings, TellsRacesAndDeadlocks) {
         const auto reader = [] {
             Two two;
             two.x.await([](Value x) { return x == 1; });
-            return get(0);
+            return take(0);
         };
         return outcomes({writer, reader});
     };
@@ -186,7 +186,7 @@ TEST(Interleavings, TellsRacesAndDeadlocks) {
     // A read that the next write does not know of is a race too.
     const auto reads_then_tells = [] {
         Two two;
-        const Value value = get(0);
+        const Value value = take(0);
         two.x.store(1, relaxed);
         return value;
     };

@@ -8,14 +8,14 @@
 #include <stdexcept>
 
 #include "storage/prefix_tree.hpp"
-#include "tests/failing_memory.hpp"
+#include "tests/scarce_memory.hpp"
 #include "tests/tree_keys.hpp"
 
 namespace numatwin::native {
 namespace {
 
-using testing::FailingMemory;
 using testing::KeyDraw;
+using testing::ScarceMemory;
 
 using Keys = std::vector<std::uint64_t>;
 using Map = std::map<std::uint64_t, std::uint64_t>;
@@ -43,11 +43,11 @@ std::vector<KeyValue> run_of(const Map& map) {
 
 /// A tree and the map it has to equal.
 struct Twin {
-    FailingMemory& memory;
+    ScarceMemory& memory;
     PrefixTree tree;
     Map map;
 
-    Twin(FailingMemory& from, TreeShape shape) : memory(from), tree(from, shape) {}
+    Twin(ScarceMemory& from, TreeShape shape) : memory(from), tree(from, shape) {}
 
     void upsert(const Keys& keys, KeyDraw& draw) {
         Keys values(keys.size());
@@ -106,7 +106,7 @@ TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
     for (const TreeShape shape : shapes()) {
         const std::uint64_t seed = base_seed();
         SCOPED_TRACE(describe(shape, seed));
-        FailingMemory memory;
+        ScarceMemory memory;
         {
             Twin twin(memory, shape);
             KeyDraw draw(seed, shape.key_bits);
@@ -138,7 +138,7 @@ TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
     for (const TreeShape shape : shapes()) {
         const std::uint64_t seed = base_seed();
         SCOPED_TRACE(describe(shape, seed));
-        FailingMemory memory;
+        ScarceMemory memory;
         Twin twin(memory, shape);
         KeyDraw draw(seed, shape.key_bits);
         for (int round = 0; round < 12; ++round) {
@@ -181,7 +181,7 @@ TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
 }
 
 TEST(PrefixTree, RefusesToAbsorbAcrossItsOwnKeys) {
-    FailingMemory memory;
+    ScarceMemory memory;
     PrefixTree tree(memory), other(memory), narrow(memory, {32, 8});
     const Keys mine{5}, theirs{1, 9};
     tree.upsert(mine, mine);
@@ -197,7 +197,7 @@ TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
     for (const TreeShape shape : shapes()) {
         const std::uint64_t seed = base_seed();
         SCOPED_TRACE(describe(shape, seed));
-        FailingMemory memory;
+        ScarceMemory memory;
         Twin twin(memory, shape);
         KeyDraw draw(seed, shape.key_bits);
         for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(500), draw);
@@ -227,7 +227,7 @@ TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
 }
 
 TEST(PrefixTree, RefusesRunsOutOfOrder) {
-    FailingMemory memory;
+    ScarceMemory memory;
     PrefixTree tree(memory);
     const std::vector<KeyValue> twice{{3, 0}, {3, 0}}, one{{7, 0}}, around{{6, 0}, {8, 0}};
     EXPECT_THROW(tree.append(twice), std::invalid_argument);
@@ -237,7 +237,7 @@ TEST(PrefixTree, RefusesRunsOutOfOrder) {
 }
 
 TEST(PrefixTree, RefusesShapesAndKeysOutOfBounds) {
-    FailingMemory memory;
+    ScarceMemory memory;
     EXPECT_THROW(PrefixTree(memory, {0, 8}), std::invalid_argument);
     EXPECT_THROW(PrefixTree(memory, {65, 8}), std::invalid_argument);
     EXPECT_THROW(PrefixTree(memory, {64, 0}), std::invalid_argument);
@@ -255,7 +255,7 @@ TEST(PrefixTree, RefusesShapesAndKeysOutOfBounds) {
 
 /// Runs `change` with its first allocation failing, then its second, … until it succeeds.
 template <class Change, class Check>
-void fail_each_allocation(FailingMemory& memory, Change change, Check check) {
+void fail_each_allocation(ScarceMemory& memory, Change change, Check check) {
     for (std::uint64_t allowed = 0;; ++allowed) {
         memory.fail_after(allowed);
         bool failed = false;
@@ -273,7 +273,7 @@ void fail_each_allocation(FailingMemory& memory, Change change, Check check) {
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfAnUpsert) {
     for (const TreeShape shape : {TreeShape{64, 8}, {64, 1}, {64, 3}, {20, 16}, {9, 4}}) {
         SCOPED_TRACE(describe(shape, base_seed()));
-        FailingMemory memory;
+        ScarceMemory memory;
         Twin twin(memory, shape);
         KeyDraw draw(base_seed(), shape.key_bits);
         for (int round = 0; round < 400; ++round) {
@@ -306,7 +306,7 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfAnUpsert) {
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfATransfer) {
     for (const TreeShape shape : {TreeShape{64, 8}, {64, 2}, {20, 16}}) {
         SCOPED_TRACE(describe(shape, base_seed()));
-        FailingMemory memory;
+        ScarceMemory memory;
         Twin twin(memory, shape);
         KeyDraw draw(base_seed(), shape.key_bits);
         for (int round = 0; round < 40; ++round) {
@@ -339,7 +339,7 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfATransfer) {
 }
 
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
-    FailingMemory memory;
+    ScarceMemory memory;
     PrefixTree tree(memory);
     KeyDraw draw(base_seed(), 64);
     Map map;
@@ -355,7 +355,7 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
 }
 
 TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
-    FailingMemory memory;
+    ScarceMemory memory;
     Twin twin(memory, {});
     KeyDraw draw(base_seed(), 64);
     for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(400), draw);
@@ -373,7 +373,7 @@ TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
 
 /// Bytes per key once `count` keys are in.
 double bytes_per_key(std::size_t count, auto key) {
-    FailingMemory memory;
+    ScarceMemory memory;
     PrefixTree tree(memory);
     Keys keys(count);
     for (std::size_t i = 0; i < count; ++i) keys[i] = key(i);

@@ -9,14 +9,14 @@
 #include <thread>
 
 #include "storage/shared_tree.hpp"
-#include "tests/failing_memory.hpp"
+#include "tests/scarce_memory.hpp"
 #include "tests/tree_keys.hpp"
 
 namespace numatwin::native {
 namespace {
 
-using testing::FailingMemory;
 using testing::KeyDraw;
+using testing::ScarceMemory;
 
 using Keys = std::vector<std::uint64_t>;
 using Map = std::map<std::uint64_t, std::uint64_t>;
@@ -66,7 +66,7 @@ TEST(SharedTree, EqualsAMapUnderRandomOperations) {
     for (const TreeShape shape : shapes) {
         const std::uint64_t seed = base_seed();
         SCOPED_TRACE(describe(shape, seed));
-        FailingMemory memory;
+        ScarceMemory memory;
         {
             SharedTree tree(memory, shape);
             Map map;
@@ -101,7 +101,7 @@ TEST(SharedTree, EqualsAMapUnderRandomOperations) {
 }
 
 TEST(SharedTree, RefusesShapesAndKeysOutOfBounds) {
-    FailingMemory memory;
+    ScarceMemory memory;
     EXPECT_THROW(SharedTree(memory, {65, 8}), std::invalid_argument);
     EXPECT_THROW(SharedTree(memory, {64, 17}), std::invalid_argument);
     SharedTree tree(memory, {8, 8});
@@ -113,7 +113,7 @@ TEST(SharedTree, RefusesShapesAndKeysOutOfBounds) {
 TEST(SharedTree, SurvivesEveryFailedAllocation) {
     for (const TreeShape shape : {TreeShape{64, 8}, {64, 3}, {20, 16}}) {
         SCOPED_TRACE(describe(shape, base_seed()));
-        FailingMemory memory;
+        ScarceMemory memory;
         SharedTree tree(memory, shape);
         Map map;
         KeyDraw draw(base_seed(), shape.key_bits);

@@ -1,0 +1,33 @@
+// The time of day as a thread reads it in a few nanoseconds: the processor's own counter.
+//
+// x86-64: the time stamp counter, which on processors of this century's second decade runs at one
+// rate on all cores (constant_tsc, nonstop_tsc). aarch64: the generic timer. Reads are not ordered
+// against other instructions: off by some tens of instructions, far below what is timed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace numatwin::native {
+
+using Ticks = std::uint64_t;
+
+inline Ticks ticks() noexcept {
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    Ticks now;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+#else
+    return static_cast<Ticks>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+/// Picoseconds of a tick: against the system's clock, over some milliseconds, once.
+double ps_per_tick();
+
+}  // namespace numatwin::native

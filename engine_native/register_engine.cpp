@@ -1,0 +1,317 @@
+// ERIS for Python: setup, engine, counters as arrays.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "aeu/engine.hpp"
+#include "register.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace numatwin::native {
+namespace {
+
+using Words = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+using Bytes = py::array_t<std::uint8_t, py::array::c_style | py::array::forcecast>;
+
+template <class T>
+std::span<const T> span_of(const py::array_t<T, py::array::c_style | py::array::forcecast>& array) {
+    return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+template <class Kind, std::size_t count>
+Kind named(const std::string& name, const char* const (&names)[count], const char* field) {
+    for (std::size_t k = 0; k < count; ++k)
+        if (name == names[k]) return static_cast<Kind>(k);
+    throw py::value_error(std::string(field) + ": unknown '" + name + "'");
+}
+
+constexpr const char* objects[] = {"index", "column"};
+constexpr const char* operations[] = {"lookup", "upsert", "route", "scan"};
+constexpr const char* results[] = {"count", "sum", "bitmap", "positions"};
+constexpr const char* layouts[] = {"partitioned", "interleaved", "single-ram"};
+
+// [rows, workers] of what `read(counts, row)` returns.
+template <class Value, class Read>
+py::array_t<Value> table(const World& world, std::size_t rows, Read read) {
+    py::array_t<Value> found({rows, world.workers()});
+    auto cell = found.template mutable_unchecked<2>();
+    for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t k = 0; k < world.workers(); ++k)
+            cell(static_cast<py::ssize_t>(row), static_cast<py::ssize_t>(k)) =
+                static_cast<Value>(read(*world.counts[k], row));
+    return found;
+}
+
+template <class Read>
+py::array_t<std::uint64_t> of_workers(const World& world, Read read) {
+    return table<std::uint64_t>(
+               world, 1, [&](const WorkerCounts& counts, std::size_t) { return read(counts); })
+        .reshape({static_cast<py::ssize_t>(world.workers())});
+}
+
+py::dict totals(const Engine& engine) {
+    const World& world = engine.world();
+    const double ns = ps_per_tick() / 1000;
+    const std::size_t count = world.setup.operations.size(), stored = world.setup.objects.size();
+    py::dict found;
+    found["time_s"] = engine.time_s();
+    const auto of_operations = [&](const char* name, auto read) {
+        found[name] = table<std::uint64_t>(
+            world, count,
+            [&](const WorkerCounts& counts, std::size_t k) { return read(counts.operation[k]); });
+    };
+    of_operations("made", [](const OperationCounts& of) { return of.made.read(); });
+    of_operations("executed", [](const OperationCounts& of) { return of.executed.read(); });
+    of_operations("done", [](const OperationCounts& of) { return of.done.read(); });
+    of_operations("latency_sum_ns", [](const OperationCounts& of) { return of.latency.sum_ns(); });
+    const auto of_objects = [&](const char* name, auto read) {
+        found[name] = table<std::uint64_t>(
+            world, stored,
+            [&](const WorkerCounts& counts, std::size_t k) { return read(counts.object[k]); });
+    };
+    of_objects("object_received", [](const ObjectCounts& of) { return of.received.read(); });
+    of_objects("object_executed", [](const ObjectCounts& of) { return of.executed.read(); });
+    of_objects("object_forwarded", [](const ObjectCounts& of) { return of.forwarded.read(); });
+    of_objects("object_found", [](const ObjectCounts& of) { return of.found.read(); });
+    of_objects("object_inserted", [](const ObjectCounts& of) { return of.inserted.read(); });
+    of_objects("object_entries",
+               [](const ObjectCounts& of) { return of.entries.load(std::memory_order_relaxed); });
+    found["object_execution_ns"] =
+        table<double>(world, stored, [&](const WorkerCounts& counts, std::size_t k) {
+            return static_cast<double>(counts.object[k].ticks.read()) * ns;
+        });
+    found["step_ns"] = table<double>(world, steps, [&](const WorkerCounts& counts, std::size_t k) {
+        return static_cast<double>(counts.step_ticks[k].read()) * ns;
+    });
+    const auto of_worker = [&](const char* name, auto read) {
+        found[name] = of_workers(world, read);
+    };
+    of_worker("busy_ns", [&](const WorkerCounts& of) {
+        return static_cast<double>(of.busy_ticks.read()) * ns;
+    });
+    of_worker("rounds", [](const WorkerCounts& of) { return of.rounds.read(); });
+    of_worker("refused", [](const WorkerCounts& of) { return of.refused.read(); });
+    of_worker("retries", [](const WorkerCounts& of) { return of.retries.read(); });
+    of_worker("flushes", [](const WorkerCounts& of) { return of.flushes.read(); });
+    of_worker("flushed_bytes", [](const WorkerCounts& of) { return of.flushed_bytes.read(); });
+    of_worker("copied_bytes", [](const WorkerCounts& of) { return of.copied_bytes.read(); });
+    return found;
+}
+
+py::array_t<std::uint64_t> latencies(const Engine& engine, std::size_t operation) {
+    const World& world = engine.world();
+    if (operation >= world.setup.operations.size())
+        throw py::value_error("operation: expected one of operations");
+    std::vector<std::uint64_t> counts(Latencies::buckets);
+    for (const auto& of : world.counts) of->operation[operation].latency.merge_into(counts);
+    while (!counts.empty() && counts.back() == 0) counts.pop_back();
+    return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(counts.size()), counts.data());
+}
+
+py::list memory(const Engine& engine) {
+    py::list found;
+    for (const ObjectState& object : engine.world().objects) {
+        std::size_t reserved = 0, used = 0, huge = 0, transparent = 0;
+        std::string refusal;
+        for (const auto& manager : object.managers) {
+            const MemoryUse use = manager->use();
+            reserved += use.reserved_bytes;
+            used += use.used_bytes;
+            huge += use.huge_bytes;
+            transparent += use.transparent_bytes;
+            if (refusal.empty()) refusal = use.refusal;
+        }
+        found.append(py::dict("reserved_bytes"_a = reserved, "used_bytes"_a = used,
+                              "huge_bytes"_a = huge, "transparent_bytes"_a = transparent,
+                              "refusal"_a = refusal));
+    }
+    return found;
+}
+
+// Waits without the lock of Python; a signal ends all.
+void load(Engine& engine) {
+    engine.begin_load();
+    while (true) {
+        {
+            const py::gil_scoped_release release;
+            if (engine.wait_loaded(0.1)) return;
+        }
+        if (PyErr_CheckSignals() != 0) {
+            engine.cancel();
+            throw py::error_already_set();
+        }
+    }
+}
+
+py::tuple execute(Engine& engine, const Bytes& kinds, const Words& stored, const Words& keys,
+                  const Words& values) {
+    const auto count = static_cast<std::size_t>(kinds.size());
+    for (const auto size : {stored.size(), keys.size(), values.size()})
+        if (static_cast<std::size_t>(size) != count)
+            throw py::value_error("kinds, objects, keys, values: expected the same length");
+    std::vector<Ask> asks(count);
+    for (std::size_t k = 0; k < count; ++k) {
+        if (span_of(kinds)[k] > static_cast<int>(AskKind::append))
+            throw py::value_error("kinds: expected 0 lookup, 1 upsert, 2 scan, 3 append");
+        if (span_of(stored)[k] >= engine.world().objects.size())
+            throw py::value_error("objects: expected positions of objects");
+        asks[k] = {static_cast<AskKind>(span_of(kinds)[k]),
+                   static_cast<std::uint16_t>(span_of(stored)[k]), span_of(keys)[k],
+                   span_of(values)[k]};
+    }
+    std::vector<Answer> answers;
+    {
+        const py::gil_scoped_release release;
+        answers = engine.execute(asks);
+    }
+    const auto size = static_cast<py::ssize_t>(count);
+    py::array_t<std::uint64_t> value(size), found(size), times(size);
+    for (std::size_t k = 0; k < count; ++k) {
+        value.mutable_data()[k] = answers[k].value;
+        found.mutable_data()[k] = answers[k].found;
+        times.mutable_data()[k] = answers[k].answers;
+    }
+    return py::make_tuple(value, found, times);
+}
+
+PhaseSetup phase_of(std::vector<double> shares, const std::vector<py::object>& keys) {
+    PhaseSetup phase;
+    phase.shares = std::move(shares);
+    for (const auto& one : keys)
+        phase.keys.push_back(one.is_none() ? nullptr : one.cast<std::shared_ptr<KeyDraws>>());
+    return phase;
+}
+
+void register_setup(py::module_& module) {
+    py::class_<KeyDraws, std::shared_ptr<KeyDraws>>(module, "KeyDraws")
+        .def(py::init([](const Words& breaks,
+                         const py::array_t<double, py::array::c_style | py::array::forcecast>& mass,
+                         bool scattered) {
+                 return KeyDraws(span_of(breaks), span_of(mass), scattered);
+             }),
+             "breaks"_a, "mass"_a, "scattered"_a = false)
+        .def_static("zipf", &KeyDraws::zipf, "keys"_a, "exponent"_a, "scattered"_a = false)
+        .def_property_readonly("keys", &KeyDraws::keys)
+        .def(
+            "draw",
+            [](const KeyDraws& draws, std::uint64_t seed, std::uint64_t worker, std::size_t count) {
+                Random random(seed, worker);
+                py::array_t<std::uint64_t> keys(static_cast<py::ssize_t>(count));
+                draws.draw(random, {keys.mutable_data(), count});
+                return keys;
+            },
+            "seed"_a, "worker"_a, "count"_a);
+    py::class_<EngineSetup>(module, "EngineSetup")
+        .def(py::init([](std::vector<std::uint32_t> node, std::vector<int> cpu,
+                         std::vector<int> host_node) {
+                 EngineSetup setup;
+                 setup.node = std::move(node);
+                 setup.cpu = std::move(cpu);
+                 setup.host_node = std::move(host_node);
+                 setup.clients = false;
+                 return setup;
+             }),
+             "node"_a, "cpu"_a, "host_node"_a)
+        .def(
+            "add_index",
+            [](EngineSetup& setup, std::string name, std::uint64_t keys, unsigned key_bits,
+               unsigned prefix_bits) {
+                setup.objects.push_back(
+                    {std::move(name), ObjectKind::index, keys, key_bits, prefix_bits});
+            },
+            "name"_a, "keys"_a, "key_bits"_a = 64, "prefix_bits"_a = 8)
+        .def(
+            "add_column",
+            [](EngineSetup& setup, std::string name, std::uint64_t entries) {
+                setup.objects.push_back({std::move(name), ObjectKind::column, entries});
+            },
+            "name"_a, "entries"_a)
+        .def(
+            "add_operation",
+            [](EngineSetup& setup, std::string name, const std::string& kind, std::size_t object,
+               double selectivity, const std::string& result) {
+                setup.operations.push_back(
+                    {std::move(name), named<OperationKind>(kind, operations, "kind"), object,
+                     selectivity, named<ScanOutput>(result, results, "result")});
+            },
+            "name"_a, "kind"_a, "object"_a, "selectivity"_a = 0.0, "result"_a = "sum")
+        .def(
+            "set_phase",
+            [](EngineSetup& setup, std::vector<double> shares,
+               const std::vector<py::object>& keys) {
+                setup.phase = phase_of(std::move(shares), keys);
+                setup.clients = true;
+            },
+            "shares"_a, "keys"_a)
+        .def_property(
+            "placement",
+            [](const EngineSetup& setup) {
+                return layouts[static_cast<std::size_t>(setup.placement)];
+            },
+            [](EngineSetup& setup, const std::string& name) {
+                setup.placement = named<Layout>(name, layouts, "placement");
+            })
+        .def_readwrite("home", &EngineSetup::home)
+        .def_readwrite("buffer_commands", &EngineSetup::buffer_commands)
+        .def_readwrite("round_commands", &EngineSetup::round_commands)
+        .def_readwrite("incoming_commands", &EngineSetup::incoming_commands)
+        .def_readwrite("command_bytes", &EngineSetup::command_bytes)
+        .def_readwrite("result_bytes", &EngineSetup::result_bytes)
+        .def_readwrite("batch", &EngineSetup::batch)
+        .def_readwrite("scans_max", &EngineSetup::scans_max)
+        .def_readwrite("huge_pages", &EngineSetup::huge_pages)
+        .def_readwrite("clients", &EngineSetup::clients)
+        .def_readwrite("think_ns", &EngineSetup::think_ns)
+        .def_readwrite("arrival_ns", &EngineSetup::arrival_ns)
+        .def_readwrite("seed", &EngineSetup::seed);
+}
+
+}  // namespace
+
+void register_engine(py::module_& module) {
+    register_setup(module);
+    const auto free = py::call_guard<py::gil_scoped_release>();
+    py::class_<CycleReport>(module, "CycleReport")
+        .def_readonly("object", &CycleReport::object)
+        .def_readonly("links", &CycleReport::links)
+        .def_readonly("copies", &CycleReport::copies)
+        .def_readonly("copied_bytes", &CycleReport::copied_bytes)
+        .def_readonly("began_s", &CycleReport::began_s)
+        .def_readonly("ended_s", &CycleReport::ended_s);
+    py::class_<Engine>(module, "Engine")
+        .def(py::init<const EngineSetup&>(), "setup"_a, free)
+        .def("begin_load", &Engine::begin_load, free)
+        .def("wait_loaded", &Engine::wait_loaded, "seconds"_a, free)
+        .def("load", &load)
+        .def_property_readonly("loaded", &Engine::loaded)
+        .def_property_readonly("to_load", &Engine::to_load)
+        .def("start", &Engine::start, free)
+        .def(
+            "set_phase",
+            [](Engine& engine, std::vector<double> shares, const std::vector<py::object>& keys) {
+                const PhaseSetup phase = phase_of(std::move(shares), keys);
+                const py::gil_scoped_release release;
+                engine.set_phase(phase);
+            },
+            "shares"_a, "keys"_a)
+        .def("rebalance", &Engine::rebalance, "object"_a, "wanted"_a, free)
+        .def("balancing", &Engine::balancing, "object"_a, free)
+        .def("cycles", &Engine::cycles, free)
+        .def("bounds", &Engine::bounds, "object"_a, free)
+        .def("execute", &execute, "kinds"_a, "objects"_a, "keys"_a, "values"_a)
+        .def("totals", &totals)
+        .def("latencies", &latencies, "operation"_a)
+        .def("memory", &memory)
+        .def("stop", &Engine::stop, free)
+        .def("cancel", &Engine::cancel, free)
+        .def("check", &Engine::check)
+        .def_property_readonly("running", &Engine::running)
+        .def_property_readonly("time_s", &Engine::time_s);
+    py::list names;
+    for (const char* name : step_names) names.append(name);
+    module.attr("STEPS") = py::tuple(names);
+}
+
+}  // namespace numatwin::native

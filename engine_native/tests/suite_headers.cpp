@@ -1,0 +1,1 @@
+// Nothing: CMake compiles the suites' common headers along with it.
