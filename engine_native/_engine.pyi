@@ -80,6 +80,7 @@ class CommitRun:
     transports: str
     devices: str
     direct: bool
+    populate: bool
     sabotage: str
     @property
     def block_bytes(self) -> int: ...

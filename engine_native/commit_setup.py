@@ -24,6 +24,9 @@ from .host_room import SHARE, free_bytes, free_shared_bytes, processors
 
 ROLES_MAX = 1_000
 PROCESS_BYTES = 12 << 20  # of a process with its share of UCX's buffers, as seen
+# Shared memory that all clients together map page by page before they begin, at some 0.2 s a GiB;
+# where it is more, each page costs a fault when a client first touches it.
+POPULATE_BYTES = 8 << 30
 INSERT_BYTES = 64 << 20  # that a server keeps of what clients create; the oldest gives way
 # How long an operating system lets another thread run first, for each that waits for a processor.
 SLICE_NS = 4_000_000
@@ -132,6 +135,7 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
         "lease_ns": lease_ns,
         "skip_after_ns": skip_after_ns,
         "crowded": active > cpus,
+        "populate": clients * p.records * block_bytes <= POPULATE_BYTES,
     }
     if active > cpus:
         notes += (

@@ -217,6 +217,7 @@ class NativeCommits:
                 "records": p.records,
                 "record_bytes": self.plan.settings["record_bytes"],
                 "kept_inserts_per_client_and_server": self.plan.settings["insert_ring"],
+                "pages_mapped_beforehand": self.plan.settings["populate"],
                 "lease_s": self.plan.lease_ns * 1e-9,
                 # Of the time that all roles could have run, what they waited for a processor.
                 "waited_for_processors": waited_ns / max(ran_ns + waited_ns, 1),

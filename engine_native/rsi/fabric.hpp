@@ -187,6 +187,8 @@ struct FabricOptions {
     std::string devices = "all";
     // Requests to shared memory are this processor's own; else they go through UCX all the same.
     bool direct = true;
+    // All page table entries of a peer's shared memory as it connects: no request waits for one.
+    bool populate = true;
 };
 
 // Of threads in one process; peers that stand in a contact must live as long as this.

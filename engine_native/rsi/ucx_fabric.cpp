@@ -35,7 +35,8 @@ struct ContactHead {
 
 class UcxFabric final : public Fabric {
   public:
-    explicit UcxFabric(const FabricOptions& options) : direct_(options.direct) {
+    explicit UcxFabric(const FabricOptions& options)
+        : direct_(options.direct), populate_(options.populate) {
         ucp_config_t* config;
         check(ucp_config_read(nullptr, nullptr, &config), "its configuration");
         const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> release(
@@ -125,7 +126,7 @@ class UcxFabric final : public Fabric {
             void* found = nullptr;
             if (direct_ && ucp_rkey_ptr(key, head.region, &found) == UCS_OK)
                 mapped = static_cast<std::byte*>(found);
-            if (mapped != nullptr) populate(mapped, head.region_bytes);
+            if (mapped != nullptr && populate_) populate(mapped, head.region_bytes);
         }
         return add_peer(mapped);
     }
@@ -280,6 +281,7 @@ class UcxFabric final : public Fabric {
     }
 
     bool direct_;
+    bool populate_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_mem_h memory_ = nullptr;
