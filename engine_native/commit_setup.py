@@ -24,10 +24,14 @@ from .host_room import SHARE, free_bytes, free_shared_bytes, processors
 
 ROLES_MAX = 1_000
 PROCESS_BYTES = 12 << 20  # of a process with its share of UCX's buffers, as seen
+# Shared memory that all clients together map page by page before they begin, at some 0.2 s a GiB;
+# where it is more, each page costs a fault when a client first touches it.
+POPULATE_BYTES = 8 << 30
 INSERT_BYTES = 64 << 20  # that a server keeps of what clients create; the oldest gives way
 # How long an operating system lets another thread run first, for each that waits for a processor.
 SLICE_NS = 4_000_000
 LEASE_MIN_NS = 10_000_000
+SKIP_MIN_NS = 1_000_000
 OWNERS_MAX = 1 << 13  # that a leased lock's word can tell (rsi/record_block.hpp)
 
 # By architecture: the network that its messages took becomes one that this host has.
@@ -91,6 +95,8 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
     block_bytes = p.versions * (8 + record_bytes)
     active = clients if p.one_sided and transport != "tcp" else clients + nodes
     lease_ns, notes = _lease_ns(p, active, cpus)
+    skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
+    notes += skip_notes
     factors = {slow.client: slow.factor for slow in p.stragglers}
     if not _engine.HAS_UCX and transport == THREADS:
         notes += ("without UCX (libucx-dev) all roles are threads of one process",)
@@ -127,8 +133,9 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
         "factors": [factors.get(client, 1) for client in range(clients)],
         "deaths": [(death.client, death.at_ps // 1000) for death in p.deaths],
         "lease_ns": lease_ns,
-        "skip_after_ns": 0 if p.skip_after_ps is None else p.skip_after_ps // 1000,
+        "skip_after_ns": skip_after_ns,
         "crowded": active > cpus,
+        "populate": clients * p.records * block_bytes <= POPULATE_BYTES,
     }
     if active > cpus:
         notes += (
@@ -152,12 +159,23 @@ def _lease_ns(p: CommitParameters, active: int, cpus: int) -> tuple[int, tuple[s
         raise InputError(
             f"{len(p.client_machine)} clients with leases", expected=f"at most {OWNERS_MAX}"
         )
-    asked_ns = p.lease_ps // 1000
     least_ns = max(2 * math.ceil(active / cpus) * SLICE_NS, LEASE_MIN_NS)
+    return _at_least("leases of", p.lease_ps // 1000, least_ns)
+
+
+def _skip_after_ns(p: CommitParameters, active: int, cpus: int) -> tuple[int, tuple[str, ...]]:
+    """Who waits for a processor is no straggler yet."""
+    if p.skip_after_ps is None:
+        return 0, ()
+    least_ns = SKIP_MIN_NS if active <= cpus else math.ceil(active / cpus) * SLICE_NS
+    return _at_least("skips after", p.skip_after_ps // 1000, least_ns)
+
+
+def _at_least(what: str, asked_ns: int, least_ns: int) -> tuple[int, tuple[str, ...]]:
     if asked_ns >= least_ns:
         return asked_ns, ()
     note = (
-        f"leases of {least_ns * 1e-6:g} ms instead of {asked_ns * 1e-6:g} ms: an operating system "
+        f"{what} {least_ns * 1e-6:g} ms instead of {asked_ns * 1e-6:g} ms: an operating system "
         "takes processors away for longer than a network's messages take"
     )
     return least_ns, (note,)

@@ -111,7 +111,7 @@ class NativeCommits:
             f"throughput/{self.operation}": float(counted.commits),
             f"under_way/{self.operation}": counted.latency_total_ps * 1e-12,
         }
-        for use, busy_ns in zip(self._uses(counted), self._busy_ns(counted), strict=True):
+        for use, busy_ns in zip(self._uses(counted), self._busy_ns(counted), strict=False):
             found[f"utilisation/{use.name}"] = busy_ns * 1e-9
         return found
 
@@ -124,6 +124,7 @@ class NativeCommits:
             self._stopped = True
             self.cluster.close()
         counted = self._now.since(self._before)
+        counted = replace(counted, time_s=max(counted.time_s, 1e-9))
         latencies = Histogram.of_kernel(
             np.trim_zeros(counted.latencies, "b"), float(counted.latency_total_ps)
         )
@@ -193,7 +194,7 @@ class NativeCommits:
     def _facts(self, counted: Counted) -> dict[str, Any]:
         """As the event plane's, and what this host did with it."""
         p, aborted, each = self.parameters, int(counted.aborts.sum()), max(counted.commits, 1)
-        names = TWO_PHASE_MESSAGES
+        names: tuple[str, ...] = TWO_PHASE_MESSAGES
         if p.one_sided:
             names = ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if p.has_remedy else ())
         sent = dict(zip(names, counted.messages.tolist(), strict=False))
@@ -216,6 +217,7 @@ class NativeCommits:
                 "records": p.records,
                 "record_bytes": self.plan.settings["record_bytes"],
                 "kept_inserts_per_client_and_server": self.plan.settings["insert_ring"],
+                "pages_mapped_beforehand": self.plan.settings["populate"],
                 "lease_s": self.plan.lease_ns * 1e-9,
                 # Of the time that all roles could have run, what they waited for a processor.
                 "waited_for_processors": waited_ns / max(ran_ns + waited_ns, 1),

@@ -130,6 +130,9 @@ void register_setup(py::module_& module) {
             "direct", [](const S& setup) { return setup.fabric.direct; },
             [](S& setup, bool direct) { setup.fabric.direct = direct; })
         .def_property(
+            "populate", [](const S& setup) { return setup.fabric.populate; },
+            [](S& setup, bool populate) { setup.fabric.populate = populate; })
+        .def_property(
             "sabotage", [](const S& setup) { return static_cast<int>(setup.sabotage); },
             [](S& setup, const std::string& name) { setup.sabotage = sabotage_named(name); })
         .def_property_readonly("block_bytes", &S::block_bytes)

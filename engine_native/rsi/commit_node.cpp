@@ -1,5 +1,7 @@
 #include "rsi/commit_node.hpp"
 
+#include <stdexcept>
+
 namespace numatwin::native {
 
 void CommitNode::serve() {
@@ -26,8 +28,14 @@ void CommitNode::serve() {
 
 void CommitNode::send(std::uint32_t role, std::span<const std::byte> message) {
     if (peers_.empty()) peers_.assign(setup_.roles(), unknown);
-    if (peers_[role] == unknown) peers_[role] = fabric_.connect(board_.contact(role));
-    fabric_.send(peers_[role], message);
+    if (peers_[role] == lost) return;
+    try {
+        if (peers_[role] == unknown) peers_[role] = fabric_.connect(board_.contact(role));
+        fabric_.send(peers_[role], message);
+    } catch (const std::runtime_error&) {
+        if (role >= setup_.clients) throw;
+        peers_[role] = lost;
+    }
 }
 
 int CommitNode::storage_index() const {

@@ -30,6 +30,7 @@ class CommitNode {
     virtual void tick() {}
     virtual bool busy() const { return false; }
 
+    // A client that is gone gets none.
     void send(std::uint32_t role, std::span<const std::byte> message);
     bool is(std::uint32_t node) const { return setup_.node_role(node) == role_; }
     // Which of the storage servers it is; below 0: none.
@@ -45,7 +46,7 @@ class CommitNode {
     Fabric& fabric_;
 
   private:
-    static constexpr Fabric::Peer unknown = ~Fabric::Peer{0};
+    static constexpr Fabric::Peer unknown = ~Fabric::Peer{0}, lost = unknown - 1;
     std::vector<Fabric::Peer> peers_;  // by role
     std::vector<std::byte> message_;
 };

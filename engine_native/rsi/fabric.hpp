@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ namespace numatwin::native {
 // How many requests someone waits for.
 struct Pending {
     std::uint32_t requests = 0;
+    bool failed = false;  // the peer of one of them is gone
 };
 
 class Fabric {
@@ -108,18 +110,20 @@ class Fabric {
     }
     // What was posted before happens before what is posted after, at each peer.
     void order() {
-        std::atomic_thread_fence(std::memory_order_acq_rel);
+        fence();
         if (carries_) carry_order();
     }
     // Done when all that was posted to that peer has landed in its memory.
     void flush(Peer peer, Pending& pending) {
         if (mapped_[peer] == nullptr) carry_flush(peer, pending);
     }
-    // Until all of them are done; sleeps in between.
+    // Until all of them are done; sleeps in between. Throws std::runtime_error where a peer is
+    // gone.
     void wait(Pending& pending) {
         while (pending.requests > 0)
             if (!progress()) idle();
         spun_ = 0;
+        if (pending.failed) throw_gone();
     }
 
     // In order, from each peer; of any length.
@@ -161,6 +165,9 @@ class Fabric {
     virtual void carry_flush(Peer, Pending&) = 0;
 
   private:
+    [[noreturn]] static void throw_gone() {
+        throw std::runtime_error("the network lost a process");
+    }
     void idle() {
         if (++spun_ < spins) return;
         spun_ = 0;
@@ -180,6 +187,8 @@ struct FabricOptions {
     std::string devices = "all";
     // Requests to shared memory are this processor's own; else they go through UCX all the same.
     bool direct = true;
+    // All page table entries of a peer's shared memory as it connects: no request waits for one.
+    bool populate = true;
 };
 
 // Of threads in one process; peers that stand in a contact must live as long as this.

@@ -291,7 +291,7 @@ class RawCommit {
   private:
     // A copy is done when others can see it, not when its stores wait in this processor: a commit's
     // last step, an atomic add, waits for them too.
-    static void landed() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+    static void landed() { fence(true); }
     std::size_t bytes() const { return setup_.block_bytes(); }
     void check() const {
         if (words_ != expected_) throw std::runtime_error("a record was not as it was read");

@@ -13,6 +13,8 @@
 namespace numatwin::native {
 namespace {
 
+using std::chrono::milliseconds;
+
 void run_client(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) {
     const auto client = make_client(setup, board, role, fabric);
     board.publish_contact(role, fabric.contact());
@@ -56,6 +58,8 @@ void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& f
     } catch (const std::bad_alloc&) {
         board.fail(role, "no memory left for the records of a storage server");
     } catch (const std::exception& failure) {
+        // Who sees a connection break is not who broke it: whoever reaps that one tells first.
+        if (board.phase() == Phase::running) std::this_thread::sleep_for(milliseconds(300));
         board.fail(role, failure.what());
     }
 }

@@ -37,6 +37,18 @@ inline std::uint64_t fetch_add(std::byte* word, std::uint64_t add) {
     return word_at(word).fetch_add(add, std::memory_order_acq_rel);
 }
 
+// What comes before it in the program is seen before what comes after. `all`: before it goes on,
+// what was stored is seen by others too.
+inline void fence(bool all = false) {
+#if defined(__SANITIZE_THREAD__)
+    // ThreadSanitizer knows no fences; an exchange of a word of one's own orders at least as much.
+    std::atomic<int> own{all};
+    own.exchange(1, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(all ? std::memory_order_seq_cst : std::memory_order_acq_rel);
+#endif
+}
+
 // `bytes` and both addresses are multiples of a word. Under ThreadSanitizer word by word, so that
 // races that the protocols allow for are none of the language's.
 inline void copy_shared(std::byte* into, const std::byte* from, std::size_t bytes) {

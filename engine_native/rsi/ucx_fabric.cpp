@@ -35,7 +35,8 @@ struct ContactHead {
 
 class UcxFabric final : public Fabric {
   public:
-    explicit UcxFabric(const FabricOptions& options) : direct_(options.direct) {
+    explicit UcxFabric(const FabricOptions& options)
+        : direct_(options.direct), populate_(options.populate) {
         ucp_config_t* config;
         check(ucp_config_read(nullptr, nullptr, &config), "its configuration");
         const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> release(
@@ -125,7 +126,7 @@ class UcxFabric final : public Fabric {
             void* found = nullptr;
             if (direct_ && ucp_rkey_ptr(key, head.region, &found) == UCS_OK)
                 mapped = static_cast<std::byte*>(found);
-            if (mapped != nullptr) populate(mapped, head.region_bytes);
+            if (mapped != nullptr && populate_) populate(mapped, head.region_bytes);
         }
         return add_peer(mapped);
     }
@@ -236,8 +237,11 @@ class UcxFabric final : public Fabric {
                &pending, "an atomic");
     }
 
-    static void on_done(void* request, ucs_status_t, void* pending) {
-        if (pending != nullptr) --static_cast<Pending*>(pending)->requests;
+    static void on_done(void* request, ucs_status_t status, void* waited) {
+        if (auto* pending = static_cast<Pending*>(waited); pending != nullptr) {
+            --pending->requests;
+            pending->failed = pending->failed || status != UCS_OK;
+        }
         ucp_request_free(request);
     }
     static ucp_request_param_t unsignaled() {
@@ -277,6 +281,7 @@ class UcxFabric final : public Fabric {
     }
 
     bool direct_;
+    bool populate_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_mem_h memory_ = nullptr;

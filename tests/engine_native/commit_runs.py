@@ -1,0 +1,94 @@
+"""Small runs of both commit protocols on this host, and what they may have left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numatwin.engine_native.commit_cluster import CommitCluster
+from numatwin.sim.commits.history import Row, snapshot_isolation_violations
+from numatwin.sim.streams import stream_key
+
+ROWS = 300_000
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
+    """Two storage servers and a timestamp server; records few enough for conflicts."""
+    streams: list[int] = []
+    for client in range(clients):
+        for name in ("keys", "think"):
+            streams += stream_key(1, 1, f"client {client} {name}")
+    settings: dict[str, Any] = {
+        "clients": clients,
+        "nodes": 3,
+        "storage": [0, 1],
+        "managers": [2],
+        "timestamps": 2,
+        "records": 400,
+        "record_bytes": 256,
+        "insert_ring": 16,
+        "timestamp_bits": 6_000,
+        "versions": 2,
+        "streams": streams,
+        "crowded": True,
+        "trace_rows": ROWS,
+    }
+    return settings | more
+
+
+def played(
+    settings: dict[str, Any], transport: str, commits: int, longest_s: float = 3.0
+) -> tuple[dict[str, Any], list[Row]]:
+    """Counts and trace of a run of so many commits, or so long."""
+    with CommitCluster(settings, transport) as cluster:
+        cluster.start()
+        until(lambda: cluster.board.counts()["commits"] >= commits, longest_s, cluster.check)
+        cluster.stop()
+        return cluster.board.counts(), [tuple(row) for row in cluster.board.trace().tolist()]
+
+
+def violations(rows: list[Row]) -> list[str]:
+    return snapshot_isolation_violations(rows)
+
+
+def until(
+    done: Callable[[], bool], longest_s: float, check: Callable[[], object] = lambda: None
+) -> bool:
+    """Waits; whether it came to pass in time."""
+    late = time.monotonic() + longest_s
+    while not done():
+        if time.monotonic() > late:
+            return False
+        check()
+        time.sleep(0.005)
+    return True
+
+
+def is_running(pid: int) -> bool:
+    """Whether that process is there and no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def segments() -> set[str]:
+    """Names of POSIX shared memory, and SysV segments that this user owns."""
+    found = {
+        f"posix {path.name}" for path in SHARED_MEMORY.iterdir() if path.name.startswith("ucx")
+    }
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    own = [line.split() for line in lines]
+    return found | {f"sysv {fields[1]}" for fields in own if int(fields[7]) == os.getuid()}
+
+
+def children_of(pid: int) -> list[int]:
+    """Its children, as the kernel tells them."""
+    out = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in out.stdout.split()]

@@ -1,0 +1,122 @@
+"""Scenarios of transactions on the native plane: Records, faults, what does not fit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numatwin.engine_native import _engine, commit_setup
+from numatwin.inputs import InputError
+from numatwin.sim.record import Record
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import load_scenario
+
+TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
+
+
+def record_of(
+    name: str, monkeypatch: pytest.MonkeyPatch, transport: str, *settings: str, **options: Any
+) -> Record:
+    monkeypatch.setenv(commit_setup.VARIABLE, transport)
+    scenario = load_scenario(
+        name,
+        plane="native",
+        scale=options.pop("scale", 0.005),
+        replications=1,
+        settings=["native_horizon=300ms", "statistics.warm_up=50ms", *settings],
+    )
+    return run_scenario(scenario)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("name", ["nam-fig6-rsi", "nam-fig6-two-sided"])
+def test_a_record_as_the_event_plane_writes_it(
+    name: str, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = record_of(name, monkeypatch, transport, "system.clients=2")
+    facts = record.model["checkout"]
+    assert record.plane == "native"
+    assert record.throughput["checkout"] > 0
+    assert record.operations["checkout"] == facts["commits"]
+    # The time that was counted; a busy host may wake the control plane late, not early.
+    assert 0 < record.operations["checkout"] / record.throughput["checkout"] < 1.0
+    latency = record.latency_ns["checkout"]
+    assert latency is not None
+    known = [latency[name] for name in ("p50", "p99", "p999") if latency[name] is not None]
+    assert known == sorted(known)  # type: ignore[type-var]
+    assert latency["mean"] > 0  # type: ignore[operator]
+    assert facts["native"]["transport"] == transport
+    assert facts["native"]["records"] == 5_000
+    assert set(facts["aborts"]) == {"snapshot", "conflict", "locked", "lease", "timestamps"}
+    assert record.bandwidth_Bps["network"] > 0  # type: ignore[operator]
+    for use in record.resources:
+        assert 0 <= use.utilisation < 1.2
+    event = run_scenario(
+        load_scenario(
+            name, plane="event", scale=0.005, replications=1, settings=["system.clients=2"]
+        )
+    )
+    predicted = event.model["checkout"]
+    assert set(predicted) <= set(facts) | {"bytes_by_type"}
+    # A commit needs as many messages of each kind here as there, but for what aborts add.
+    by_type = facts["messages_per_commit_by_type"]
+    assert set(by_type) == set(predicted["messages_per_commit_by_type"])
+    exact = ("write", "write-done") if name == "nam-fig6-rsi" else ("install", "installed")
+    for kind in exact:
+        assert by_type[kind] == pytest.approx(predicted["messages_per_commit_by_type"][kind], 0.02)
+
+
+@pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nam-rsi-dead-client", "nam-rsi-dead-client-lease"):
+        deaths = "system.deaths=[{client: 1, at: 20 ms}]"
+        record = record_of(name, monkeypatch, "shm", "system.clients=3", deaths)
+        texts = [event.text for event in record.control_events if event.kind == "fault"]
+        assert texts == ["client 1 dies", "client 1 is dead (SIGKILL)"]
+        dead = next(event for event in record.control_events if "SIGKILL" in event.text)
+        assert 0.02 <= dead.time_s < 0.3
+        noted = any("leases of" in note for note in record.warnings)
+        assert noted == name.endswith("lease")
+
+
+def test_too_many_records_say_which_scale_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_setup, "free_bytes", lambda: 600 << 20)
+    monkeypatch.setattr(commit_setup, "free_shared_bytes", lambda: 600 << 20)
+    with pytest.raises(InputError, match="GiB of records") as raised:
+        record_of("nam-fig6-rsi", monkeypatch, "threads", "system.clients=2", scale=1.0)
+    told = re.search(r"--scale ([\d.]+) or less", str(raised.value))
+    assert told is not None
+    fits, settings = float(told[1]), ["system.clients=2"]
+    assert 0.1 < fits < 0.6
+    fitting = load_scenario("nam-fig6-rsi", plane="native", scale=fits, settings=settings)
+    assert commit_setup.commit_plan(fitting, 1).settings["records"] == round(fits * 1_000_000)
+    larger = load_scenario("nam-fig6-rsi", plane="native", scale=fits * 1.2, settings=settings)
+    with pytest.raises(InputError, match="GiB of records"):
+        commit_setup.commit_plan(larger, 1)
+
+
+def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="10000 clients and 1001 servers") as raised:
+        record_of("nam-rsi-1000n", monkeypatch, "threads")
+    assert "--set system.clients" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_sockets_stay_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(commit_setup.VARIABLE, raising=False)
+    monkeypatch.setattr(_engine, "HAS_UCX", True)
+    monkeypatch.setattr(commit_setup, "INFINIBAND", Path("/nowhere"))
+    found = {
+        name: commit_setup.transport_of(load_scenario(name).system)  # type: ignore[arg-type]
+        for name in ("nam-fig6-rsi", "nam-fig6-two-sided", "nam-fig6-ipoeth")
+    }
+    assert found == {
+        "nam-fig6-rsi": "shm",
+        "nam-fig6-two-sided": "shm",
+        "nam-fig6-ipoeth": "tcp",
+    }
+    monkeypatch.setattr(_engine, "HAS_UCX", False)
+    assert commit_setup.transport_of(load_scenario("nam-fig6-rsi").system) == "threads"  # type: ignore[arg-type]

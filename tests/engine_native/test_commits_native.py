@@ -1,0 +1,267 @@
+"""Runs of both protocols by threads and by processes: isolation holds, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import commit_runs
+import pytest
+from commit_runs import is_running, played, segments, small_run, until, violations
+
+from numatwin.engine_native import _engine, commit_cluster, commit_setup
+from numatwin.engine_native.commit_cluster import CommitCluster, ucx_settings
+from numatwin.engine_native.engine_process import EngineProcess
+from numatwin.inputs import InputError
+
+needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[list[int]]:
+    """Append processes to it: at the end none of them runs, and no segment is left of theirs."""
+    before = segments()
+    pids: list[int] = []
+    yield pids
+    assert until(lambda: not any(map(is_running, pids)), 1.0), [*filter(is_running, pids)]
+    assert until(lambda: segments() <= before, 1.0), segments() - before
+
+
+# -- isolation ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("one_sided", [True, False])
+@pytest.mark.parametrize("clients", [1, 4])
+def test_snapshot_isolation_holds(transport: str, one_sided: bool, clients: int) -> None:
+    counts, rows = played(small_run(clients, one_sided=one_sided), transport, 150)
+    assert violations(rows) == []
+    assert counts["commits"] > 10
+    assert counts["torn"] == 0
+    assert counts["latencies"].sum() == counts["commits"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_isolation_holds_through_ucx_calls_and_single_words(transport: str) -> None:
+    settings = small_run(3, snapshot_bytes=8, versions=1, records=3_000)
+    counts, rows = played(settings | {"direct": False}, transport, 150)
+    assert violations(rows) == []
+    assert counts["commits"] > 10
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "told"),
+    [("no-validation", "lost update"), ("bit-before-write", "")],
+)
+def test_a_broken_protocol_is_found_out(sabotage: str, told: str) -> None:
+    """A checker that finds nothing in these would find nothing anywhere."""
+    settings = small_run(4, records=8, versions=8, sabotage=sabotage, inserts=0)
+    for _ in range(8):
+        found = violations(played(settings, "threads", 3_000, 0.5)[1])
+        if any(told in line for line in found):
+            return
+    pytest.fail(f"nothing was found: {found[:3]}")
+
+
+# -- what dies ------------------------------------------------------------------------------------
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
+def test_processes_end_with_the_run(transport: str, nothing_left: list[int]) -> None:
+    with CommitCluster(small_run(2), transport) as cluster:
+        cluster.start()
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
+        assert all(map(is_running, nothing_left))
+        cluster.wait_until(0.05)
+        cluster.stop()
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
+def test_a_run_that_is_dropped_leaves_nothing(transport: str, nothing_left: list[int]) -> None:
+    def run_into_a_failure() -> None:
+        with CommitCluster(small_run(2), transport) as cluster:
+            cluster.start()
+            nothing_left.extend([*cluster.pids(), cluster.parent_pid or 0])
+            cluster.wait_until(0.02)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_into_a_failure()
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize("server", [0, 2])
+def test_a_killed_server_is_told_within_a_second(
+    transport: str, server: int, nothing_left: list[int]
+) -> None:
+    with CommitCluster(small_run(2), transport) as cluster:
+        cluster.start()
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
+        cluster.wait_until(0.02)
+        killed_s = time.monotonic()
+        os.kill(cluster.pids()[2 + server], signal.SIGKILL)
+        name = "storage server 0" if server == 0 else "the timestamp server"
+        with pytest.raises(InputError, match=rf"{name} died \(Killed\)"):
+            cluster.wait_until(5.0)
+        assert time.monotonic() - killed_s < 1.0
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize("one_sided", [True, False])
+def test_others_go_on_when_a_client_is_killed(
+    transport: str, one_sided: bool, nothing_left: list[int]
+) -> None:
+    settings = small_run(3, one_sided=one_sided, records=20_000, lease_ns=20_000_000 * one_sided)
+    with CommitCluster(settings, transport) as cluster:
+        cluster.start()
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
+        cluster.wait_until(0.02)
+        os.kill(cluster.pids()[1], signal.SIGKILL)
+        assert until(lambda: cluster.board.killed()[1] == signal.SIGKILL, 1.0)
+        before = cluster.board.counts()["commits"]
+        assert until(lambda: cluster.board.counts()["commits"] > before + 5, 3.0, cluster.check)
+        cluster.stop()
+
+
+@needs_ucx
+def test_a_death_holding_locks_and_its_lease() -> None:
+    """The client dies by SIGKILL where it holds locks; these are broken, and isolation holds."""
+    settings = small_run(
+        3, records=30, deaths=[(1, 10_000_000)], lease_ns=30_000_000, skip_after_ns=5_000_000
+    )
+    with CommitCluster(settings, "shm") as cluster:
+        cluster.start()
+        assert until(lambda: cluster.board.killed()[1] == signal.SIGKILL, 2.0, cluster.check)
+        cluster.wait_until(cluster.board.now_ns * 1e-9 + 0.2)
+        cluster.stop()
+        rows = [tuple(row) for row in cluster.board.trace().tolist()]
+    kinds = [row[1] for row in rows]
+    died, broken = kinds.index(8), [at for at, kind in enumerate(kinds) if kind == 11]
+    assert violations(rows) == []
+    assert broken
+    assert broken[0] > died
+    assert any(kind == 6 for kind in kinds[broken[0] :]), "nobody committed after that"
+
+
+@needs_ucx
+def test_a_killed_parent_of_the_run_is_told(nothing_left: list[int]) -> None:
+    with CommitCluster(small_run(2), "shm") as cluster:
+        cluster.start()
+        nothing_left += cluster.pids()
+        os.kill(cluster.parent_pid or 0, signal.SIGKILL)
+        with pytest.raises(InputError, match="the run's processes are gone"):
+            cluster.wait_until(3.0)
+
+
+RUN_AND_WAIT = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from commit_runs import small_run
+from numatwin.engine_native.commit_cluster import CommitCluster
+with CommitCluster(small_run(2), sys.argv[2]) as cluster:
+    cluster.start()
+    print(*cluster.pids(), cluster.parent_pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
+@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_who_asked_for_the_run(
+    transport: str, with_signal: signal.Signals, nothing_left: list[int]
+) -> None:
+    folder = os.path.dirname(commit_runs.__file__)
+    command = [sys.executable, "-c", RUN_AND_WAIT, folder, transport]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as asking:
+        assert asking.stdout is not None
+        nothing_left += map(int, asking.stdout.readline().split())
+        assert len(nothing_left) == 6
+        assert all(map(is_running, nothing_left))
+        asking.send_signal(with_signal)
+        asking.wait(5.0)
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+def test_without_ucx_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_engine, "HAS_UCX", False)
+    with pytest.raises(InputError, match="without UCX") as raised:
+        CommitCluster(small_run(1), "shm")
+    assert "libucx-dev" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert ucx_settings("threads") == {}
+
+
+def test_an_unknown_transport_is_refused() -> None:
+    with pytest.raises(InputError, match="carrier pigeon"):
+        CommitCluster(small_run(1), "carrier pigeon")
+
+
+@needs_ucx
+def test_a_transport_that_this_host_lacks_is_told(
+    monkeypatch: pytest.MonkeyPatch, nothing_left: list[int]
+) -> None:
+    monkeypatch.setitem(commit_cluster.UCX, "tcp", ("tcp,self", "no-such-device"))
+    with CommitCluster(small_run(1), "tcp") as cluster:
+        nothing_left.append(cluster.parent_pid or 0)
+        with pytest.raises(InputError, match="the native run failed: UCX"):
+            cluster.start()
+
+
+def test_a_trace_that_is_too_short_is_told() -> None:
+    settings = small_run(2, trace_rows=100)
+    with CommitCluster(settings, "threads") as cluster:
+        cluster.start()
+        with pytest.raises(InputError, match="the trace is full"):
+            cluster.wait_until(3.0)
+
+
+# -- costs ----------------------------------------------------------------------------------------
+
+
+@needs_ucx
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_costs_of_the_fabric(transport: str, nothing_left: list[int]) -> None:
+    rows = commit_cluster.measure_fabric(transport, [8, 4096], seconds=0.005)
+    assert {row["operation"] for row in rows} == {
+        *("get", "put", "message", "compare-and-swap", "fetch-add")
+    }
+    assert {row["bytes"] for row in rows} == {8, 4096}
+    for row in rows:
+        assert 0 < row["latency_ns"] < 1e8
+        assert 0 < row["rate_ns"] < 1e8
+    nothing_left += commit_runs.children_of(os.getpid())
+
+
+@needs_ucx
+def test_the_same_commits_leave_the_same_records() -> None:
+    settings = small_run(
+        1, nodes=1, storage=[0], managers=[0], timestamps=0, inserts=0, trace_rows=0
+    )
+    costs = []
+    for direct in (True, False):
+        process = EngineProcess(
+            "measure_commit", settings | ucx_settings("shm", direct=direct), (200,)
+        )
+        costs.append(process.result(30.0))
+        process.close()
+    assert costs[0]["hash"] == costs[1]["hash"]
+    assert all(cost["commit_ns"] > 0 and cost["raw_fabric_ns"] > 0 for cost in costs)
+
+
+def test_room_is_rounded_down() -> None:
+    assert commit_setup._rounded_down(0.1299) == pytest.approx(0.12)
+    assert commit_setup._rounded_down(0.5) == pytest.approx(0.5)
