@@ -19,11 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
 ENGINE = HERE.parent / "engine_native"
 SOURCES = HERE / "native_index"
+OWN = ["storage/*tree*.cpp", "storage/shared_change.cpp", "storage/epochs.cpp", "memory/*.cpp"]
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", f"-I{ENGINE}", f"-I{SOURCES}"]
 
 
@@ -51,21 +53,21 @@ def has_absl() -> bool:
 def build(folder: Path) -> Path:
     """The program, with the contenders that this host has."""
     absl, unodb = has_absl(), os.environ.get("NUMATWIN_UNODB", "")
-    own = [*sorted((ENGINE / "storage").glob("*.cpp")), *sorted((ENGINE / "memory").glob("*.cpp"))]
-    own += [SOURCES / "main.cpp", SOURCES / "trees.cpp"]
-    made = [compile_file(source, folder / f"{source.stem}.o") for source in own]
-    made.append(
-        compile_file(SOURCES / "btree.cpp", folder / "btree.o", *(["-DHAS_ABSL"] if absl else []))
-    )
+    own = [path for part in OWN for path in sorted(ENGINE.glob(part))]
+    sources: dict[Path, list[str]] = {path: [] for path in [*own, *sorted(SOURCES.glob("*.cpp"))]}
+    if absl:
+        sources[SOURCES / "btree.cpp"] = ["-DHAS_ABSL"]
     if unodb:
         # It chooses its instructions when it is compiled, the engine when it runs.
         native = ["-march=native"] if platform.machine() == "x86_64" else []
-        flags = ["-DHAS_UNODB", f"-I{unodb}", *native]
-        made.append(compile_file(SOURCES / "art.cpp", folder / "art.o", *flags))
-        internal = Path(unodb) / "art_internal.cpp"
-        made.append(compile_file(internal, folder / "art_internal.o", *flags))
-    else:
-        made.append(compile_file(SOURCES / "art.cpp", folder / "art.o"))
+        for path in [SOURCES / "art.cpp", Path(unodb) / "art_internal.cpp"]:
+            sources[path] = ["-DHAS_UNODB", f"-I{unodb}", *native]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(compile_file, path, folder / f"{i}.o", *flags)
+            for i, (path, flags) in enumerate(sources.items())
+        ]
+        made = [job.result() for job in jobs]
     libraries = ["-lnuma", "-pthread", *(["-labsl_throw_delegate"] if absl else [])]
     program = folder / "native_index"
     command = [compiler(), *map(str, made), "-o", str(program), *libraries]

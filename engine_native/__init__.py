@@ -1,1 +1,48 @@
 """The native engine: runs a scenario for real, on this host, under the simulator's policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..inputs import InputError
+
+if TYPE_CHECKING:
+    from ..sim.planes.plane import Maker
+    from ..sim.scenario import Scenario
+
+# Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
+WARM_UP_SHARE, WARM_UP_MAX_S = 0.2, 1.0
+
+
+def warm_up_s(scenario: Scenario) -> float:
+    """The warm-up of a real run whose scenario states none."""
+    changes = scenario.workload.change_times(scenario.horizon_s)
+    steady_s = min(changes, default=scenario.horizon_s)
+    return min(WARM_UP_SHARE * steady_s, WARM_UP_MAX_S)
+
+
+@contextmanager
+def planes(scenario: Scenario) -> Iterator[Maker]:
+    """Makes the native planes of ``scenario``; at the end nothing of them is left running.
+
+    Raises InputError where this host, or this build, cannot run it.
+    """
+    try:
+        from . import _engine  # noqa: F401 (whether it is there)
+    except ImportError:
+        raise InputError(
+            "the native engine is not in this build",
+            expected="libnuma-dev (tools/system-packages numa ucx) and 'make setup' again",
+        ) from None
+    if scenario.system.kind == "commits":
+        from .commits_plane import native_commits
+
+        native = native_commits()
+    else:
+        from .eris_plane import native_eris
+
+        native = native_eris()
+    with native as make:
+        yield make

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..inputs import InputError
 from ..topologies import Machine
-from ._engine import HostFacts
+
+if TYPE_CHECKING:
+    from ._engine import HostFacts
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,18 @@ class HostMapping:
     cpu: tuple[int, ...]
     host_node: tuple[int, ...]
     warnings: tuple[str, ...]
+
+
+def workers_that_fit(nodes: Sequence[int], host: HostFacts) -> list[int]:
+    """Of the workers of ``nodes`` [A], as many as the host has CPUs: one of each node in turn."""
+    room = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    turn: dict[int, int] = {}
+    ranked = []
+    for at, node in enumerate(nodes):
+        ranked.append((turn.get(node, 0), at))
+        turn[node] = turn.get(node, 0) + 1
+    kept = sorted(at for _, at in sorted(ranked)[: max(room, 1)])
+    return [nodes[at] for at in kept]
 
 
 def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) -> HostMapping:

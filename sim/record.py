@@ -305,6 +305,8 @@ def _load_series(path: Path) -> Series:
 
     try:
         table = pq.read_table(path)
+    except FileNotFoundError:  # pyarrow's says no more than the path
+        raise InputError("cannot be read: No such file or directory", str(path)) from None
     except (OSError, pa.ArrowException) as failure:
         raise InputError(f"not a time series: {failure}", str(path)) from None
     series = {name: table[name].to_numpy() for name in table.column_names}

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -43,6 +45,7 @@ SETTLED_TIMES = 2  # what the pilot took to settle
 PARALLEL_MIN_S = 3.0
 IDLE_S = 30.0  # how long workers wait for the next run
 GRACE_S = 5.0  # how long a worker may take to see that it shall stop
+PARENT_LOOK_S = 0.5  # how often a worker looks whether its parent is still there
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,14 @@ def _in_parallel(
     to_play, due = deque(numbers), numbers[0]
     playing: dict[Future[Replication], int] = {}
     ready: dict[int, Replication] = {}
-    executor = get_reusable_executor(max_workers=min(workers, len(numbers)), timeout=IDLE_S)
+    # Its start ends _without_interrupts too early (Python before 3.13), so not with the workers'.
+    resource_tracker.ensure_running()
+    executor = get_reusable_executor(
+        max_workers=min(workers, len(numbers)),
+        timeout=IDLE_S,
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    )
     try:
         with TemporaryDirectory(prefix="numatwin-") as folder:
             while due in numbers:
@@ -222,6 +232,17 @@ def _in_parallel(
     finally:
         if wait(playing, timeout=GRACE_S).not_done:  # such as a user's policy that never returns
             executor.shutdown(wait=True, kill_workers=True)
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: ends it once ``parent`` was killed, as it would wait for ever to be heard."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Stopped(Exception):

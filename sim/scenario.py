@@ -46,6 +46,7 @@ from ..workloads import (
 )
 from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
+from .commits.system import CommitSystem
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .plan import Statistics
@@ -62,6 +63,7 @@ SIMULATED = ("flow", "event", "reference")
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
 SEED_MAX = 2**64 - 1
+DRAWN_MAX_S = 1e6  # kernels count picoseconds in 64 bits, and look ahead
 
 
 class ScenarioDescription(Strict):
@@ -226,7 +228,9 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             expected="'cores' in a node type of its file",
         )
     _check_system(document, description, machine, workload)
+    _check_horizon(document, description)
     _check_warm_up(document, description)
+    _check_deaths(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         "machine": machine.description.model_dump(mode="json", exclude_none=True),
@@ -305,6 +309,15 @@ def _played_s(description: ScenarioDescription) -> float:
     return min(horizon_s, event.value)
 
 
+def _check_horizon(document: Document, description: ScenarioDescription) -> None:
+    if description.plane in DRAWING_PLANES and _played_s(description) > DRAWN_MAX_S:
+        raise document.error(
+            ("horizon",),
+            f"horizon: too long for plane {description.plane}",
+            expected=f"at most {DRAWN_MAX_S:,.0f} s",
+        )
+
+
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
     warm_up_s, played_s = description.statistics.warm_up_s, _played_s(description)
     if warm_up_s is not None and warm_up_s >= played_s:
@@ -313,6 +326,21 @@ def _check_warm_up(document: Document, description: ScenarioDescription) -> None
             "statistics.warm_up: nothing is left of the horizon",
             expected=f"less than {played_s:g} s",
         )
+
+
+def _check_deaths(document: Document, description: ScenarioDescription) -> None:
+    """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
+    if not isinstance(description.system, CommitSystem):
+        return
+    played_s = _played_s(description)
+    for at, death in enumerate(description.system.deaths):
+        if death.at.value >= played_s:
+            raise document.error(
+                ("system", "deaths", at, "at"),
+                f"system.deaths.{at}.at: client {death.client} dies at {death.at.value:g} s, "
+                "after the horizon",
+                expected=f"less than {played_s:g} s",
+            )
 
 
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:

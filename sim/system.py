@@ -75,9 +75,16 @@ class ErisSystem(Strict):
 
     @model_validator(mode="after")
     def _buffers_hold_commands(self) -> ErisSystem:
+        command = self.command_size.value
         if self.incoming_size is None:
+            if command * self.buffer_commands >= 2**32:
+                raise DescriptionError(
+                    ("command_size",),
+                    f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
+                    "4 GiB together",
+                )
             return self
-        size, command = self.incoming_size.value, self.command_size.value
+        size = self.incoming_size.value
         if size < command:
             raise DescriptionError(
                 ("incoming_size",),

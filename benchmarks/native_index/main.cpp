@@ -107,6 +107,7 @@ struct Run {
     std::string label;
     std::size_t keys, repeat, lookups;
     KeyOf key_of;
+    /// Of the look-ups that need no contender.
     std::uint64_t sum = 0;
 
     void against(const std::string& versus, Contender& theirs) {
@@ -137,7 +138,6 @@ struct Run {
         if (theirs.bytes() > 0)
             print("memory/" + label, rate(ours->bytes(), static_cast<double>(keys)), "bytes/key",
                   rate(theirs.bytes(), static_cast<double>(keys)), versus);
-        sum = sum * 31 + our_sum;
     }
 
     /// Against single, independent reads at random of as many bytes: what the host's memory gives.

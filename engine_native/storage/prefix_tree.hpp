@@ -112,7 +112,6 @@ class PrefixTree {
     /// Whether the way to `key` leads on through `word`, a node.
     bool leads_on(Place place, Word word, std::uint64_t key) const noexcept;
     void descend(std::span<const std::uint64_t> keys, Place* places) const noexcept;
-    void prefetch_end(Word word, std::uint64_t key) const noexcept;
     /// Whether the key is new; UNFIT where the tree has to change its shape first.
     int try_upsert(Place place, std::uint64_t key, std::uint64_t value) noexcept;
     void take_from(PrefixTree& other) noexcept;

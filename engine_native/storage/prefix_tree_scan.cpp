@@ -9,7 +9,8 @@ namespace {
 /// So many slots ahead of the scan, buckets are prefetched.
 constexpr std::size_t AHEAD = 6;
 
-void prefetch_all(Word word) {
+/// Inlined: see bucket::prefetch.
+[[gnu::always_inline]] inline void prefetch_all(Word word) {
     if (!word.is_bucket()) return;
     for (unsigned line = 0; line < bucket::lines(word.kind()); ++line)
         __builtin_prefetch(word.block<Line>() + line);

@@ -12,7 +12,7 @@ using namespace shared;
 
 namespace {
 
-constexpr std::size_t GROUP = 32;
+constexpr std::size_t GROUP = 64;
 
 }  // namespace
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -26,7 +29,8 @@ def exit_status(command: Callable[[], object]) -> int:
         _say("error: standard output is closed: expected something to print to")
         return BAD_INPUT
     try:
-        returned = command()
+        with _stopped_by_sigterm():
+            returned = command()
         sys.stdout.flush()
         status = returned if isinstance(returned, int) else 0  # typer returns that of typer.Exit
         if status == INTERRUPTED:
@@ -44,6 +48,20 @@ def exit_status(command: Callable[[], object]) -> int:
         return BAD_INPUT
     except Exception as failure:
         return _other(failure)
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM is Ctrl-C: workers stop, temporary files go, what was finished is kept."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _other(failure: Exception) -> int:

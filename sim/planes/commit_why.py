@@ -79,7 +79,11 @@ def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
         "network bandwidth and message rate": _with_costs(parameters, "out_ps", "in_ps"),
         "speed of the network (1 / latency)": _with_costs(parameters, "wire_ps"),
         "processor speed": replace(_with_costs(parameters, "send_ps", "receive_ps"), **faster),
-        "clients": replace(parameters, client_machine=(*machines, *machines[:more])),
+        "clients": replace(
+            parameters,
+            client_machine=(*machines, *machines[:more]),
+            timestamp_bits=max(parameters.timestamp_bits, len(machines) + more),
+        ),
     }
 
 

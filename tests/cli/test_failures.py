@@ -98,7 +98,8 @@ def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_interrupt_from_outside() -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_from_outside(sent: signal.Signals) -> None:
     """A real signal in the middle of a command, here while it waits for the output of a tool."""
     read, write = os.pipe()
     command = [*COMMAND, "machine", "import", f"/dev/fd/{read}", "--json"]
@@ -109,7 +110,7 @@ def test_interrupt_from_outside() -> None:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not _waits(process.pid):
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         out, err = process.communicate(timeout=20)
     os.close(write)
     os.close(read)

@@ -135,7 +135,7 @@ def test_replications_draw_differently_and_seeds_too(make: Any) -> None:
 def test_faults_are_told() -> None:
     record = run(
         "rsi",
-        "system.deaths=[{client: 3, at: 50 µs}, {client: 4, at: 1 s}]",
+        "system.deaths=[{client: 3, at: 50 µs}]",
         "system.stragglers=[{client: 5, factor: 10}]",
     )
     assert [(event.time_s, event.kind, event.text) for event in record.control_events] == [
@@ -154,6 +154,12 @@ def test_why_names_what_is_full() -> None:
     alone = run("rsi", "system.clients=1", *settings).why["checkout"]
     assert alone.resource.startswith("the time that each transaction takes")
     assert alone.gains[0].resource in ("clients", "processor speed")
+
+
+def test_why_needs_no_timestamp_bits_to_spare() -> None:
+    """More clients, as it asks about them, have more bits."""
+    why = run("rsi", "system.timestamp_bits=9").why["checkout"]
+    assert "clients" in [gain.resource for gain in why.gains]
 
 
 def test_buckets_of_latencies() -> None:

@@ -87,6 +87,15 @@ def test_refused(tmp_path: Path, setting: str, told: str) -> None:
     assert told in found
 
 
+def test_horizons_that_cannot_be_counted(tmp_path: Path) -> None:
+    """In picoseconds and 64 bits; rates need no count, and what is not played is no matter."""
+    long = "horizon=1000001 s"
+    load_scenario(small_file(tmp_path, LOOKUP), settings=[long])
+    load_scenario(small_file(tmp_path, LOOKUP), plane="event", settings=[long, "event_horizon=1 s"])
+    with pytest.raises(InputError, match="too long for plane event: expected at most 1,000,000 s"):
+        load_scenario(small_file(tmp_path, LOOKUP), plane="event", settings=[long])
+
+
 def test_refused_in_a_file(tmp_path: Path) -> None:
     """With its line and column."""
     lines = len(small_file(tmp_path, LOOKUP).read_text().splitlines())

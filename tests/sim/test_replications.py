@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -333,21 +335,29 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
-    """It goes to all processes of a terminal: workers do not speak, and none is left."""
+@contextmanager
+def _at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The script in a group of its own, while its workers play, and what it said so far."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     with subprocess.Popen(
         [sys.executable, str(script), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
+        yield process, [process.stdout.readline() for _ in range(6)]
+
+
+def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
+    """It goes to all processes of a terminal: workers do not speak, and none is left."""
+    with _at_work(tmp_path) as (process, seen):
+        assert process.stdout is not None
         assert process.stderr is not None
-        seen = [process.stdout.readline() for _ in range(6)]  # workers are at it
+        assert _heard_by_workers(process.pid) == [False, False]
         os.killpg(process.pid, signal.SIGINT)
         seen += process.stdout.readlines()
         told = process.stderr.read()
@@ -355,11 +365,37 @@ def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
     assert process.returncode == 0
     kept = int(seen[-1].removeprefix("kept "))
     assert 6 <= kept < 1_000
-    for _ in range(100):  # what watches over workers' files ends when it sees that they did
-        if not (left := _running(process.pid)):
+    assert _left(process.pid) == []
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with _at_work(tmp_path) as (process, _):
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert _left(process.pid) == []
+
+
+def _left(group: int) -> list[str]:
+    """What still runs of a group that should end soon; what watches over files ends last."""
+    for _ in range(100):
+        if not (left := _running(group)):
             break
         time.sleep(0.1)
-    assert left == []
+    return left
+
+
+def _heard_by_workers(parent: int) -> list[bool]:
+    """Of each worker, whether it would hear Ctrl-C."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            command = path.with_name("cmdline").read_text()
+            status = dict(line.split(":", 1) for line in path.read_text().splitlines())
+        except OSError:  # it ended meanwhile
+            continue
+        if int(status["PPid"]) == parent and "LokyProcess" in command:
+            found.append(not int(status["SigBlk"], 16) & 1 << signal.SIGINT - 1)
+    return found
 
 
 def _running(group: int) -> list[str]:

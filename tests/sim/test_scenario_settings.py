@@ -220,3 +220,24 @@ def _loaded_or_told(setting: str) -> InputError | str:
         return load_scenario("eris-fig13", settings=[setting]).hash
     except InputError as failure:
         return failure
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (("incoming_size=15 B",), "a buffer smaller than a command: expected at least 16 B"),
+        (("incoming_size=2047 B",), "smaller than an outgoing buffer: expected at least 2048 B"),
+        (("incoming_size=4 GiB",), "expected less than 4 GiB"),
+        (
+            ("command_size=32 MiB",),
+            "128 commands fill an outgoing buffer: expected less than 4 GiB",
+        ),
+        (
+            ("command_size=8 KiB", "buffer_commands=1000000"),
+            "1000000 commands fill an outgoing buffer: expected less than 4 GiB together",
+        ),
+    ],
+)
+def test_buffers_that_cannot_be(settings: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        load_scenario("eris-fig8-amd", settings=[f"system.{setting}" for setting in settings])

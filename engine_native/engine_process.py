@@ -1,0 +1,123 @@
+"""Starts the engine's own processes: Python that loads the compiled engine and nothing else.
+
+Such a process is the parent of a run's processes (rsi/launcher.hpp) or of a measurement between
+two. It gets its orders as JSON, and ends when this process does: it holds the reading end of a pipe
+whose writing end is here, and the kernel kills it should this process be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import IO, Any
+
+from ..inputs import InputError
+from . import _engine
+
+# Isolated and without site packages: it starts in some ten milliseconds.
+BOOT = """
+import importlib.util, json, sys
+path, function, orders = sys.argv[1:4]
+spec = importlib.util.spec_from_file_location("_engine", path)
+engine = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(engine)
+orders = json.loads(sys.stdin.read())
+run = engine.CommitRun()
+for name, value in orders["run"].items():
+    setattr(run, name, value)
+try:
+    result = getattr(engine, function)(run, *orders["arguments"])
+except (RuntimeError, ValueError, MemoryError) as failure:
+    result = {"failure": str(failure) or type(failure).__name__}
+sys.stdout.write(json.dumps(result))
+"""
+
+# UCX's own handlers and messages would only hide what happened.
+QUIET = {"UCX_HANDLE_ERRORS": "none", "UCX_LOG_LEVEL": "fatal", "UCX_WARN_UNUSED_ENV_VARS": "n"}
+TEXT_MAX = 300
+
+
+class EngineProcess:
+    """One such process, running ``function`` of the engine on a ``CommitRun`` of ``run``.
+
+    ``arguments`` follow it; ``descriptors`` are open files that it shall inherit under the same
+    numbers.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        run: dict[str, Any],
+        arguments: tuple[Any, ...] = (),
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with this)
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        command = [sys.executable, "-I", "-S", "-c", BOOT, str(_engine.__file__), function, ""]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=self._output,
+                stderr=self._errors,
+                pass_fds=descriptors,
+                env=QUIET | dict(os.environ),
+                start_new_session=True,  # Ctrl-C is for this process, which then ends that one
+            )
+        except OSError as failure:
+            self._close_files()
+            raise InputError(f"no process for the native engine: {failure.strerror}") from None
+        assert self._process.stdin is not None
+        try:
+            orders = json.dumps({"run": run, "arguments": list(arguments)})
+            self._process.stdin.write(orders.encode())
+            self._process.stdin.close()
+        except OSError:
+            pass  # it ended already: ended() tells why
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is that of its group too."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is there no more."""
+        return self._process.poll() is not None
+
+    def result(self, timeout_s: float) -> Any:
+        """What the function returned, as JSON has it. Raises InputError."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise InputError(f"the native engine took longer than {timeout_s:g} s") from None
+        self._output.seek(0)
+        try:
+            found = json.loads(self._output.read())
+        except ValueError:
+            raise InputError(f"the native engine failed: {self.last_words()}") from None
+        if isinstance(found, dict) and "failure" in found:
+            raise InputError(str(found["failure"]))
+        return found
+
+    def last_words(self) -> str:
+        """The end of what it wrote to its standard error, on one line; else how it ended."""
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1][:TEXT_MAX]
+        return f"exit status {self._process.poll()}"
+
+    def close(self) -> None:
+        """Ends it, and with it all its children, whatever they do."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        self._errors.close()
+        self._output.close()

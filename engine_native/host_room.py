@@ -1,0 +1,56 @@
+"""What this host has room for: memory and processors that a run may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+SHARE = 0.8  # of what is free, a run may take so much
+
+
+def free_bytes() -> int:
+    """Memory that may be had without swapping, within the limit of this process's group."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) * 1024
+    limit, used = (_number(Path("/sys/fs/cgroup") / f) for f in ("memory.max", "memory.current"))
+    if limit is not None and used is not None:
+        free = min(free, max(limit - used, 0))
+    return free
+
+
+def free_shared_bytes() -> int:
+    """Of POSIX shared memory."""
+    try:
+        found = os.statvfs(SHARED_MEMORY)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def processors() -> int:
+    """Hardware threads that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def cpu_ns(pid: int) -> tuple[int, int] | None:
+    """The time that a process ran, and that it waited for a processor; None where it is gone."""
+    lines = _lines(Path(f"/proc/{pid}/schedstat"))
+    if not lines:
+        return None
+    ran, waited, *_ = lines[0].split()
+    return int(ran), int(waited)
+
+
+def _number(path: Path) -> int | None:
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].isdigit() else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

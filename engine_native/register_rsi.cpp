@@ -1,0 +1,210 @@
+// Commits on this host: what a run is made with, its board, its processes or threads.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "register.hpp"
+#include "rsi/board.hpp"
+#include "rsi/launcher.hpp"
+#include "rsi/measure_fabric.hpp"
+#include "rsi/thread_cluster.hpp"
+
+namespace py = pybind11;
+
+namespace numatwin::native {
+namespace {
+
+Sabotage sabotage_named(const std::string& name) {
+    if (name == "none") return Sabotage::none;
+    if (name == "no-validation") return Sabotage::no_validation;
+    if (name == "bit-before-write") return Sabotage::bit_before_write;
+    if (name == "torn-reads") return Sabotage::torn_reads;
+    throw std::invalid_argument("sabotage: " + name);
+}
+
+// Of all roles together; busy_ns by role.
+py::dict counts(Board& board) {
+    std::vector<std::uint64_t> aborts(causes), messages(message_types), busy;
+    py::array_t<std::int64_t> latencies(Counters::buckets);
+    auto bucket = latencies.mutable_unchecked<1>();
+    for (std::size_t k = 0; k < Counters::buckets; ++k) bucket(static_cast<py::ssize_t>(k)) = 0;
+    std::uint64_t commits = 0, given_up = 0, torn = 0, updates = 0, bytes = 0, total_ps = 0;
+    for (std::uint32_t role = 0; role < board.roles(); ++role) {
+        const auto& from = board.counters(role);
+        commits += from.commits.get();
+        given_up += from.given_up.get();
+        torn += from.torn.get();
+        updates += from.updates.get();
+        bytes += from.bytes.get();
+        total_ps += from.latency_total_ps.get();
+        for (std::size_t k = 0; k < aborts.size(); ++k) aborts[k] += from.aborts[k].get();
+        for (std::size_t k = 0; k < messages.size(); ++k) messages[k] += from.messages[k].get();
+        busy.push_back(from.busy_ns.get());
+        if (from.commits.get() == 0) continue;
+        for (std::size_t k = 0; k < Counters::buckets; ++k)
+            bucket(static_cast<py::ssize_t>(k)) +=
+                static_cast<std::int64_t>(from.latencies[k].get());
+    }
+    py::dict found;
+    found["commits"] = commits;
+    found["given_up"] = given_up;
+    found["torn"] = torn;
+    found["updates"] = updates;
+    found["bytes"] = bytes;
+    found["latency_total_ps"] = total_ps;
+    found["aborts"] = aborts;
+    found["messages"] = messages;
+    found["busy_ns"] = busy;
+    found["latencies"] = latencies;
+    return found;
+}
+
+py::array_t<std::int64_t> trace(const Board& board) {
+    const auto rows = board.trace();
+    py::array_t<std::int64_t> made({static_cast<py::ssize_t>(rows.size()), py::ssize_t{6}});
+    auto cell = made.mutable_unchecked<2>();
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+        const auto& row = rows[k];
+        const std::int64_t values[] = {row.time_ps,     row.kind, row.client,
+                                       row.transaction, row.a,    row.b};
+        for (py::ssize_t c = 0; c < 6; ++c) cell(static_cast<py::ssize_t>(k), c) = values[c];
+    }
+    return made;
+}
+
+void register_setup(py::module_& module) {
+    using S = RunSetup;
+    py::class_<S>(module, "CommitRun", "What a run is made with: rsi/run_setup.hpp.")
+        .def(py::init<>())
+        .def_readwrite("one_sided", &S::one_sided)
+        .def_readwrite("clients", &S::clients)
+        .def_readwrite("nodes", &S::nodes)
+        .def_readwrite("storage", &S::storage)
+        .def_readwrite("managers", &S::managers)
+        .def_readwrite("timestamps", &S::timestamps)
+        .def_readwrite("records", &S::records)
+        .def_readwrite("record_bytes", &S::record_bytes)
+        .def_readwrite("changed_bytes", &S::changed_bytes)
+        .def_readwrite("insert_ring", &S::insert_ring)
+        .def_readwrite("reads", &S::reads)
+        .def_readwrite("updates", &S::updates)
+        .def_readwrite("inserts", &S::inserts)
+        .def_readwrite("keys", &S::keys)
+        .def_readwrite("exponent", &S::exponent)
+        .def_readwrite("hot_records", &S::hot_records)
+        .def_readwrite("hot_probability", &S::hot_probability)
+        .def_readwrite("think_ns", &S::think_ns)
+        .def_readwrite("think_exponential", &S::think_exponential)
+        .def_readwrite("streams", &S::streams)
+        .def_readwrite("retries", &S::retries)
+        .def_readwrite("backoff_ns", &S::backoff_ns)
+        .def_readwrite("poll_ns", &S::poll_ns)
+        .def_readwrite("every_rm", &S::every_rm)
+        .def_readwrite("versions", &S::versions)
+        .def_readwrite("timestamp_bits", &S::timestamp_bits)
+        .def_readwrite("send_queue", &S::send_queue)
+        .def_readwrite("snapshot_every", &S::snapshot_every)
+        .def_readwrite("snapshot_bytes", &S::snapshot_bytes)
+        .def_readwrite("factors", &S::factors)
+        .def_readwrite("lease_ns", &S::lease_ns)
+        .def_readwrite("skip_after_ns", &S::skip_after_ns)
+        .def_readwrite("crowded", &S::crowded)
+        .def_readwrite("trace_rows", &S::trace_rows)
+        .def_property(
+            "deaths",
+            [](const S& setup) {
+                std::vector<std::pair<std::uint32_t, std::int64_t>> found;
+                for (const auto& [client, at_ns] : setup.deaths) found.emplace_back(client, at_ns);
+                return found;
+            },
+            [](S& setup, const std::vector<std::pair<std::uint32_t, std::int64_t>>& deaths) {
+                setup.deaths.clear();
+                for (const auto& [client, at_ns] : deaths) setup.deaths.push_back({client, at_ns});
+            })
+        .def_property(
+            "transports", [](const S& setup) { return setup.fabric.transports; },
+            [](S& setup, const std::string& text) { setup.fabric.transports = text; })
+        .def_property(
+            "devices", [](const S& setup) { return setup.fabric.devices; },
+            [](S& setup, const std::string& text) { setup.fabric.devices = text; })
+        .def_property(
+            "direct", [](const S& setup) { return setup.fabric.direct; },
+            [](S& setup, bool direct) { setup.fabric.direct = direct; })
+        .def_property(
+            "sabotage", [](const S& setup) { return static_cast<int>(setup.sabotage); },
+            [](S& setup, const std::string& name) { setup.sabotage = sabotage_named(name); })
+        .def_property_readonly("block_bytes", &S::block_bytes)
+        .def_property_readonly("blocks", &S::blocks)
+        .def_property_readonly("board_bytes", [](const S& setup) { return Board::bytes(setup); });
+}
+
+}  // namespace
+
+void register_rsi(py::module_& module) {
+    register_setup(module);
+    py::enum_<Phase>(module, "Phase")
+        .value("starting", Phase::starting)
+        .value("running", Phase::running)
+        .value("stopping", Phase::stopping)
+        .value("finished", Phase::finished);
+    py::class_<Board>(module, "CommitBoard", "What the roles of a run share.")
+        .def(py::init<const RunSetup&, int>(), py::arg("run"), py::arg("descriptor"))
+        .def_property("phase", &Board::phase, &Board::set_phase)
+        .def("begin", &Board::begin)
+        .def_property_readonly("now_ns", &Board::now_ns)
+        .def_property_readonly(
+            "all_connected",
+            [](const Board& board) { return board.all_roles(RoleState::connected); })
+        .def_property_readonly(
+            "clients_done", [](const Board& board) { return board.all_clients(RoleState::done); })
+        .def_property_readonly("failure", &Board::failure)
+        .def("counts", &counts)
+        .def("trace", &trace)
+        .def("killed",  // by role: the signal that ended it; 0: none
+             [](Board& board) {
+                 std::vector<std::uint32_t> found;
+                 for (std::uint32_t role = 0; role < board.roles(); ++role)
+                     found.push_back(std::max(board.role(role).killed.load(), 1u) - 1);
+                 return found;
+             })
+        .def("pid", [](Board& board, std::uint32_t role) { return board.role(role).pid.load(); })
+        .def("installing", [](Board& board, std::uint32_t role) {
+            return board.role(role).installing.load() != 0;
+        });
+    py::class_<ThreadCluster>(module, "ThreadCommits", "A run by threads of this process.")
+        .def(py::init<const RunSetup&>(), py::arg("run"))
+        .def_property_readonly("board", &ThreadCluster::board,
+                               py::return_value_policy::reference_internal)
+        .def("start", &ThreadCluster::start, py::call_guard<py::gil_scoped_release>())
+        .def("stop", &ThreadCluster::stop, py::call_guard<py::gil_scoped_release>());
+    module.def(
+        "measure_fabric",
+        [](const RunSetup& run, const std::vector<std::uint64_t>& sizes, double seconds) {
+            py::list found;
+            for (const auto& cost : measure_fabric(run, sizes, seconds)) {
+                py::dict row;
+                row["operation"] = cost.operation;
+                row["bytes"] = cost.bytes;
+                row["latency_ns"] = cost.latency_ns;
+                row["rate_ns"] = cost.rate_ns;
+                found.append(row);
+            }
+            return found;
+        },
+        py::arg("run"), py::arg("sizes"), py::arg("seconds"));
+    module.def(
+        "measure_commit",
+        [](const RunSetup& run, std::uint32_t commits) {
+            const auto cost = measure_commit(run, commits);
+            py::dict row;
+            row["commit_ns"] = cost.commit_ns;
+            row["raw_ns"] = cost.raw_ns;
+            row["raw_fabric_ns"] = cost.raw_fabric_ns;
+            row["transaction_ns"] = cost.transaction_ns;
+            row["hash"] = cost.hash;
+            return row;
+        },
+        py::arg("run"), py::arg("commits"));
+    module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"));
+}
+
+}  // namespace numatwin::native

@@ -1,0 +1,23 @@
+// One role of a run, from beginning to end, on the thread that calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rsi/board.hpp"
+#include "rsi/commit_client.hpp"
+#include "rsi/commit_node.hpp"
+#include "rsi/run_setup.hpp"
+
+namespace numatwin::native {
+
+std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board, std::uint32_t client,
+                                          Fabric& fabric);
+std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::uint32_t node,
+                                      Fabric& fabric);
+
+// Loads or connects, waits for the run to begin, and plays its part until it is over. What goes
+// wrong is told on the board.
+void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) noexcept;
+
+}  // namespace numatwin::native

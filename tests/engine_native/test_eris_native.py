@@ -1,0 +1,191 @@
+"""ERIS on this host: what every real run must keep to, whatever the host's speed."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numatwin.cli import main
+from numatwin.engine_native import eris_setup
+from numatwin.engine_native.eris_plane import whole_sizes
+from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
+from numatwin.inputs import InputError
+from numatwin.sim.record import Record, load_record
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import load_scenario
+from numatwin.topologies import load_machine
+
+if TYPE_CHECKING:
+    from numatwin.engine_native._engine import HostFacts
+
+SMALL = ["native_horizon=200 ms", "system.nodes=1", "system.threads=2", "system.buffer_commands=32"]
+
+
+def run(name: str, *settings: str, **options: object) -> Record:
+    scenario = load_scenario(
+        name, plane="native", replications=1, settings=[*SMALL, *settings], **options
+    )  # type: ignore[arg-type]
+    return run_scenario(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("eris-fig8-amd", []),
+        ("eris-fig8-amd-upsert", []),
+        ("eris-fig8-amd-shared", []),
+        ("eris-fig12-scan", []),
+        ("eris-fig9-interleaved", []),
+        ("eris-fig9-single-ram", []),
+        ("eris-mixed-amd", []),
+        ("eris-fig5-raw", []),
+        ("eris-fig8-amd", ["system.threads=5"]),
+        ("eris-fig8-amd", ["system.nodes=4"]),
+        ("eris-fig8-amd", ["system.nodes=8", "system.threads=cores"]),
+    ],
+)
+def test_laws_of_every_run(name: str, settings: list[str]) -> None:
+    record = run(name, *settings, scale=1e-4)
+    assert record.plane == "native"
+    assert record.horizon_s == 0.2
+    assert all(rate > 0 for rate in record.throughput.values()), record.throughput
+    workers = record.model["native"]["workers"]
+    for operation, rate in record.throughput.items():
+        latency = record.latency_ns[operation]
+        assert latency is not None
+        assert 0 < latency["p50"] <= latency["p99"] <= latency["p999"]
+        counted_s = record.horizon_s - record.warm_up_s
+        assert record.operations[operation] == pytest.approx(rate * counted_s, rel=0.2)
+    assert all(0 <= use.utilisation <= 1 for use in record.resources)
+    assert len(record.series["time_s"]) >= 2
+    assert record.model["native"]["cpus"] == min(workers, len(os.sched_getaffinity(0)))
+    if not settings:
+        assert workers == 2
+
+
+def test_a_moving_range_is_balanced() -> None:
+    settings = [
+        "native_horizon=2.2 s",
+        "policies.load_balancing.period=50 ms",
+        "system.nodes=2",
+        "system.threads=2",
+    ]
+    balanced = run("eris-fig13-small", *settings, policy="one-shot", scale=0.02)
+    kinds = {event.kind for event in balanced.control_events}
+    assert {"phase", "balance", "transfer", "done"} <= kinds
+    assert balanced.model["copied_bytes"] > 0
+    assert run("eris-fig13-small", *settings, policy="none", scale=0.02).control_events
+
+
+def test_replications_share_the_loaded_data() -> None:
+    scenario = load_scenario(
+        "eris-fig8-amd", plane="native", replications=3, scale=1e-4, settings=SMALL
+    )
+    record = run_scenario(scenario)
+    assert record.replications == 3
+    interval = record.interval("throughput", "lookup")
+    assert interval is not None
+    assert interval[0] <= record.throughput["lookup"] <= interval[1]
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = [word for setting in SMALL for word in ("--set", setting)]
+    words = ["run", "eris-fig8-amd", "--on", "native", "--scale", "1/10000", "--replications", "1"]
+    out = tmp_path / "out"
+    assert main([*words, *options, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plane"] == "native"
+    assert load_record(out).scenario == "eris-fig8-amd"
+    assert (out / "report.html").exists()
+
+
+# -- what the host cannot hold ---------------------------------------------------------------------
+
+
+def test_data_that_do_not_fit_are_refused_with_what_would() -> None:
+    host = eris_setup_host(10**9)
+    scenario = load_scenario("eris-fig8-amd", plane="native", settings=SMALL)
+    with pytest.raises(InputError, match=r"need 26 GB, and this host can spare 0\.8 GB") as told:
+        eris_setup.check_room(scenario, host)
+    expected = told.value.expected or ""
+    fits = float(expected.split()[1].rstrip(","))
+    smaller = load_scenario("eris-fig8-amd", plane="native", scale=fits, settings=SMALL)
+    eris_setup.check_room(smaller, host)
+    larger = load_scenario("eris-fig8-amd", plane="native", scale=fits * 1.5, settings=SMALL)
+    with pytest.raises(InputError):
+        eris_setup.check_room(larger, host)
+
+
+def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> "HostFacts":
+    return {
+        "nodes": [
+            {
+                "id": k,
+                "cpus": list(range(k * cpus, (k + 1) * cpus)),
+                "memory_bytes": available_bytes,
+                "free_bytes": available_bytes,
+                "may_allocate": True,
+            }
+            for k in range(nodes)
+        ],
+        "available_bytes": available_bytes,
+        "page_bytes": 4096,
+        "huge_page_bytes": 2**21,
+        "huge_pages_free": 0,
+        "transparent_huge_pages": "madvise",
+        "binding_refused": "",
+    }
+
+
+# -- where workers lie -----------------------------------------------------------------------------
+
+
+def test_nodes_have_nodes_of_their_own_where_there_are_enough() -> None:
+    machine = load_machine("intel-4s-qpi")
+    found = map_workers(machine, [0, 0, 1, 1, 3], eris_setup_host(10**9, nodes=4, cpus=2))
+    assert found.cpu == (0, 1, 2, 3, 4)
+    assert found.host_node[0] != found.host_node[1] != found.host_node[3]
+    assert not found.warnings
+
+
+@pytest.mark.parametrize(("room", "kept"), [(1, [0]), (3, [0, 1, 2]), (4, [0, 0, 1, 2]), (9, None)])
+def test_workers_that_fit_are_of_all_nodes(room: int, kept: list[int] | None) -> None:
+    nodes = [0, 0, 0, 1, 1, 2]
+    found = workers_that_fit(nodes, eris_setup_host(10**9, nodes=1, cpus=room))
+    assert found == (nodes if kept is None else kept)
+
+
+def test_few_nodes_are_shared_and_that_is_said() -> None:
+    machine = load_machine("amd-8n-ht")
+    nodes = [k for k in range(8) for _ in range(2)]
+    found = map_workers(machine, nodes, eris_setup_host(10**9, nodes=2, cpus=3))
+    assert set(found.cpu) == set(range(6))
+    assert sorted(np.unique(found.cpu, return_counts=True)[1].tolist()) == [2, 2, 3, 3, 3, 3]
+    assert "8 nodes of amd-8n-ht are mapped onto 2 nodes" in found.warnings[0]
+    assert found.warnings[1] == "16 workers share 6 CPUs of this host"
+
+
+def test_a_host_that_allows_nothing_is_refused() -> None:
+    host = eris_setup_host(10**9)
+    host["nodes"][0]["may_allocate"] = False
+    with pytest.raises(InputError, match="may not use a CPU and the memory"):
+        map_workers(load_machine("amd-8n-ht"), [0], host)
+
+
+@given(
+    st.lists(st.just(0.0) | st.floats(1e-3, 1e12), min_size=1, max_size=50).filter(any),
+    st.integers(0, 10**12),
+)
+def test_whole_sizes_keep_the_total(sizes: list[float], total: int) -> None:
+    found = whole_sizes(np.array(sizes), total)
+    assert sum(found) == total
+    assert all(size >= 0 for size in found)
+    scaled = np.array(sizes) * (total / sum(sizes))
+    assert np.abs(np.array(found) - scaled).max() <= 1.0 + 1e-6 * total
