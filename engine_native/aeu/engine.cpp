@@ -27,16 +27,18 @@ class Rest {
                    (idle_ns < sleep_ns && turns_ < on_core + waking)) {
             std::this_thread::yield();
         } else {
-            std::this_thread::sleep_for(
-                std::chrono::nanoseconds(static_cast<std::int64_t>(sleep_ns)));
+            const double most = std::min(sleep_ns * (1 + slept_), std::max(idle_ns, sleep_ns));
+            std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(most)));
+            slept_ = std::min(slept_ + 1, sleeps_longer);
         }
         turns_ = std::min(turns_ + 1, on_core + waking);
     }
 
   private:
     static constexpr int on_core = 64, giving_way = 64, waking = 2048;
+    static constexpr int sleeps_longer = 24;  // up to half a millisecond
     static constexpr double sleep_ns = 20'000;
-    int turns_;
+    int turns_, slept_ = 0;
 };
 
 }  // namespace

@@ -88,6 +88,32 @@ TEST(OutOfMemory, AtEachAllocation) {
     EXPECT_GT(failed, 50);
 }
 
+// The data's own memory runs out at each megabyte in turn: while loading, or while it grows.
+TEST(OutOfMemory, OfTheDataSaysWhatDoesNotFit) {
+    EngineSetup setup = small_setup(2, 100'000, 100'000, 2);
+    add_operation(setup, OperationKind::upsert);
+    int failed = 0;
+    bool fits = false;
+    for (std::size_t megabytes = 1; !fits && megabytes < 64; ++megabytes) {
+        setup.limit_bytes = megabytes << 20;
+        try {
+            Engine engine(setup);
+            engine.load();
+            engine.start();
+            wait_done(engine, 0, 1'000);
+            for (std::uint64_t key = 1 << 20; key < 1 << 23; key += 1 << 12)
+                engine.execute(std::vector<Ask>{{AskKind::upsert, 0, key, 1}});
+            engine.stop();
+            fits = true;
+        } catch (const std::bad_alloc& error) {
+            ++failed;
+            EXPECT_NE(std::string(error.what()).find("memory"), std::string::npos) << error.what();
+        }
+    }
+    EXPECT_GT(failed, 0);
+    EXPECT_TRUE(fits);
+}
+
 // More than any host has: loading can be cancelled.
 TEST(OutOfMemory, IsNotWaitedFor) {
     EngineSetup setup = small_setup(2, std::uint64_t{1} << 45);
