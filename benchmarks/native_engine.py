@@ -72,7 +72,7 @@ def compared(
     pairs = [(run(eris, seconds), run(shared, seconds)) for _ in range(rounds)]
     eris.stop()  # raises where a command was lost or done twice
     shared.stop()
-    name = f"engine, {kind}s of {keys:.0e} keys, {threads} threads"
+    name = f"native_engine/{kind}/{keys}_keys"
     yield {
         "name": name,
         "value": statistics.median(a.rate for a, _ in pairs),
@@ -81,7 +81,7 @@ def compared(
         "ratio": statistics.median(a.rate / b.rate for a, b in pairs),
     }
     yield {
-        "name": f"{name}, CPU time",
+        "name": f"{name}/cpu_time",
         "value": statistics.median(a.cpu_ns for a, _ in pairs),
         "unit": "ns",
         "versus": "shared index, its time over the engine's",
