@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "native_engine.py"
-HASH = "HASH_HERE"
+HASH = "ee4f1db99fdab02211f9b521546970914287c22935fab1d47cd4397c38c4f8e4"
 
 
 def test_tiny_run_prints_figures_and_hash() -> None:
