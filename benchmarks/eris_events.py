@@ -2,11 +2,11 @@
 
 Workers look keys up in each other's partitions; the buffers are small, so that all sizes soon have
 the same mix of events: of 16 commands, of which a worker makes as many in a round as its buffers
-hold. Counted from the second round on, in CPU time. Workers begin in step, and where they are many a
-tenth of a round is all that is counted: their events then hold more commands than in the mean of a
-round. So the cost of a command, made and executed, is told too. The last line is a run as users do
-it: ``eris-fig1`` on 512 AEUs. One JSON object a line on standard output, hashes of what was counted
-on standard error.
+hold. Counted from the second round on, in CPU time. Workers begin in step, and where they are many
+a tenth of a round is all that is counted: their events then hold more commands than in the mean of
+a round. So the cost of a command, made and executed, is told too. The last line is a run as users
+do it: ``eris-fig1`` on 512 AEUs. One JSON object a line on standard output, hashes of what was
+counted on standard error.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Measurement(Strict):
     """One figure: the median of its repetitions, and the quartiles around it.
 
     ``disturbed``: further repetitions that were left out, since the scheduler gave the CPU to
-    others in the middle of them.
+    others in the middle of them. ``noisy``: there were hardly others, so that such are in.
     """
 
     name: Name
@@ -104,6 +104,7 @@ class Measurement(Strict):
     quartiles: tuple[Measured, Measured] | None = None
     repetitions: Annotated[int, Field(strict=True, ge=1)]
     disturbed: Whole = 0
+    noisy: bool = False
     method: Line
     parameters: Parameters = Parameters()
 

@@ -27,6 +27,7 @@ namespace numatwin::native {
 namespace {
 
 constexpr std::int64_t kLeadNs = 10'000;
+constexpr std::size_t kLeast = 3;          // windows, however long they take: one tells no spread
 constexpr std::int64_t kSpinNs = 100'000;  // of waiting, before others may have the CPU
 
 void bind_to_cpu(int cpu) {
@@ -52,10 +53,7 @@ long preemptions() {
 class Team {
   public:
     Team(std::span<const Member> members, const WindowPlan& plan)
-        : members_(members),
-          plan_(plan),
-          results_(members.size()),
-          limit_ns_(now_ns() + plan.limit_ns) {}
+        : members_(members), plan_(plan), results_(members.size()) {}
 
     std::vector<Window> run() {
         {
@@ -132,11 +130,13 @@ class Team {
     }
 
     void decide(std::size_t window) {
+        const std::int64_t now = now_ns();
         // The first to run may be the first ever to touch its data: that window warms up.
         if (window > 1) keep();
-        const std::int64_t now = now_ns();
-        const bool enough = undisturbed_ >= plan_.wanted || now >= limit_ns_;
-        over_ = stopped_.load(std::memory_order_relaxed) || (enough && !windows_.empty());
+        if (window == 1) limit_ns_ = now + plan_.limit_ns;
+        const bool late = now >= limit_ns_ && windows_.size() >= kLeast;
+        over_ = stopped_.load(std::memory_order_relaxed) || late ||
+                undisturbed_ >= std::max<std::size_t>(plan_.wanted, 1);
         start_ns_ = now + kLeadNs;
     }
 
@@ -156,7 +156,7 @@ class Team {
     std::vector<Result> results_;
     std::vector<Window> windows_;
     std::size_t undisturbed_ = 0;
-    std::int64_t limit_ns_;
+    std::int64_t limit_ns_ = 0;
     std::int64_t start_ns_ = 0;
     bool over_ = false;
     alignas(128) std::atomic<std::size_t> arrived_{0};

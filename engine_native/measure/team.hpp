@@ -21,8 +21,9 @@ struct Member {
     Work work;
 };
 
-/// So many windows are wanted in which nobody was disturbed; the search for them ends at the limit.
-/// The first window warms up and does not count.
+/// So many windows are wanted in which nobody was disturbed, at least one; the search for them ends
+/// at the limit, but not before there are three. The first window warms up: neither it nor its time
+/// counts.
 struct WindowPlan {
     std::size_t wanted = 20;
     std::int64_t window_ns = 200'000;

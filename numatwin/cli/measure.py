@@ -41,7 +41,7 @@ def measure(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Measure this host: latencies, bandwidths, costs, for a machine file."""
+    """Measure this host's latencies, bandwidths and costs."""
     from ..inputs import check_writable, write_text_atomically
     from ..topologies.export import machine_yaml
     from ..validate.measure import measure_host, measured_description
@@ -106,6 +106,7 @@ def _flat(measurement: Measurement) -> dict[str, Any]:
         "quartiles": [_digits(bound.value * scale) for bound in bounds],
         "repetitions": measurement.repetitions,
         "disturbed": measurement.disturbed,
+        "noisy": measurement.noisy,
         "method": measurement.method,
         "parameters": parameters,
     }
@@ -155,7 +156,7 @@ def _row(measurement: Measurement, several_nodes: bool) -> tuple[str, ...]:
         ", ".join(_told(measurement, several_nodes)),
         _text(measurement.value),
         f"{_text(low)} – {_text(high)}",
-        str(measurement.repetitions),
+        f"{measurement.repetitions}{' noisy' if measurement.noisy else ''}",
     )
 
 

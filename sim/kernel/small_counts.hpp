@@ -33,11 +33,22 @@ class SmallCounts {
     }
     // Returns the new count.
     std::uint32_t add(std::size_t at, std::uint32_t amount) {
+        const std::uint8_t has = byte_[at];
+        if (amount < beyond && has + amount < beyond) [[likely]] {
+            byte_[at] = static_cast<std::uint8_t>(has + amount);
+            return has + amount;
+        }
         const std::uint32_t sum = (*this)[at] + amount;
         set(at, sum);
         return sum;
     }
-    void subtract(std::size_t at, std::uint32_t amount) { set(at, (*this)[at] - amount); }
+    void subtract(std::size_t at, std::uint32_t amount) {
+        const std::uint8_t has = byte_[at];
+        if (has < beyond) [[likely]]
+            byte_[at] = static_cast<std::uint8_t>(has - amount);
+        else
+            set(at, (*this)[at] - amount);
+    }
 
     std::uint64_t sum() const {
         std::uint64_t found = 0;

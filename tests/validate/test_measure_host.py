@@ -306,6 +306,17 @@ def two_nodes(result: Result) -> Result:
     return replace(result, layout=layout, measurements=tuple(figures))
 
 
+def test_noisy_figures_are_doubtful_facts(quick: Result) -> None:
+    noisy = tuple(m.model_copy(update={"noisy": True}) for m in quick.measurements)
+    description = measured_description(replace(quick, measurements=noisy))
+    kind = description.node_types[description.nodes[0].type]
+    assert kind.memory.bandwidth is not None
+    assert kind.memory.bandwidth.doubtful
+    assert kind.outstanding_misses is not None
+    assert kind.outstanding_misses.doubtful
+    assert all(point.latency.doubtful for point in description.loaded_latency)
+
+
 def test_pairs_of_nodes_have_their_tables(quick: Result, of: Of) -> None:
     if len(quick.layout.nodes) > 1:
         pytest.skip("made for a host of one node")

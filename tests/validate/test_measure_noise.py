@@ -41,7 +41,9 @@ def test_disturbed_windows_do_not_count() -> None:
 def test_they_do_where_hardly_another_is_there() -> None:
     samples = windows([True, False, True, False]).ns_each(member=1)
     assert samples.values.tolist() == [0.5, 1.0, 1.5, 2.0]
-    assert samples.disturbed == 0
+    assert (samples.disturbed, samples.noisy) == (0, True)
+    assert samples.scaled(2.0).noisy
+    assert not windows([False]).ns_each().noisy
 
 
 def test_rates_add_over_members() -> None:
@@ -77,6 +79,11 @@ def test_each_reason_has_its_warning() -> None:
     ]
     assert list(noise_warnings(0.0, 0.0, 0.0, [figure(99, 100, 101, disturbed=5)])) == [
         "noisy host: 33% of the repetitions were disturbed by other threads and left out"
+    ]
+    noisy = figure(99, 100, 101).model_copy(update={"noisy": True})
+    assert list(noise_warnings(0.0, 0.0, 0.0, [*quiet, noisy])) == [
+        "noisy host: 1 of 9 figures have hardly an undisturbed repetition: doubtful, such as "
+        "latency size 4 KiB"
     ]
     unsteady = [figure(90, 100, 130), figure(90, 100, 150)]
     assert list(noise_warnings(0.0, 0.0, 0.0, quiet + unsteady)) == [

@@ -109,6 +109,7 @@ class Bench:
                 quartiles=(reading(low), reading(high)),
                 repetitions=len(samples.values),
                 disturbed=samples.disturbed,
+                noisy=samples.noisy,
                 method=method,
                 parameters=Parameters.model_validate(
                     {

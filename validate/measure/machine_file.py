@@ -100,10 +100,15 @@ class _Writer:
         value = median(m.value.value for m in found)
         if len(found) % 2 == 0:
             value = float(f"{value:.4g}")
-        return Quantity(value, *_range(found), self._source(found[-1]))
+        return Quantity(value, *_range(found), self._source(found[-1]), _doubtful(found))
 
     def _fact(self, found: Measurement) -> Fact:
-        return Fact(value=found.value.value, range=_range([found]), source=self._source(found))
+        return Fact(
+            value=found.value.value,
+            range=_range([found]),
+            source=self._source(found),
+            doubtful=found.noisy,
+        )
 
     def _source(self, found: Measurement) -> str:
         return f"measured {self.day}, median and quartiles of {found.repetitions}: {found.method}"
@@ -156,6 +161,10 @@ def _range(found: Sequence[Measurement]) -> tuple[float, float]:
     return min(low.value for low, _ in bounds), max(high.value for _, high in bounds)
 
 
+def _doubtful(found: Sequence[Measurement]) -> bool:
+    return any(m.noisy for m in found)
+
+
 def _plain(found: Measurement) -> Quantity:
     """Value and range; the source stands in the figure's own record."""
-    return Quantity(found.value.value, *_range([found]))
+    return Quantity(found.value.value, *_range([found]), doubtful=found.noisy)

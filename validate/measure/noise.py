@@ -100,6 +100,12 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
             f"noisy host: {disturbed / repeated:.0%} of the repetitions were disturbed by other "
             "threads and left out"
         )
+    noisy = [m for m in measurements if m.noisy]
+    if noisy:
+        yield (
+            f"noisy host: {len(noisy)} of {len(measurements)} figures have hardly an undisturbed "
+            f"repetition: doubtful, such as {_named(noisy[0])}"
+        )
     unsteady = [m for m in measurements if m.spread > SPREAD_MAX]
     if len(unsteady) > UNSTEADY_MAX * len(measurements):
         worst = max(unsteady, key=lambda m: m.spread)

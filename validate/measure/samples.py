@@ -26,7 +26,7 @@ class Windows:
         """The samples among ``values``, one for each window, that count."""
         calm = ~self.disturbed
         if calm.sum() < UNDISTURBED_MIN:
-            return Samples(values, 0)
+            return Samples(values, 0, noisy=bool(self.disturbed.any()))
         return Samples(values[calm], int((~calm).sum()))
 
     def ns_each(self, member: int = 0) -> Samples:
@@ -42,10 +42,14 @@ class Windows:
 
 @dataclass(frozen=True)
 class Samples:
-    """Repetitions of one figure; ``disturbed`` more were left out."""
+    """Repetitions of one figure; ``disturbed`` more were left out.
+
+    ``noisy``: there were too few others, so that disturbed ones are among them.
+    """
 
     values: Floats
     disturbed: int = 0
+    noisy: bool = False
 
     @property
     def median(self) -> float:
@@ -67,7 +71,7 @@ class Samples:
 
     def scaled(self, factor: float) -> Samples:
         """Each value times ``factor``."""
-        return Samples(self.values * factor, self.disturbed)
+        return Samples(self.values * factor, self.disturbed, self.noisy)
 
 
 def _rounded(value: float) -> float:
