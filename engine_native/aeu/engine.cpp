@@ -57,7 +57,7 @@ Engine::~Engine() {
 // -- threads --------------------------------------------------------------------------------------
 
 void Engine::run(std::size_t number) noexcept {
-    Worker& worker = *workers_[number];
+    EngineWorker& worker = *workers_[number];
     try {
 #if defined(__linux__)
         prctl(PR_SET_TIMERSLACK, 1000UL);  // sleeps end after 1 µs more, not 50
@@ -178,7 +178,7 @@ double Engine::time_s() const noexcept {
 
 void Engine::set_phase(const PhaseSetup& phase) {
     numatwin::native::check(phase, world_.setup);
-    auto next = std::make_shared<const Phase>(phase);
+    auto next = std::make_shared<const ClientPhase>(phase);
     Control& control = world_.control;
     const std::scoped_lock lock(control.mutex);
     control.phase.swap(next);

@@ -38,7 +38,7 @@ void Engine::build() {
     };
     for (std::size_t node = 0; node < setup.host_node.size(); ++node)
         world_.buffer_managers.push_back(manager(on_node(node), setup, "buffers"));
-    if (setup.clients) world_.control.phase = std::make_shared<const Phase>(setup.phase);
+    if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
     for (std::size_t k = 0; k < setup.workers(); ++k)
         world_.counts.push_back(
             std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));

@@ -7,17 +7,24 @@ one after the other; each command is answered exactly once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+if TYPE_CHECKING:
+    from numatwin.engine_native._engine import Engine
+
 engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
 
 KEYS, ENTRIES, MASK = 300, 500, 2**64 - 1
 LOOKUP, UPSERT, SCAN, APPEND = range(4)
 INDEX, COLUMN = 0, 1
+
+# Each a list of commands, or new bounds or sizes.
+Script = list[Any]
 
 keys = st.one_of(st.integers(0, KEYS - 1), st.integers(0, 2 * KEYS), st.integers(0, MASK))
 values = st.one_of(st.integers(0, 9), st.integers(0, MASK))
@@ -60,7 +67,7 @@ class Model:
         return 0, 1
 
 
-def started(aeus: int, nodes: int, clients: bool, placement: str = "partitioned") -> engine.Engine:
+def started(aeus: int, nodes: int, clients: bool, placement: str = "partitioned") -> Engine:
     setup = engine.EngineSetup([k % nodes for k in range(aeus)], [-1] * aeus, [-1] * nodes)
     setup.placement = placement
     setup.huge_pages = False
@@ -75,7 +82,7 @@ def started(aeus: int, nodes: int, clients: bool, placement: str = "partitioned"
         uniform = engine.KeyDraws([0, KEYS], [1.0])
         setup.set_phase([0.5, 0.5, 0.001], [uniform, uniform, None])
         setup.think_ns = 20_000.0
-    made = engine.Engine(setup)
+    made: Engine = engine.Engine(setup)
     made.load()
     made.start()
     return made
@@ -84,7 +91,7 @@ def started(aeus: int, nodes: int, clients: bool, placement: str = "partitioned"
 def loaded_entries() -> list[int]:
     """The column as an engine of one AEU has it: equal values in equal places."""
     made = started(1, 1, clients=False)
-    found = []
+    found: list[int] = []
     low = 0
     while len(found) < ENTRIES:  # the least entry from `low` on, by halving
         least, most = low, MASK
@@ -109,7 +116,7 @@ def cuts(shares: list[float], total: int, aeus: int) -> list[int]:
     return [0, *inner, total]
 
 
-def play(made: engine.Engine, script: list, model: Model, aeus: int) -> None:
+def play(made: Engine, script: Script, model: Model, aeus: int) -> None:
     for step in script:
         if isinstance(step, tuple):
             what, shares = step
@@ -146,7 +153,7 @@ def play(made: engine.Engine, script: list, model: Model, aeus: int) -> None:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_answers_are_those_of_a_dict_and_a_list(
-    aeus: int, nodes: int, entries: list[int], script: list
+    aeus: int, nodes: int, entries: list[int], script: Script
 ) -> None:
     model = Model(column=list(entries))
     play(started(aeus, nodes, clients=False), script, model, aeus)
@@ -157,7 +164,7 @@ def test_answers_are_those_of_a_dict_and_a_list(
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_the_same_under_traffic(aeus: int, entries: list[int], script: list) -> None:
+def test_the_same_under_traffic(aeus: int, entries: list[int], script: Script) -> None:
     model = Model(column=list(entries))
     play(started(aeus, 2, clients=True), script, model, aeus)
 
@@ -167,6 +174,6 @@ def test_the_same_under_traffic(aeus: int, entries: list[int], script: list) -> 
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_baselines_answer_alike(placement: str, entries: list[int], script: list) -> None:
+def test_baselines_answer_alike(placement: str, entries: list[int], script: Script) -> None:
     model = Model(column=list(entries))
     play(started(2, 1, clients=False, placement=placement), script, model, 2)
