@@ -193,6 +193,8 @@ class EngineSetup:
     clients: bool
     think_ns: float
     arrival_ns: float
+    limit_bytes: int
+    """Of each memory manager: one for each node and object."""
     seed: int
 
 class Totals(TypedDict):
@@ -273,6 +275,9 @@ class Engine:
     def to_load(self) -> int: ...
     def start(self) -> None: ...
     def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    def set_making(self, on: bool) -> None:
+        """Clients pause, or go on."""
+
     def rebalance(self, object: int, wanted: Sequence[int]) -> bool:
         """New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move."""
     def balancing(self, object: int) -> bool: ...

@@ -265,6 +265,7 @@ void register_setup(py::module_& module) {
         .def_readwrite("clients", &EngineSetup::clients)
         .def_readwrite("think_ns", &EngineSetup::think_ns)
         .def_readwrite("arrival_ns", &EngineSetup::arrival_ns)
+        .def_readwrite("limit_bytes", &EngineSetup::limit_bytes)
         .def_readwrite("seed", &EngineSetup::seed);
 }
 
@@ -296,6 +297,7 @@ void register_engine(py::module_& module) {
                 engine.set_phase(phase);
             },
             "shares"_a, "keys"_a)
+        .def("set_making", &Engine::set_making, "on"_a)
         .def("rebalance", &Engine::rebalance, "object"_a, "wanted"_a, free)
         .def("balancing", &Engine::balancing, "object"_a, free)
         .def("cycles", &Engine::cycles, free)

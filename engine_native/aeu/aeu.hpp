@@ -32,7 +32,7 @@
 
 namespace numatwin::native {
 
-class Aeu final : public Worker {
+class Aeu final : public EngineWorker {
   public:
     /// All of the world's incoming buffers are there.
     Aeu(World& world, std::uint32_t number);

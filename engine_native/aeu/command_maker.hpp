@@ -30,7 +30,7 @@ class CommandMaker {
   public:
     CommandMaker(World& world, std::uint32_t worker);
 
-    void set_phase(std::shared_ptr<const Phase> phase) { phase_ = std::move(phase); }
+    void set_phase(std::shared_ptr<const ClientPhase> phase) { phase_ = std::move(phase); }
     /// How many commands may be made in a round that begins now.
     std::size_t allowed(double now_ns);
     /// Draws at most so many, where none drawn before are left. Returns whether there are some.
@@ -51,7 +51,7 @@ class CommandMaker {
 
     World& world_;
     std::atomic<std::int64_t>& outstanding_;
-    std::shared_ptr<const Phase> phase_;
+    std::shared_ptr<const ClientPhase> phase_;
     Random random_;
     bool first_round_ = true, waiting_ = false;
     double think_until_ns_ = 0, next_arrival_ns_ = -1;

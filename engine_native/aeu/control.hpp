@@ -15,8 +15,8 @@
 namespace numatwin::native {
 
 /// A phase as workers draw from it. Never changes.
-struct Phase {
-    explicit Phase(const PhaseSetup& setup) : keys(setup.keys) {
+struct ClientPhase {
+    explicit ClientPhase(const PhaseSetup& setup) : keys(setup.keys) {
         if (!setup.shares.empty()) operation = Choice(setup.shares);
         for (std::size_t o = 0; o < setup.shares.size(); ++o)
             if (setup.shares[o] > 0) asked.push_back(static_cast<std::uint32_t>(o));
@@ -36,7 +36,7 @@ class Control {
     void publish() { version_.fetch_add(1, std::memory_order_release); }
 
     mutable std::mutex mutex;
-    std::shared_ptr<const Phase> phase;
+    std::shared_ptr<const ClientPhase> phase;
     /// All cycles since the start; those of one object one after the other.
     std::vector<std::shared_ptr<Cycle>> cycles;
 

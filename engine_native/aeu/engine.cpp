@@ -27,16 +27,18 @@ class Rest {
                    (idle_ns < sleep_ns && turns_ < on_core + waking)) {
             std::this_thread::yield();
         } else {
-            std::this_thread::sleep_for(
-                std::chrono::nanoseconds(static_cast<std::int64_t>(sleep_ns)));
+            const double most = std::min(sleep_ns * (1 + slept_), std::max(idle_ns, sleep_ns));
+            std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(most)));
+            slept_ = std::min(slept_ + 1, sleeps_longer);
         }
         turns_ = std::min(turns_ + 1, on_core + waking);
     }
 
   private:
     static constexpr int on_core = 64, giving_way = 64, waking = 2048;
+    static constexpr int sleeps_longer = 24;  // up to half a millisecond
     static constexpr double sleep_ns = 20'000;
-    int turns_;
+    int turns_, slept_ = 0;
 };
 
 }  // namespace
@@ -55,7 +57,7 @@ Engine::~Engine() {
 // -- threads --------------------------------------------------------------------------------------
 
 void Engine::run(std::size_t number) noexcept {
-    Worker& worker = *workers_[number];
+    EngineWorker& worker = *workers_[number];
     try {
 #if defined(__linux__)
         prctl(PR_SET_TIMERSLACK, 1000UL);  // sleeps end after 1 µs more, not 50
@@ -176,7 +178,7 @@ double Engine::time_s() const noexcept {
 
 void Engine::set_phase(const PhaseSetup& phase) {
     numatwin::native::check(phase, world_.setup);
-    auto next = std::make_shared<const Phase>(phase);
+    auto next = std::make_shared<const ClientPhase>(phase);
     Control& control = world_.control;
     const std::scoped_lock lock(control.mutex);
     control.phase.swap(next);

@@ -104,7 +104,7 @@ class Engine {
 
     World world_;
     CommonScan common_;
-    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<EngineWorker>> workers_;
     std::vector<std::vector<std::uint64_t>> bounds_;  // [objects], under the control's mutex
     bool crowded_ = false;                            // more workers than CPUs
 

@@ -8,11 +8,12 @@
 namespace numatwin::native {
 namespace {
 
-std::unique_ptr<MemoryManager> manager(Placement placement, bool huge_pages,
+std::unique_ptr<MemoryManager> manager(Placement placement, const EngineSetup& setup,
                                        const std::string& object) {
     ManagerOptions options;
     options.placement = placement;
-    options.huge_pages = huge_pages;
+    options.huge_pages = setup.huge_pages;
+    options.limit_bytes = setup.limit_bytes;
     options.object = object;
     return std::make_unique<MemoryManager>(options);
 }
@@ -36,8 +37,8 @@ void Engine::build() {
         return host < 0 ? Placement::anywhere() : Placement::on_node(host);
     };
     for (std::size_t node = 0; node < setup.host_node.size(); ++node)
-        world_.buffer_managers.push_back(manager(on_node(node), setup.huge_pages, "buffers"));
-    if (setup.clients) world_.control.phase = std::make_shared<const Phase>(setup.phase);
+        world_.buffer_managers.push_back(manager(on_node(node), setup, "buffers"));
+    if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
     for (std::size_t k = 0; k < setup.workers(); ++k)
         world_.counts.push_back(
             std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
@@ -63,7 +64,7 @@ void Engine::share(ObjectState& object) {
     object.managers.push_back(manager(everywhere ? Placement::interleaved()
                                       : home < 0 ? Placement::anywhere()
                                                  : Placement::on_node(home),
-                                      setup.huge_pages, object.setup.name));
+                                      setup, object.setup.name));
     object.outside = &object.managers[0]->add_cache();
     // The structure's own memory: used by one thread at a time.
     Memory& memory = object.managers[0]->add_cache();
@@ -80,9 +81,8 @@ void Engine::build_object(std::size_t number) {
     object.setup = setup.objects[number];
     if (setup.placement != Layout::partitioned) return share(object);
     for (const int host : setup.host_node)
-        object.managers.push_back(
-            manager(host < 0 ? Placement::anywhere() : Placement::on_node(host), setup.huge_pages,
-                    object.setup.name));
+        object.managers.push_back(manager(
+            host < 0 ? Placement::anywhere() : Placement::on_node(host), setup, object.setup.name));
     const std::uint64_t workers = setup.workers();
     std::vector<std::uint64_t> bounds;
     for (std::uint64_t k = 0; k <= workers; ++k)

@@ -130,7 +130,7 @@ void Engine::execute_scan(const Ask& command, Answer& answer) {
     task.object = command.object;
     task.scan = {{command.key, command.value}, ScanOutput::sum};
     task.version = versions.begin();
-    const HolderBitmap holders = versions.holders(task.version);
+    const HolderBitmap& holders = versions.holders(task.version);
     task.left.store(static_cast<std::uint32_t>(holders.count()), std::memory_order_relaxed);
     CommandHeader header;
     header.operation = static_cast<std::uint8_t>(Kind::scan) | from_outside;

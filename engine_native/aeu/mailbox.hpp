@@ -26,7 +26,7 @@ struct Parcel {
     std::shared_ptr<Column> column;
 };
 
-class Mailbox {
+class TransferMailbox {
   public:
     void put(Parcel&& parcel) {
         const std::scoped_lock lock(mutex_);

@@ -64,6 +64,8 @@ struct EngineSetup {
     std::size_t batch = 128;
     std::size_t scans_max = 1;
     bool huge_pages = true;
+    /// Of each memory manager: one for each node and object.
+    std::size_t limit_bytes = SIZE_MAX;
     /// Whether AEUs make commands; else they only do what `execute` hands them.
     bool clients = true;
     /// Mean time that a client thinks between its batches; between arrivals at each AEU, where

@@ -57,7 +57,7 @@ class CommonScan {
     std::shared_ptr<Running> running_;
 };
 
-class SharedWorker final : public Worker {
+class SharedWorker final : public EngineWorker {
   public:
     SharedWorker(World& world, CommonScan& common, std::uint32_t number);
 
@@ -81,7 +81,7 @@ class SharedWorker final : public Worker {
     WorkerCounts& counts_;
     CommandMaker maker_;
     std::vector<Memory*> memory_;  // [objects] for what it allocates
-    std::shared_ptr<const Phase> phase_;
+    std::shared_ptr<const ClientPhase> phase_;
     std::uint32_t version_ = 0;
     bool only_scans_ = false;
     std::vector<std::uint64_t> values_;

@@ -3,9 +3,9 @@
 
 namespace numatwin::native {
 
-class Worker {
+class EngineWorker {
   public:
-    virtual ~Worker() = default;
+    virtual ~EngineWorker() = default;
     /// Builds its part of the data. Returns early where all halt.
     virtual void load() = 0;
     /// A round of its loop; false where there was nothing to do.

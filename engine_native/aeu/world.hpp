@@ -59,7 +59,7 @@ struct World {
     std::vector<ObjectState> objects;
     std::vector<std::unique_ptr<WorkerCounts>> counts;
     std::vector<std::unique_ptr<IncomingBuffers>> incoming;
-    std::vector<Mailbox> mailboxes;
+    std::vector<TransferMailbox> mailboxes;
     std::vector<Client> clients;
     std::vector<std::atomic<std::size_t>> running_scans;  // [O]
     Requests requests;
