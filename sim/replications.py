@@ -29,6 +29,7 @@ import joblib
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
+from ..inputs.quantities import time_text
 from .control.control_plane import ControlPlane
 from .control.sampling import Sampling
 from .planes.plane import Maker, Outcome
@@ -110,7 +111,7 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
-            f"warm-up: a pilot run of {until_s:g} s is not seen to settle; half of it is left out: "
+            f"warm-up: a pilot run of {time_text(until_s)} is not seen to settle; half of it is left out: "
             "a longer horizon, or a warm_up of your own, is safer",
         )
     settled_s = float(pilot.series["time_s"][first]) if columns else 0.0
