@@ -177,7 +177,7 @@ def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
     return [
         *notes,
         f"throughput is known to ±{100 * reached:.2g}% after {len(done)} replications, "
-        f"not to the ±{100 * plan.half_width:.2g}% asked for"
+        f"not to the ±{100 * plan.half_width:.2g}% asked for",
     ]
 
 

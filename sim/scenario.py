@@ -358,9 +358,8 @@ def _shortened(description: ScenarioDescription) -> str:
     whole_s = description.horizon.value
     if played_s >= whole_s:
         return ""
-    return (
-        f"played {time_text(played_s)} ({field}) of the {time_text(whole_s)} that the scenario lasts"
-    )
+    whole = time_text(whole_s)
+    return f"played {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"
 
 
 def _check_horizon(document: Document, description: ScenarioDescription) -> None:
@@ -405,9 +404,7 @@ def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     return machine_from_document(part)
 
 
-def _workload(
-    document: Document, settings: Sequence[Setting]
-) -> tuple[Workload, Path, Document]:
+def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
     """The workload, the folder that its files are looked for in, and how it is written."""
     place = ("workload",)
     named = document.part(place)

@@ -161,9 +161,7 @@ def _with_power(record: Record) -> Record:
             return known
         return {**known, "power_W": [energy / counted_s for energy in energies]}
 
-    return replace(
-        record, confidence=per_s(record.confidence), replicates=per_s(record.replicates)
-    )
+    return replace(record, confidence=per_s(record.confidence), replicates=per_s(record.replicates))
 
 
 def _metrics(records: Sequence[Record]) -> list[Metric]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..sim.comparison import level_of
+from ..sim.comparison import has_intervals, level_of
 from ..sim.record import part_at
 from .output import latency, number, percent, print_facts, table
 
@@ -66,12 +66,17 @@ def _print_head(record: Record, to: Console) -> None:
 
 
 def _replications(record: Record) -> str | None:
-    """``5, the first 3.8 ms left out; intervals are 95%``; None where nothing is random."""
+    """``5, the first 3.8 ms left out; intervals are 95%``, where any are known.
+
+    None where nothing is random.
+    """
     if not record.replications:
         return None
     left_out = f"the first {latency(record.warm_up_s * 1e9)}" if record.warm_up_s else "nothing"
-    level = f"{100 * level_of([record]):g}%"
-    return f"{record.replications}, {left_out} left out; intervals are {level}"
+    told = f"{record.replications}, {left_out} left out"
+    if not has_intervals(record):
+        return told
+    return f"{told}; intervals are {100 * level_of([record]):g}%"
 
 
 def _events(record: Record) -> str | None:

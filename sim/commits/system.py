@@ -177,9 +177,7 @@ class CommitSystem(Strict):
         for place, (time, least_ps) in times.items():
             if time is not None and not least_ps <= time.value * PS <= TIME_MAX_PS:
                 least = f"at least {least_ps:g} ps, " if least_ps else ""
-                raise DescriptionError(
-                    place, f"expected {least}at most {TIME_MAX_PS / PS:,.0f} s"
-                )
+                raise DescriptionError(place, f"expected {least}at most {TIME_MAX_PS / PS:,.0f} s")
         for field in ("snapshot_size", "message_header", "record_header"):
             size = getattr(self, field)
             if size is not None and size.value > MESSAGE_MAX_BYTES:
