@@ -335,7 +335,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _PLAIN_TAGS:
-            if node.style is None and _NUMBER.fullmatch(node.value):
+            if not node.style and _NUMBER.fullmatch(node.value):
                 return float(node.value)
             # YAML 1.1 reads '1:30' as a number to the base 60: text here, as in YAML 1.2.
             if node.tag in _NUMBER_TAGS and ":" in node.value:

@@ -124,7 +124,7 @@ class CommitSystem(Strict):
     managers: Literal["timestamp-node", "storage-nodes"] = "timestamp-node"
     message_threads: Threads = "cores"
     ports: Count | None = None
-    versions: Annotated[Count, Field(le=VERSIONS_MAX)] = 1
+    versions: Annotated[Count, Field(le=1_000)] = 1
     timestamp_bits: Annotated[Count, Field(le=1_000_000)] = 60_000
     send_queue: Count = 64
     snapshot_size: Size | None = None
@@ -213,6 +213,8 @@ class CommitSystem(Strict):
             clock_Hz(machine, positions)
         self._check_room(machine, workload, roles)
         self._check_copies(workload)
+        if self.versions > VERSIONS_MAX:
+            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
 
     def _check_copies(self, workload: Workload) -> None:
         """No transaction's records take longer to read and make than models can count."""
