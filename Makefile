@@ -14,7 +14,7 @@ export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup run test lint bench docs clean
+.PHONY: help setup run run-here test lint bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   all tests"
@@ -57,6 +57,22 @@ run: setup
 	@$(NUMATWIN) compare $(addprefix $(BALANCERS)/,$(POLICIES))
 	@$(NUMATWIN) report $(addprefix $(BALANCERS)/,$(POLICIES)) --out $(BALANCERS)/report.html >/dev/null
 	@echo "The report, for any browser: $(BALANCERS)/report.html"
+	@$(MAKE) -s --no-print-directory run-here
+
+# The same engine for real: what this host does, beside what its measured facts predict.
+HERE := out/this-host
+run-here:
+	@$(PY) -c 'import numatwin.engine_native._engine' 2>/dev/null || \
+	    { echo "The native engine is not built (no libnuma): nothing was run on this host."; exit 0; }; \
+	echo; echo "Lookups on this host: measured facts, a prediction from them, and the real engine."; \
+	mkdir -p $(HERE) && $(NUMATWIN) machine measure --quick --out $(HERE)/machine.yaml >/dev/null && \
+	for plane in flow native; do \
+	    $(NUMATWIN) run host-lookup --machine $(HERE)/machine.yaml --on $$plane \
+	        --out $(HERE)/$$plane >/dev/null || exit; \
+	done && \
+	$(NUMATWIN) compare $(HERE)/flow $(HERE)/native && \
+	$(NUMATWIN) report $(HERE)/flow $(HERE)/native --out $(HERE)/report.html >/dev/null && \
+	echo "The report: $(HERE)/report.html"
 
 test: setup
 	@tools/system-packages gtest cmake ninja || true

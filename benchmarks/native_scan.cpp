@@ -1,21 +1,26 @@
 // Column scans against the fastest plain read of the same data; one line a measurement:
-// case, threads, selectivity, seconds of the scan, seconds of the plain read, matches, checksum.
+// read or scan, its name, threads, selectivity, GB/s, ratio to the fastest plain read, that read's
+// name, matches and a checksum, between tabs.
 //
-//   native_scan MiB REPEAT THREADS...
+//   native_scan MiB STEPS THREADS...
 //
-// Each thread owns a column, on a CPU of its own. A turn plays each contender once, in an order
-// that rotates; all threads start a play together, and it ends with the last. The median of the
-// turns counts for each, so that what else the host does hits all alike.
+// Each thread owns a column, on a CPU of its own, cut into slices. In a step each contender plays
+// one slice, the next contender the next slice: so no slice is in a cache when it is played, and
+// whatever else the host does hits all alike. All threads start a play together; its time is the
+// CPU time of the slowest. A play in which threads did not run all the time, side by side, does not
+// count: one that took a quarter longer by the clock. Figures are medians of those that count.
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <memory>
+#include <ctime>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "memory/host.hpp"
@@ -75,7 +80,7 @@ __attribute__((target("avx512f"))) std::uint64_t read_avx512(const std::uint64_t
     for (std::size_t i = 0; i + group <= entries; i += group) {
         for (std::size_t v = 0; v < Accumulators; ++v) {
             const std::uint64_t* from = data + i + 8 * v;
-            if (AheadBytes > 0) __builtin_prefetch(from + AheadBytes / 8);
+            if constexpr (AheadBytes > 0) __builtin_prefetch(from + AheadBytes / 8);
             all[v] = _mm512_or_si512(all[v], _mm512_loadu_si512(from));
         }
     }
@@ -92,66 +97,85 @@ struct Reader {
 };
 
 std::vector<Reader> readers() {
-    std::vector<Reader> found{{"scalar", read_plain}};
+    std::vector<Reader> found{{"C++", read_plain}};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", read_avx2});
+    if (__builtin_cpu_supports("avx2")) found.push_back({"AVX2", read_avx2});
     if (__builtin_cpu_supports("avx512f")) {
-        found.push_back({"avx512x8", read_avx512<8, 0>});
-        found.push_back({"avx512x8-ahead1k", read_avx512<8, 1024>});
-        found.push_back({"avx512x8-ahead4k", read_avx512<8, 4096>});
-        found.push_back({"avx512x16", read_avx512<16, 0>});
+        found.push_back({"AVX-512", read_avx512<8, 0>});
+        found.push_back({"AVX-512, 16 accumulators", read_avx512<16, 0>});
+        found.push_back({"AVX-512 with prefetch", read_avx512<8, 1024>});
     }
 #endif
     return found;
 }
 
-/// One thread's column and the results it uses again and again.
-struct Owner {
-    MemoryManager manager;
-    Column column;
-    std::vector<ScanResult> results{8};
+/// One thread's column and what it answers.
+class Owner {
+  public:
+    static constexpr std::size_t slices = 64;
 
-    Owner(int node, std::size_t entries, std::uint64_t seed)
-        : manager({.placement = Placement::on_node(node), .object = "the column"}),
-          column(manager.add_cache()) {
+    Owner(int node, std::uint64_t entries, std::uint64_t seed, std::size_t contenders)
+        : manager_({.placement = Placement::on_node(node), .object = "the column"}),
+          column_(manager_.add_cache()),
+          slice_entries_(entries / slices),
+          results_(contenders * slices) {
         // Multiples of an odd number run through all residues: as many in a range as it is wide.
         std::vector<std::uint64_t> some(1 << 16);
         std::uint64_t value = seed;
-        for (std::size_t done = 0; done < entries; done += some.size()) {
+        for (std::uint64_t done = 0; done < entries; done += some.size()) {
             for (std::uint64_t& entry : some) entry = value += 0x9e37'79b9'7f4a'7c15;
-            column.append({some.data(), std::min(some.size(), entries - done)});
+            column_.append({some.data(), std::min<std::uint64_t>(some.size(), entries - done)});
         }
     }
+
+    template <typename Visit>
+    void visit(std::size_t slice, Visit visit) const {
+        column_.visit_runs(slice * slice_entries_, (slice + 1) * slice_entries_, visit);
+    }
+
+    /// Bitmaps stay, one for each slice, as those of a whole column would; of positions, which may
+    /// be as long as the data, the last slice's alone.
+    void play(std::size_t contender, std::size_t slice, const std::vector<Scan>& scans) {
+        const bool bitmaps = scans.front().output == ScanOutput::bitmap;
+        std::vector<ScanResult>& results = results_[contender * slices + (bitmaps ? slice : 0)];
+        results.resize(scans.size());
+        const std::uint64_t from = slice * slice_entries_;
+        SharedScan shared(scans, results, from, from + slice_entries_);
+        visit(slice, [&](const ColumnRun& run) { shared.run(run); });
+        for (const ScanResult& result : results) {
+            answer_.matches += result.matches;
+            answer_.check += result.sum;
+            for (std::size_t w = 0; w < result.bitmap.size(); w += 4096) {
+                answer_.check += result.bitmap[w];
+            }
+            if (!result.positions.empty()) answer_.check += result.positions.back();
+        }
+    }
+
+    Answer take_answer() { return std::exchange(answer_, {}); }
+
+  private:
+    MemoryManager manager_;
+    Column column_;
+    std::uint64_t slice_entries_;
+    std::vector<std::vector<ScanResult>> results_;
+    Answer answer_;
 };
 
+struct Play {
+    double clock_s = 0;
+    double cpu_s = 0;  // of the thread with most
+};
+
+/// A plain read if `read`, else scans.
 struct Contender {
     std::string name;
     double selectivity;
-    std::function<Answer(Owner&)> play;
-    std::vector<double> seconds{};
-    Answer answer{};
+    Read read;
+    std::vector<Scan> scans;
+    std::vector<Play> plays{};  // one a step
+    Answer answer{};            // to the first pass over all slices
 };
-
-Answer play_read(Owner& owner, Read read) {
-    Answer answer;
-    owner.column.visit_runs(0, UINT64_MAX, [&](const ColumnRun& run) {
-        answer.check |= read(run.entries.data(), run.entries.size());
-    });
-    return answer;
-}
-
-Answer play_scans(Owner& owner, const std::vector<Scan>& scans) {
-    scan(owner.column, UINT64_MAX, scans, {owner.results.data(), scans.size()});
-    Answer answer;
-    for (std::size_t i = 0; i < scans.size(); ++i) {
-        const ScanResult& result = owner.results[i];
-        answer.matches += result.matches;
-        answer.check += result.sum;
-        if (!result.bitmap.empty()) answer.check += result.bitmap[result.bitmap.size() / 2];
-        if (!result.positions.empty()) answer.check += result.positions.back();
-    }
-    return answer;
-}
 
 Scan wanted(double selectivity, ScanOutput output, std::uint64_t from = 0) {
     const auto width = static_cast<std::uint64_t>(selectivity * 0x1p63) * 2 - 1;
@@ -160,27 +184,21 @@ Scan wanted(double selectivity, ScanOutput output, std::uint64_t from = 0) {
 
 std::vector<Contender> contenders() {
     std::vector<Contender> all;
-    for (const Reader& reader : readers()) {
-        all.push_back({std::string("read/") + reader.name, 0,
-                       [reader](Owner& owner) { return play_read(owner, reader.read); }});
+    for (const Reader& reader : readers()) all.push_back({reader.name, 1, reader.read, {}});
+    for (const double selectivity : {0.01, 0.1, 0.5}) {
+        all.push_back({"bitmap", selectivity, nullptr, {wanted(selectivity, ScanOutput::bitmap)}});
     }
-    const auto add = [&](const std::string& name, double selectivity, std::vector<Scan> scans) {
-        all.push_back(
-            {name, selectivity, [scans](Owner& owner) { return play_scans(owner, scans); }});
-    };
-    for (const double selectivity : {0.01, 0.5}) {
-        add("bitmap", selectivity, {wanted(selectivity, ScanOutput::bitmap)});
-    }
-    add("count", 0.1, {wanted(0.1, ScanOutput::count)});
-    add("sum", 0.1, {wanted(0.1, ScanOutput::sum)});
+    all.push_back({"count", 0.1, nullptr, {wanted(0.1, ScanOutput::count)}});
+    all.push_back({"sum", 0.1, nullptr, {wanted(0.1, ScanOutput::sum)}});
     for (const double selectivity : {0.001, 0.01, 0.1, 0.5}) {
-        add("positions", selectivity, {wanted(selectivity, ScanOutput::positions)});
+        all.push_back(
+            {"positions", selectivity, nullptr, {wanted(selectivity, ScanOutput::positions)}});
     }
     std::vector<Scan> eight;
     for (std::uint64_t i = 0; i < 8; ++i) {
-        eight.push_back(wanted(0.1, i % 2 ? ScanOutput::sum : ScanOutput::bitmap, i << 60));
+        eight.push_back(wanted(0.1, i % 2 == 0 ? ScanOutput::bitmap : ScanOutput::sum, i << 60));
     }
-    add("8 predicates", 0.1, eight);
+    all.push_back({"8 predicates", 0.1, nullptr, eight});
     return all;
 }
 
@@ -190,71 +208,112 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-void run(std::size_t bytes, int turns, std::size_t threads, const HostFacts& host) {
+/// Of the plays that count; of all where a busy host leaves fewer than three.
+double median_seconds(const Contender& contender) {
+    std::vector<double> counted, all;
+    for (const Play& play : contender.plays) {
+        all.push_back(play.cpu_s);
+        if (play.clock_s <= 1.25 * play.cpu_s) counted.push_back(play.cpu_s);
+    }
+    return median(counted.size() < 3 ? all : counted);
+}
+
+double cpu_seconds() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+int node_of(int cpu, const HostFacts& host) {
+    for (const HostNode& node : host.nodes) {
+        if (std::count(node.cpus.begin(), node.cpus.end(), cpu) > 0) return node.id;
+    }
+    return host.nodes.front().id;
+}
+
+/// The reads keep what they read from being optimised away.
+std::atomic<std::uint64_t> seen{0};
+
+/// The first pass over all slices warms up; it gives the answers, and no times.
+void play_all(std::vector<Contender>& all, std::size_t bytes, std::size_t steps,
+              std::size_t threads, const HostFacts& host) {
     const std::vector<int> cpus = host.cpus();
-    std::vector<Contender> all = contenders();
-    Clock::time_point start;
-    std::size_t plays = 0;
-    const auto at_barrier = [&]() noexcept {
-        // Even: a play begins; odd: it ended.
-        const Clock::time_point now = Clock::now();
-        if (plays % 2 == 1) {
-            const std::size_t play = plays / 2;
-            const std::size_t turn = play / all.size(), at = (play + turn) % all.size();
-            all[at].seconds.push_back(std::chrono::duration<double>(now - start).count());
-        }
-        ++plays;
-        start = Clock::now();
-    };
-    std::barrier barrier(static_cast<std::ptrdiff_t>(threads), at_barrier);
-    std::vector<std::vector<Answer>> answers(threads, std::vector<Answer>(all.size()));
+    for (Contender& each : all) each.plays.resize(Owner::slices + steps);
+    std::barrier barrier(static_cast<std::ptrdiff_t>(threads));
+    std::mutex mutex;
     const auto work = [&](std::size_t thread) {
         const int cpu = cpus[thread % cpus.size()];
         pin_thread(cpu);
-        int node = host.nodes.front().id;
-        for (const HostNode& each : host.nodes) {
-            if (std::count(each.cpus.begin(), each.cpus.end(), cpu)) node = each.id;
-        }
-        Owner owner(node, bytes / 8 / threads, thread);
-        for (std::size_t turn = 0; turn < static_cast<std::size_t>(turns) + 1; ++turn) {
-            for (std::size_t i = 0; i < all.size(); ++i) {
-                const std::size_t at = (i + turn * all.size() + turn) % all.size();
+        Owner owner(node_of(cpu, host), bytes / 8 / threads, thread, all.size());
+        for (std::size_t step = 0; step < Owner::slices + steps; ++step) {
+            for (std::size_t at = 0; at < all.size(); ++at) {
+                const std::size_t slice = (step + at) % Owner::slices;
+                Contender& contender = all[at];
                 barrier.arrive_and_wait();
-                answers[thread][at] = all[at].play(owner);
+                const Clock::time_point start = Clock::now();
+                const double cpu_start_s = cpu_seconds();
+                if (contender.read != nullptr) {
+                    std::uint64_t bits = 0;
+                    owner.visit(slice, [&](const ColumnRun& run) {
+                        bits |= contender.read(run.entries.data(), run.entries.size());
+                    });
+                    seen.fetch_or(bits, std::memory_order_relaxed);
+                } else {
+                    owner.play(at, slice, contender.scans);
+                }
+                const double cpu_s = cpu_seconds() - cpu_start_s;
                 barrier.arrive_and_wait();
+                // The barrier ends for all when the slowest arrives.
+                const double clock_s = std::chrono::duration<double>(Clock::now() - start).count();
+                const Answer answer = owner.take_answer();
+                const std::scoped_lock lock(mutex);
+                Play& play = contender.plays[step];
+                play = {std::max(play.clock_s, clock_s), std::max(play.cpu_s, cpu_s)};
+                if (step >= Owner::slices) continue;
+                contender.answer.matches += answer.matches;
+                contender.answer.check += answer.check;
             }
         }
     };
     std::vector<std::thread> running;
     for (std::size_t thread = 0; thread < threads; ++thread) running.emplace_back(work, thread);
     for (std::thread& thread : running) thread.join();
-    for (std::size_t at = 0; at < all.size(); ++at) {
-        Contender& one = all[at];
-        one.seconds.erase(one.seconds.begin());  // the first turn warms up
-        for (std::size_t thread = 0; thread < threads; ++thread) {
-            one.answer.matches += answers[thread][at].matches;
-            one.answer.check += answers[thread][at].check;
-        }
-        std::printf("%s,%zu,%g,%.9f,%" PRIu64 ",%" PRIu64 "\n", one.name.c_str(), threads,
-                    one.selectivity, median(one.seconds), one.answer.matches, one.answer.check);
-        if (getenv("VERBOSE")) {
-            std::sort(one.seconds.begin(), one.seconds.end());
-            std::printf("   min %.2f GB/s med %.2f\n", bytes / one.seconds[0] / 1e9,
-                        bytes / median(one.seconds) / 1e9);
-        }
+    for (Contender& each : all)
+        each.plays.erase(each.plays.begin(), each.plays.begin() + Owner::slices);
+}
+
+void run(std::size_t bytes, std::size_t steps, std::size_t threads, const HostFacts& host) {
+    std::vector<Contender> all = contenders();
+    play_all(all, bytes, steps, threads, host);
+    const std::size_t reads = readers().size();
+    const Contender& best =
+        *std::min_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(reads),
+                          [](const Contender& a, const Contender& b) {
+                              return median_seconds(a) < median_seconds(b);
+                          });
+    for (const Contender& each : all) {
+        const double bandwidth_Bps =
+            static_cast<double>(bytes / Owner::slices) / median_seconds(each);
+        std::printf("%s\t%s\t%zu\t%g\t%.3f\t%.4f\t%s\t%" PRIu64 "\t%" PRIu64 "\n",
+                    each.read != nullptr ? "read" : "scan", each.name.c_str(), threads,
+                    each.selectivity, bandwidth_Bps / 1e9,
+                    median_seconds(best) / median_seconds(each), best.name.c_str(),
+                    each.answer.matches, each.answer.check);
     }
+    std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count < 4) {
-        std::fprintf(stderr, "native_scan MiB REPEAT THREADS...\n");
+        std::fprintf(stderr, "native_scan MiB STEPS THREADS...\n");
         return 2;
     }
     const std::size_t bytes = std::strtoull(arguments[1], nullptr, 10) << 20;
+    const std::size_t steps = std::strtoull(arguments[2], nullptr, 10);
     const HostFacts host = host_facts();
     for (int i = 3; i < count; ++i) {
-        run(bytes, std::atoi(arguments[2]), std::strtoull(arguments[i], nullptr, 10), host);
+        run(bytes, steps, std::strtoull(arguments[i], nullptr, 10), host);
     }
 }

@@ -1,5 +1,6 @@
 """The compiled engine: ERIS and RSI on this host."""
 
+import enum
 from collections.abc import Sequence
 from typing import TypedDict
 
@@ -203,3 +204,100 @@ class Engine:
     def running(self) -> bool: ...
     @property
     def time_s(self) -> float: ...
+
+class Block:
+    """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
+
+    def __init__(self, size_bytes: int, node: int, huge_pages: bool) -> None: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def huge_bytes(self) -> int:
+        """Bytes that lie in huge pages."""
+
+    def arrange_cycle(self, size_bytes: int, seed: int) -> int:
+        """Makes the first bytes a cycle of pointers in random order; returns its lines."""
+
+class Work:
+    """What a member of a team does; its amount is counted in the unit that its maker says."""
+
+class Traffic(enum.Enum):
+    """What a stream does with each line, and lines read and written at the memory controller."""
+
+    READ = ...
+    UPDATE = ...
+    COPY = ...
+    TRIAD = ...
+    NON_TEMPORAL = ...
+    NON_TEMPORAL_COPY = ...
+
+def has_non_temporal_stores() -> bool:
+    """Whether this processor has stores past the caches."""
+
+def chase(block: Block, start_line: int, warm_loads: int) -> Work:
+    """Dependent loads along the block's cycle, the first of which do not count."""
+
+def random_reads(block: Block, lines: int) -> Work:
+    """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
+
+def stream(block: Block, offset: int, size_bytes: int, traffic: Traffic, delay: int) -> Work:
+    """Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB."""
+
+def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
+    """memcpy, always the same, or from and to ever other places."""
+
+def fetch_adds(block: Block, line: int) -> Work:
+    """fetch-add on a counter on that line."""
+
+def cas_increments(block: Block, line: int) -> Work:
+    """Increments of the counter on that line by compare-and-swap."""
+
+def ping_pong(block: Block, line: int, serve: bool) -> Work:
+    """One end of an exchange of messages over that line; who serves counts those of both ends."""
+
+def additions() -> Work:
+    """Additions that wait for one another, one a cycle."""
+
+def routing(targets: int, buffer_bytes: int) -> Work:
+    """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
+
+class MeasuredIndex:
+    """A prefix tree of random 64-bit keys; MemoryError if it does not fit."""
+
+    def __init__(self, keys: int) -> None: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def lookups(self, batch: int) -> Work:
+        """Keys looked up, so many at a time."""
+
+    def upserts(self, batch: int) -> Work:
+        """Values of known keys replaced, so many keys at a time."""
+
+    def scans(self, pairs: int) -> Work:
+        """Pairs read in order, so many from each key on."""
+
+class Verb(enum.Enum):
+    """What is asked of the other end of a fabric."""
+
+    GET = ...
+    PUT = ...
+    COMPARE_AND_SWAP = ...
+    FETCH_ADD = ...
+    MESSAGE = ...
+
+class FabricPair:
+    """Two ends of a fabric for two threads; RuntimeError where there is no such transport."""
+
+    def __init__(self, transports: str, direct: bool) -> None: ...
+    def ask(self, verb: Verb, size_bytes: int) -> Work:
+        """Requests, one after the other; of messages, those of both ways."""
+
+    def answer(self) -> Work:
+        """What the other end does meanwhile; amounts to nothing."""
+
+def run_team(
+    members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""

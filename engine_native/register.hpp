@@ -7,6 +7,7 @@ namespace numatwin::native {
 
 void register_engine(pybind11::module_& module);
 void register_host(pybind11::module_& module);
+void register_measure(pybind11::module_& module);
 void register_rsi(pybind11::module_& module);
 
 }  // namespace numatwin::native

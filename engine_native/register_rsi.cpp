@@ -5,6 +5,7 @@
 #include "register.hpp"
 #include "rsi/board.hpp"
 #include "rsi/launcher.hpp"
+#include "rsi/measure_fabric.hpp"
 #include "rsi/thread_cluster.hpp"
 
 namespace py = pybind11;
@@ -175,6 +176,34 @@ void register_rsi(py::module_& module) {
                                py::return_value_policy::reference_internal)
         .def("start", &ThreadCluster::start, py::call_guard<py::gil_scoped_release>())
         .def("stop", &ThreadCluster::stop, py::call_guard<py::gil_scoped_release>());
+    module.def(
+        "measure_fabric",
+        [](const RunSetup& run, const std::vector<std::uint64_t>& sizes, double seconds) {
+            py::list found;
+            for (const auto& cost : measure_fabric(run, sizes, seconds)) {
+                py::dict row;
+                row["operation"] = cost.operation;
+                row["bytes"] = cost.bytes;
+                row["latency_ns"] = cost.latency_ns;
+                row["rate_ns"] = cost.rate_ns;
+                found.append(row);
+            }
+            return found;
+        },
+        py::arg("run"), py::arg("sizes"), py::arg("seconds"));
+    module.def(
+        "measure_commit",
+        [](const RunSetup& run, std::uint32_t commits) {
+            const auto cost = measure_commit(run, commits);
+            py::dict row;
+            row["commit_ns"] = cost.commit_ns;
+            row["raw_ns"] = cost.raw_ns;
+            row["raw_fabric_ns"] = cost.raw_fabric_ns;
+            row["transaction_ns"] = cost.transaction_ns;
+            row["hash"] = cost.hash;
+            return row;
+        },
+        py::arg("run"), py::arg("commits"));
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"));
 }
 

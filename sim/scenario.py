@@ -46,6 +46,7 @@ from ..workloads import (
 )
 from ..workloads.catalogue import CATALOGUE as WORKLOADS
 from ..workloads.keys import Recorded
+from .commits.system import CommitSystem
 from .control import Policy, families
 from .control.policy_spec import ChosenPolicy, PolicySpec
 from .plan import Statistics
@@ -237,6 +238,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     _check_pauses(written, description, machine, workload)
     _check_horizon(document, description)
     _check_warm_up(document, description)
+    _check_deaths(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         "machine": machine.description.model_dump(mode="json", exclude_none=True),
@@ -392,6 +394,21 @@ def _check_warm_up(document: Document, description: ScenarioDescription) -> None
         token=time_text(warm_up_s),
         expected=f"less than {time_text(played_s)}",
     )
+
+
+def _check_deaths(document: Document, description: ScenarioDescription) -> None:
+    """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
+    if not isinstance(description.system, CommitSystem):
+        return
+    played_s = _played_s(description)
+    for at, death in enumerate(description.system.deaths):
+        if death.at.value >= played_s:
+            raise document.error(
+                ("system", "deaths", at, "at"),
+                f"system.deaths.{at}.at: client {death.client} dies at {death.at.value:g} s, "
+                "after the horizon",
+                expected=f"less than {played_s:g} s",
+            )
 
 
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:

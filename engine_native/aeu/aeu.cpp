@@ -79,14 +79,11 @@ void Aeu::load() {
     const std::uint64_t workers = world_.workers();
     for (std::size_t k = 0; k < world_.objects.size(); ++k) {
         const std::uint64_t amount = world_.objects[k].setup.amount;
-        const auto part = [&](std::uint64_t worker) {
-            return static_cast<std::uint64_t>(static_cast<unsigned __int128>(amount) * worker /
-                                              workers);
-        };
         std::vector<KeyValue> run;
         std::vector<std::uint64_t> entries;
-        const std::uint64_t end = part(number_ + 1);
-        for (std::uint64_t at = part(number_); at < end && !world_.control.halted();) {
+        const std::uint64_t end = part_of(amount, number_ + 1, workers);
+        for (std::uint64_t at = part_of(amount, number_, workers);
+             at < end && !world_.control.halted();) {
             const std::uint64_t until = std::min(end, at + piece);
             if (column_[k]) {
                 entries.clear();
@@ -167,7 +164,7 @@ void Aeu::sort(std::span<const std::byte> taken) {
         switch (static_cast<Kind>(header.operation & ~from_outside)) {
             case Kind::answer:
                 world_.clients[number_].outstanding.fetch_sub(
-                    static_cast<std::int64_t>(header.callback), std::memory_order_relaxed);
+                    static_cast<std::int64_t>(header.count), std::memory_order_relaxed);
                 break;
             case Kind::scan:
                 scans_[header.object].push_back(reinterpret_cast<ScanTask*>(command.words[0]));

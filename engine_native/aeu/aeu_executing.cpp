@@ -121,7 +121,6 @@ void Aeu::answer(const CommandHeader& header, std::size_t first, std::size_t cou
         back.entry_words = static_cast<std::uint8_t>(each);
         back.object = header.object;
         back.origin = static_cast<std::uint16_t>(number_);
-        back.callback = static_cast<std::uint32_t>(some);
         outgoing_.append_always(header.origin, back, words_);
     }
 }

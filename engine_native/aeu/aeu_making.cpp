@@ -89,7 +89,7 @@ bool Aeu::ask_scan(std::uint32_t operation, std::uint64_t since_ns) {
     }
     const OperationSetup& asked = setup_.operations[operation];
     ColumnVersions& versions = *world_.objects[asked.object].versions;
-    auto task = std::make_unique<ScanTask>();
+    ScanTask* const task = &world_.scans.add();
     task->operation = operation;
     task->object = static_cast<std::uint32_t>(asked.object);
     task->origin = number_;
@@ -102,16 +102,16 @@ bool Aeu::ask_scan(std::uint32_t operation, std::uint64_t since_ns) {
     header.operation = static_cast<std::uint8_t>(Kind::scan);
     header.object = static_cast<std::uint16_t>(asked.object);
     header.origin = static_cast<std::uint16_t>(number_);
-    const auto address = reinterpret_cast<std::uint64_t>(task.get());
+    const auto address = reinterpret_cast<std::uint64_t>(task);
     if (!outgoing_.append_multicast(holders, header, {&address, 1})) {
         outgoing_.flush_all();
         if (!outgoing_.append_multicast(holders, header, {&address, 1})) {
             versions.end(task->version);
             running.fetch_sub(1, std::memory_order_relaxed);
+            world_.scans.remove(*task);
             return false;
         }
     }
-    (void)task.release();  // NOLINT: who ends the scan deletes it
     return true;
 }
 

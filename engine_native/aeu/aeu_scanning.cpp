@@ -21,13 +21,16 @@ void Aeu::begin_scans(std::size_t object) {
     scan_object_ = object;
     const std::uint64_t version = part.cycle ? part.cycle->version.load() : 0;
     const auto add = [&](const Column& column, auto&& takes) {
-        Stretch stretch{&column, 0, column.entries(), {}, {}};
+        Stretch stretch{&column, 0, 0, {}, {}};
         for (std::size_t k = 0; k < tasks_.size(); ++k) {
             if (!takes(*tasks_[k])) continue;
             stretch.tasks.push_back(k);
             stretch.scans.push_back(tasks_[k]->scan);
         }
-        if (!stretch.tasks.empty()) stretches_.push_back(std::move(stretch));
+        // Without a scan of the version that it belongs to, it may be another's by now.
+        if (stretch.tasks.empty()) return;
+        stretch.until = column.entries();
+        stretches_.push_back(std::move(stretch));
     };
     const auto is_new = [&](const ScanTask& task) {
         return version > 0 && task.version >= version;
@@ -86,7 +89,7 @@ void Aeu::end_scan(ScanTask& task) {
     world_.running_scans[task.operation].fetch_sub(1, std::memory_order_relaxed);
     if (setup_.think_ns > 0)
         world_.clients[task.origin].outstanding.fetch_sub(1, std::memory_order_relaxed);
-    delete &task;
+    world_.scans.remove(task);
 }
 
 }  // namespace numatwin::native

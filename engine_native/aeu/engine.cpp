@@ -23,17 +23,18 @@ class Rest {
     void operator()(double idle_ns) {
         if (turns_ < on_core) {
             relax_core();
-        } else if (turns_ < on_core + giving_way || idle_ns < sleep_ns) {
+        } else if (turns_ < on_core + giving_way ||
+                   (idle_ns < sleep_ns && turns_ < on_core + waking)) {
             std::this_thread::yield();
         } else {
             std::this_thread::sleep_for(
                 std::chrono::nanoseconds(static_cast<std::int64_t>(sleep_ns)));
         }
-        ++turns_;
+        turns_ = std::min(turns_ + 1, on_core + waking);
     }
 
   private:
-    static constexpr int on_core = 64, giving_way = 64;
+    static constexpr int on_core = 64, giving_way = 64, waking = 2048;
     static constexpr double sleep_ns = 20'000;
     int turns_;
 };
@@ -43,6 +44,7 @@ class Rest {
 Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup), setup)) {
     crowded_ = setup.workers() > std::max(1U, std::thread::hardware_concurrency());
     (void)ps_per_tick();
+    inserted_outside_.assign(setup.objects.size(), 0);
     build();
 }
 
@@ -234,7 +236,11 @@ void Engine::check_conservation() const {
             held += counts->object[k].entries.load();
             inserted += counts->object[k].inserted.read();
         }
-        const ObjectSetup& setup = world_.objects[k].setup;
+        const ObjectState& object = world_.objects[k];
+        const ObjectSetup& setup = object.setup;
+        if (object.shared_tree) held = object.shared_tree->keys();
+        if (object.shared_column) held = object.shared_column->entries();
+        inserted += inserted_outside_[k];
         if (held != setup.amount + inserted)
             throw std::logic_error("object " + setup.name + " was loaded with " +
                                    std::to_string(setup.amount) + " and given " +

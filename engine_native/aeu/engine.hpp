@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aeu/requests.hpp"
+#include "aeu/shared_worker.hpp"
 #include "aeu/worker.hpp"
 #include "aeu/world.hpp"
 #include "routing/command.hpp"
@@ -51,6 +52,8 @@ class Engine {
 
     /// Clients begin; time begins.
     void start();
+    /// Clients pause, or go on.
+    void set_making(bool on) noexcept { world_.control.set_making(on && world_.setup.clients); }
     void set_phase(const PhaseSetup& phase);
     /// New bounds [A + 1] of an index, or entries [A] of a column: a balancing cycle. False where
     /// nothing has to move. Throws std::invalid_argument where they do not fit, or a cycle of the
@@ -81,6 +84,7 @@ class Engine {
 
     void build();
     void build_object(std::size_t number);
+    void share(ObjectState& object);
     void run(std::size_t worker) noexcept;
     void expect(State state, const char* message) const;
     void join() noexcept;
@@ -92,12 +96,14 @@ class Engine {
     void execute_keyed(std::span<const Ask> commands, Answer* answers);
     void execute_appends(std::span<const Ask> commands, Answer* answers);
     void execute_scan(const Ask& command, Answer& answer);
+    void execute_shared(const Ask& command, Answer& answer);
     void send(std::uint32_t target, const CommandHeader& header,
               std::span<const std::uint64_t> words);
     void wait_for(const Request& request);
     [[noreturn]] void give_up();
 
     World world_;
+    CommonScan common_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<std::vector<std::uint64_t>> bounds_;  // [objects], under the control's mutex
     bool crowded_ = false;                            // more workers than CPUs
@@ -112,6 +118,7 @@ class Engine {
 
     std::mutex calls_;  // one call of execute at a time
     Counter made_outside_, scans_outside_;
+    std::vector<std::uint64_t> inserted_outside_;  // [objects] into what all share
     std::size_t next_worker_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "aeu/aeu.hpp"
 #include "aeu/engine.hpp"
+#include "aeu/shared_worker.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -42,6 +43,11 @@ void Engine::build() {
             std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
     bounds_.resize(setup.objects.size());
     for (std::size_t k = 0; k < setup.objects.size(); ++k) build_object(k);
+    if (setup.placement != Layout::partitioned) {
+        for (std::uint32_t k = 0; k < setup.workers(); ++k)
+            workers_.push_back(std::make_unique<SharedWorker>(world_, common_, k));
+        return;
+    }
     for (std::size_t k = 0; k < setup.workers(); ++k)
         world_.incoming.push_back(std::make_unique<IncomingBuffers>(
             world_.buffer_managers[setup.node[k]]->add_cache(), incoming_bytes(setup)));
@@ -49,10 +55,30 @@ void Engine::build() {
         workers_.push_back(std::make_unique<Aeu>(world_, k));
 }
 
+// One structure for all, on all nodes in turn or on one.
+void Engine::share(ObjectState& object) {
+    const EngineSetup& setup = world_.setup;
+    const bool everywhere = setup.placement == Layout::interleaved;
+    const int home = setup.host_node[setup.home];
+    object.managers.push_back(manager(everywhere ? Placement::interleaved()
+                                      : home < 0 ? Placement::anywhere()
+                                                 : Placement::on_node(home),
+                                      setup.huge_pages, object.setup.name));
+    object.outside = &object.managers[0]->add_cache();
+    // The structure's own memory: used by one thread at a time.
+    Memory& memory = object.managers[0]->add_cache();
+    if (object.setup.kind == ObjectKind::column)
+        object.shared_column = std::make_unique<SharedColumn>(memory);
+    else
+        object.shared_tree = std::make_unique<SharedTree>(
+            memory, TreeShape{object.setup.key_bits, object.setup.prefix_bits});
+}
+
 void Engine::build_object(std::size_t number) {
     const EngineSetup& setup = world_.setup;
     ObjectState& object = world_.objects[number];
     object.setup = setup.objects[number];
+    if (setup.placement != Layout::partitioned) return share(object);
     for (const int host : setup.host_node)
         object.managers.push_back(
             manager(host < 0 ? Placement::anywhere() : Placement::on_node(host), setup.huge_pages,
@@ -60,8 +86,7 @@ void Engine::build_object(std::size_t number) {
     const std::uint64_t workers = setup.workers();
     std::vector<std::uint64_t> bounds;
     for (std::uint64_t k = 0; k <= workers; ++k)
-        bounds.push_back(static_cast<std::uint64_t>(
-            static_cast<unsigned __int128>(object.setup.amount) * k / workers));
+        bounds.push_back(part_of(object.setup.amount, k, workers));
     if (object.setup.kind == ObjectKind::column) {
         HolderBitmap holders(workers);
         for (std::size_t k = 0; k < workers; ++k) holders.set(k, bounds[k + 1] > bounds[k]);

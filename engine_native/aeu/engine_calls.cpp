@@ -45,6 +45,11 @@ std::vector<Answer> Engine::execute(std::span<const Ask> commands) {
                (first.kind != AskKind::upsert || upserted.insert(commands[end].key).second))
             ++end;
         const auto some = commands.subspan(at, end - at);
+        if (world_.setup.placement != Layout::partitioned) {
+            for (std::size_t k = at; k < end; ++k) execute_shared(commands[k], answers[k]);
+            at = end;
+            continue;
+        }
         switch (first.kind) {
             case AskKind::scan:
                 for (std::size_t k = at; k < end; ++k) execute_scan(commands[k], answers[k]);
@@ -144,6 +149,37 @@ void Engine::execute_scan(const Ask& command, Answer& answer) {
     }
     answer.value = task.sum.load(std::memory_order_relaxed);
     answer.found = task.matches.load(std::memory_order_relaxed);
+    answer.answers = 1;
+}
+
+// Whose data all share, by the calling thread itself.
+void Engine::execute_shared(const Ask& command, Answer& answer) {
+    ObjectState& object = world_.objects[command.object];
+    std::uint8_t found = 1;
+    std::uint64_t inserted = 0;
+    switch (command.kind) {
+        case AskKind::lookup:
+            object.shared_tree->lookup({&command.key, 1}, &answer.value, &found);
+            break;
+        case AskKind::upsert:
+            inserted =
+                object.shared_tree->upsert({&command.key, 1}, {&command.value, 1}, *object.outside);
+            break;
+        case AskKind::append:
+            object.shared_column->append({&command.value, 1});
+            inserted = 1;
+            break;
+        case AskKind::scan: {
+            MorselScan scan(*object.shared_column,
+                            {{{command.key, command.value}, ScanOutput::sum}});
+            scan.work();
+            const std::vector<ScanResult> results = std::move(scan).results();
+            answer = {results[0].sum, results[0].matches, 1};
+            return;
+        }
+    }
+    inserted_outside_[command.object] += inserted;
+    answer.found = found;
     answer.answers = 1;
 }
 

@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "routing/holder_bitmap.hpp"
@@ -25,6 +28,26 @@ struct ScanTask {
     std::atomic<std::uint64_t> matches{0}, sum{0};
     /// Of a scan from outside: who asked owns it, and waits for this.
     std::atomic<bool> finished{false};
+};
+
+/// The clients' scans that have not ended: who halts in the middle leaves none behind.
+class ScanTasks {
+  public:
+    ScanTask& add() {
+        auto task = std::make_unique<ScanTask>();
+        ScanTask& added = *task;
+        const std::scoped_lock lock(mutex_);
+        tasks_.emplace(&added, std::move(task));
+        return added;
+    }
+    void remove(const ScanTask& task) {
+        const std::scoped_lock lock(mutex_);
+        tasks_.erase(&task);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<const ScanTask*, std::unique_ptr<ScanTask>> tasks_;
 };
 
 /// A column's layouts: the present version, the one before it while scans of it are left, and who

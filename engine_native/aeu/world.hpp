@@ -16,6 +16,8 @@
 #include "memory/manager.hpp"
 #include "routing/incoming_buffers.hpp"
 #include "routing/partition_table.hpp"
+#include "storage/shared_column.hpp"
+#include "storage/shared_tree.hpp"
 
 namespace numatwin::native {
 
@@ -29,6 +31,10 @@ struct ObjectState {
     std::vector<std::unique_ptr<MemoryManager>> managers;  // [nodes]; one where all share
     std::unique_ptr<PartitionTable> table;                 // of an index
     std::unique_ptr<ColumnVersions> versions;              // of a column
+    // Where all share the data, one of these instead; and for calls from outside:
+    std::unique_ptr<SharedTree> shared_tree;
+    std::unique_ptr<SharedColumn> shared_column;
+    Memory* outside = nullptr;
 };
 
 /// Of a worker, what others write.
@@ -57,7 +63,14 @@ struct World {
     std::vector<Client> clients;
     std::vector<std::atomic<std::size_t>> running_scans;  // [O]
     Requests requests;
+    ScanTasks scans;
 };
+
+/// Where a worker's part of keys or entries begins; that of the worker after the last one: their
+/// end.
+constexpr std::uint64_t part_of(std::uint64_t amount, std::uint64_t worker, std::uint64_t workers) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(amount) * worker / workers);
+}
 
 /// The value that a key is loaded with, and the entries of a column: the same however they are
 /// partitioned.

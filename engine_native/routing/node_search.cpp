@@ -95,6 +95,12 @@ NUMATWIN_AVX512 void find_small_avx512(const Tree& tree, const std::uint64_t* ke
         }
         column[j] = _mm512_load_si512(of_child);
     }
+    alignas(64) std::uint32_t owners[64] = {};
+    std::copy_n(tree.owners, std::min<std::size_t>(tree.leaves, 64), owners);
+    __m512i owner[4];
+    for (int i = 0; i < 4; ++i) {
+        owner[i] = _mm512_load_si512(owners + 16 * i);
+    }
     std::size_t from = 0;
     for (; from + 8 <= count; from += 8) {
         const __m512i key = eight_keys(keys + from * stride, stride);
@@ -110,9 +116,13 @@ NUMATWIN_AVX512 void find_small_avx512(const Tree& tree, const std::uint64_t* ke
                 at = _mm512_mask_add_epi64(at, _mm512_cmplt_epu64_mask(last, key), at, one);
             }
         }
-        const __m256i owner =
-            _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), all, at, tree.owners, 4);
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(found + from), owner);
+        // Sixteen owners a register, picked by the lower bits; the upper ones say from which.
+        const __m512i lower = _mm512_permutex2var_epi32(owner[0], at, owner[1]);
+        const __m512i upper = _mm512_permutex2var_epi32(owner[2], at, owner[3]);
+        const __m512i of_key = _mm512_mask_blend_epi32(
+            _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), lower, upper);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(found + from),
+                            _mm512_maskz_cvtepi64_epi32(all, of_key));
     }
     find_avx512(tree, keys + from * stride, stride, count - from, found + from);
 }

@@ -88,12 +88,13 @@ std::uint32_t PartitionTree::owner(std::uint64_t key) const {
 }
 
 void PartitionTree::find_owners(std::span<const std::uint64_t> keys, std::uint32_t* owners) const {
-    node_search::find({node_, nodes_, levels_, owner_}, keys.data(), 1, keys.size(), owners);
+    node_search::find({node_, nodes_, levels_, owner_, leaves_}, keys.data(), 1, keys.size(),
+                      owners);
 }
 
 void PartitionTree::find_owners(std::span<const Pair> pairs, std::uint32_t* owners) const {
-    node_search::find({node_, nodes_, levels_, owner_}, &pairs.data()->key, 2, pairs.size(),
-                      owners);
+    node_search::find({node_, nodes_, levels_, owner_, leaves_}, &pairs.data()->key, 2,
+                      pairs.size(), owners);
 }
 
 PartitionTable::PartitionTable(Memory& memory, std::size_t readers,

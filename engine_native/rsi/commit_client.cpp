@@ -11,7 +11,8 @@ CommitClient::CommitClient(const RunSetup& setup, Board& board, std::uint32_t cl
       client_(client),
       fabric_(fabric),
       draw_(setup, client),
-      counters_(board.counters(client)) {}
+      counters_(board.counters(client)),
+      factor_(setup.factor(client)) {}
 
 void CommitClient::run() {
     try {
@@ -39,7 +40,7 @@ bool CommitClient::run_one() {
     counters_.busy_ns.add(static_cast<std::uint64_t>(ended_ns - began_ns));
     counters_.bytes.add(fabric_.carried_bytes - counted_bytes_);
     counted_bytes_ = fabric_.carried_bytes;
-    if (setup_.think_ns > 0) pause(draw_.think_ns() * setup_.factor(client_));
+    if (setup_.think_ns > 0) pause(draw_.think_ns() * factor_);
     return committed;
 }
 
@@ -84,10 +85,8 @@ void CommitClient::pause(std::int64_t time_ns) {
     }
 }
 
-void CommitClient::drag() {
-    const std::uint32_t factor = setup_.factor(client_);
-    if (factor == 1) return;
-    pause((board_.now_ns() - dragged_ns_) * (factor - 1));
+void CommitClient::drag_on() {
+    pause((board_.now_ns() - dragged_ns_) * (factor_ - 1));
     dragged_ns_ = board_.now_ns();
 }
 
@@ -95,7 +94,7 @@ void CommitClient::give_way() {
     if (setup_.crowded) std::this_thread::yield();
 }
 
-void CommitClient::may_die_here() {
+void CommitClient::die_here() {
     auto& own = slot();
     if (own.fence.load(std::memory_order_acquire) != 0 && own.pid.load() == 0) {
         // A thread cannot be killed: it leaves by itself.

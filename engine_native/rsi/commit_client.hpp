@@ -38,11 +38,18 @@ class CommitClient {
     // Its own time passes; throws Left as above.
     void pause(std::int64_t time_ns);
     // Of a straggler: all it did since the last time takes its factor as long.
-    void drag();
+    void drag() {
+        if (factor_ != 1) drag_on();
+    }
     // Who waits for another gives way where processors are few.
     void give_way();
     // The named point where a client that is to die stops, for good.
-    void may_die_here();
+    void may_die_here() {
+        auto& own = slot();
+        if ((own.die.load(std::memory_order_relaxed) | own.fence.load(std::memory_order_relaxed)) !=
+            0)
+            die_here();
+    }
     void log(RowKind kind, std::int64_t a, std::int64_t b = 0) {
         if (board_.traced()) board_.log(client_, kind, client_, transaction_, a, b);
     }
@@ -66,8 +73,11 @@ class CommitClient {
 
   private:
     bool try_transaction();
+    void die_here();
+    void drag_on();
 
     Counters& counters_;
+    const std::uint32_t factor_;
     std::uint32_t copy_uses_ = 0;
     std::int64_t dragged_ns_ = 0;
     std::uint64_t counted_bytes_ = 0;

@@ -49,6 +49,9 @@ class Fabric {
     // Ready for requests and messages to it. Throws std::runtime_error.
     virtual Peer connect(Bytes contact) = 0;
 
+    // Its region, where this processor can reach it; else null.
+    std::byte* reach(Peer peer) const { return mapped_[peer]; }
+
     void put(Peer peer, std::uint64_t at, const std::byte* from, std::size_t bytes) {
         carried_bytes += bytes;
         if (std::byte* region = mapped_[peer])

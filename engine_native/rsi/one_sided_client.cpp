@@ -12,9 +12,10 @@ OneSidedClient::OneSidedClient(const RunSetup& setup, Board& board, std::uint32_
       vector_(TimestampBits::head_bytes + bits_.vector_bytes()),
       seen_(std::size_t{setup.reads} * setup.block_bytes()),
       written_(writes() * setup.block_bytes()),
+      address_(std::size_t{setup.reads} + setup.inserts),
       second_(setup.reads),
-      wanted_(setup.updates + 1),
-      words_(std::max<std::size_t>(setup.updates, 1)),
+      wanted_(setup.updates),
+      words_(setup.updates),
       locks_(setup.updates),
       addends_(setup.send_queue),
       next_cid_(std::int64_t{client} + 1) {}
@@ -30,12 +31,6 @@ void OneSidedClient::connect() {
     fabric_.get(timestamps_, bits_.floor_at(), vector_.data(), word_bytes, pending);
     fabric_.wait(pending);
     if (remedied()) complain(Complaint::about_nothing);
-}
-
-// The request's type; the answer's is the next one.
-void OneSidedClient::count(OneSided type, std::uint64_t by) {
-    counters().messages[static_cast<std::size_t>(type)].add(by);
-    counters().messages[static_cast<std::size_t>(type) + 1].add(by);
 }
 
 std::int64_t OneSidedClient::fetch_snapshot() {
@@ -123,13 +118,30 @@ std::int64_t OneSidedClient::look_at_words() {
 }
 
 Cause OneSidedClient::transact() {
-    if (const Cause cause = read_all(); cause != granted) return abort(cause);
-    if (const Cause cause = check_reads(); cause != granted) return abort(cause);
-    make_blocks();
+    if (const Cause cause = prepare(); cause != granted) return abort(cause);
     drag();
     wait_for_timestamps();
-    locking_ns_ = board_.now_ns();
-    Cause cause = claim_all(lock_all());
+    return commit();
+}
+
+Cause OneSidedClient::prepare() {
+    for (std::size_t k = 0; k < setup_.reads; ++k) address_[k] = address_of(draw_.reads()[k]);
+    for (std::size_t k = 0; k < setup_.inserts; ++k)
+        address_[setup_.reads + k] = address_of(draw_.creates()[k]);
+    if (const Cause cause = read_all(); cause != granted) return cause;
+    if (const Cause cause = check_reads(); cause != granted) return cause;
+    make_blocks();
+    for (std::size_t k = 0; k < setup_.updates; ++k)
+        wanted_[k] = LockWord::unlocked(seen(k).cid(0, leases()));
+    bit_cid_ = next_cid_;
+    bit_ = bits_.bit(bit_cid_);
+    return granted;
+}
+
+Cause OneSidedClient::commit() {
+    if (leases()) locking_ns_ = board_.now_ns();
+    Cause cause = lock_all();
+    if (claims()) cause = claim_all(cause);
     if (cause == granted) may_die_here();
     drag();
     if (cause == granted) cause = install();
@@ -149,7 +161,7 @@ Cause OneSidedClient::read_all() {
         if (look_number > 0) give_way();
         for (std::size_t k = 0; k < keys.size(); ++k) {
             if ((unread >> k & 1) == 0) continue;
-            const auto [server, at] = address_of(keys[k]);
+            const auto [server, at] = address_[k];
             fabric_.get(server, at, &seen_[k * setup_.block_bytes()], setup_.block_bytes(),
                         pending);
             count(OneSided::read);
@@ -157,7 +169,7 @@ Cause OneSidedClient::read_all() {
         fabric_.order();
         for (std::size_t k = 0; k < keys.size(); ++k) {
             if ((unread >> k & 1) == 0) continue;
-            const auto [server, at] = address_of(keys[k]);
+            const auto [server, at] = address_[k];
             fabric_.get(server, at, reinterpret_cast<std::byte*>(&second_[k]), word_bytes, pending);
         }
         fabric_.wait(pending);
@@ -241,10 +253,10 @@ void OneSidedClient::wait_for_timestamps() {
 Cause OneSidedClient::lock_all() {
     Pending pending;
     for (std::size_t k = 0; k < setup_.updates; ++k) {
-        const auto [server, at] = address_of(draw_.reads()[k]);
-        const std::int64_t cid = seen(k).cid(0, leases());
-        wanted_[k] = LockWord::unlocked(cid);
-        words_[k] = leases() ? LockWord::leased(cid, client_, locking_ns_) : LockWord::locked(cid);
+        const auto [server, at] = address_[k];
+        words_[k] = leases()
+                        ? LockWord::leased(LockWord::cid(wanted_[k], true), client_, locking_ns_)
+                        : wanted_[k] | LockWord::lock_bit;
         if (setup_.sabotage == Sabotage::no_validation) {
             fabric_.get(server, at, reinterpret_cast<std::byte*>(&wanted_[k]), word_bytes, pending);
             fabric_.wait(pending);
@@ -254,6 +266,10 @@ Cause OneSidedClient::lock_all() {
     }
     count(OneSided::cas, setup_.updates);
     fabric_.wait(pending);
+    if (std::equal(words_.begin(), words_.end(), wanted_.begin())) {
+        for (Lock& lock : locks_) lock.status = granted;
+        return granted;
+    }
     Cause cause = granted;
     for (std::size_t k = 0; k < setup_.updates; ++k) {
         const std::uint64_t found = words_[k];
@@ -299,17 +315,19 @@ Cause OneSidedClient::claim_all(Cause cause) {
 // fenced client's WRITEs have landed, all of them, or never will.
 Cause OneSidedClient::install() {
     auto& own = slot();
-    // seq_cst: either this sees the fence, or who fences sees this.
-    own.installing.store(1, std::memory_order_seq_cst);
-    const bool fenced = own.fence.load(std::memory_order_seq_cst) != 0;
-    const bool late = leases() && board_.now_ns() - locking_ns_ > setup_.lease_ns / 2;
-    if (fenced || late) {
-        own.installing.store(0, std::memory_order_release);
-        if (fenced) may_die_here();
-        return cause_lease;
+    own.installing.store(1, std::memory_order_relaxed);  // for who reports a kill meanwhile
+    if (leases()) {
+        // seq_cst: either this sees the fence, or who fences sees this.
+        own.installing.store(1, std::memory_order_seq_cst);
+        const bool fenced = own.fence.load(std::memory_order_seq_cst) != 0;
+        if (fenced || board_.now_ns() - locking_ns_ > setup_.lease_ns / 2) {
+            own.installing.store(0, std::memory_order_release);
+            if (fenced) may_die_here();
+            return cause_lease;
+        }
     }
     cid_ = next_cid_;
-    for (std::size_t k = 0; k < writes(); ++k) log(RowKind::write, written_key(k), cid_);
+    if (board_.traced()) trace_writes();
     if (setup_.sabotage == Sabotage::bit_before_write) {
         set_bit(RowKind::commit);
         for (int k = 0; k < 20; ++k) std::this_thread::yield();
@@ -323,17 +341,25 @@ Cause OneSidedClient::install() {
     return granted;
 }
 
+// Decided. All of a payload but its first word tells the version, so that a torn read shows.
+void OneSidedClient::trace_writes() {
+    for (std::size_t k = 0; k < writes(); ++k) {
+        log(RowKind::write, written_key(k), cid_);
+        const auto payload = block(&written_[k * setup_.block_bytes()]).payload(0);
+        for (std::size_t at = word_bytes; at < payload.size(); at += word_bytes)
+            std::memcpy(&payload[at], &cid_, word_bytes);
+    }
+}
+
 void OneSidedClient::write_blocks() {
     Pending pending;
+    const bool traced = board_.traced();
     for (std::size_t k = 0; k < writes(); ++k) {
         RecordBlock made = block(&written_[k * setup_.block_bytes()]);
         made.set_word(LockWord::unlocked(cid_));
-        if (board_.traced())
-            for (std::size_t word = 1; word < setup_.record_bytes / word_bytes; ++word)
-                std::memcpy(&made.payload(0)[word * word_bytes], &cid_, word_bytes);
-        const auto [server, at] = address_of(written_key(k));
+        const auto [server, at] = written_at(k);
         // While the lock is held: the order of these rows is that of the versions.
-        log(RowKind::install, written_key(k), cid_);
+        if (traced) log(RowKind::install, written_key(k), cid_);
         fabric_.publish(server, at, &written_[k * setup_.block_bytes()], setup_.block_bytes());
     }
     count(OneSided::write, writes());
@@ -347,11 +373,13 @@ void OneSidedClient::set_bit(RowKind kind) {
     next_cid_ += setup_.clients;
     claimed_ = false;
     log(kind, cid);
-    auto& addend = addends_[bits_set_ % setup_.send_queue];
-    addend = bits_.addend(cid);
-    fabric_.add(timestamps_, bits_.word_at_of(cid), addend);
+    if (bit_cid_ != cid) bit_ = bits_.bit(cid);
+    auto& addend = addends_[unsignaled_];
+    addend = bit_.addend;
+    fabric_.add(timestamps_, bit_.at, addend);
     counters().messages[static_cast<std::size_t>(OneSided::bit)].add();
-    if (++bits_set_ % setup_.send_queue != 0) return;
+    if (++unsignaled_ < setup_.send_queue) return;
+    unsignaled_ = 0;
     Pending pending;
     fabric_.flush(timestamps_, pending);
     fabric_.wait(pending);
@@ -370,7 +398,7 @@ void OneSidedClient::unlock_all() {
     Pending pending;
     for (std::size_t k = 0; k < setup_.updates; ++k) {
         if (locks_[k].status != granted) continue;
-        const auto [server, at] = address_of(draw_.reads()[k]);
+        const auto [server, at] = address_[k];
         words_[k] = wanted_[k];
         if (leases()) {  // it may have been broken
             wanted_[k] = LockWord::leased(LockWord::cid(words_[k], true), client_, locking_ns_);
@@ -397,7 +425,7 @@ void OneSidedClient::break_expired() {
             owners.push_back(owner);
             complain(owner);
         }
-        const auto [server, at] = address_of(draw_.reads()[k]);
+        const auto [server, at] = address_[k];
         const std::uint64_t expected = word;
         std::uint64_t freed = LockWord::unlocked(LockWord::cid(word, true));
         Pending pending;

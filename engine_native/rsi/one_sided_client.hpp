@@ -37,6 +37,15 @@ class OneSidedClient final : public CommitClient {
 
     void connect() override;
 
+    // A transaction in two steps, for benchmarks: reads and makes the new blocks; then locks,
+    // installs and sets the bit.
+    Cause prepare();
+    Cause commit();
+    void begin_next() {
+        draw_.next();
+        snapshot_ = fetch_snapshot();
+    }
+
   protected:
     std::int64_t fetch_snapshot() override;
     Cause transact() override;
@@ -54,6 +63,9 @@ class OneSidedClient final : public CommitClient {
     Address address_of(std::int64_t key) const {
         return {servers_[setup_.server_of(key)], setup_.block_of(key) * setup_.block_bytes()};
     }
+    const Address& written_at(std::size_t slot) const {
+        return address_[slot < setup_.updates ? slot : setup_.reads + slot - setup_.updates];
+    }
     RecordBlock block(std::byte* memory) const {
         return {memory, setup_.versions, setup_.record_bytes};
     }
@@ -61,7 +73,11 @@ class OneSidedClient final : public CommitClient {
     bool leases() const { return setup_.lease_ns > 0; }
     bool claims() const { return setup_.skip_after_ns > 0; }
     bool remedied() const { return leases() || claims(); }
-    void count(OneSided type, std::uint64_t by = 1);
+    // The request's type; the answer's is the next one.
+    void count(OneSided type, std::uint64_t by = 1) {
+        counters().messages[static_cast<std::size_t>(type)].add(by);
+        counters().messages[static_cast<std::size_t>(type) + 1].add(by);
+    }
 
     std::int64_t look_at_vector();
     std::int64_t look_at_words();
@@ -73,6 +89,7 @@ class OneSidedClient final : public CommitClient {
     Cause claim_all(Cause cause);
     Cause install();
     void make_blocks();
+    void trace_writes();
     void write_blocks();
     void set_bit(RowKind kind);
     Cause abort(Cause cause);
@@ -89,6 +106,7 @@ class OneSidedClient final : public CommitClient {
     std::vector<std::byte> vector_;   // floor, padding, bits
     std::vector<std::byte> seen_;     // a block for each read
     std::vector<std::byte> written_;  // a block for each write
+    std::vector<Address> address_;    // of each read, then of each record that is created
     std::vector<std::uint64_t> second_, wanted_, words_;
     std::vector<Lock> locks_;
     std::vector<std::uint64_t> addends_;  // of adds that may be under way
@@ -98,7 +116,9 @@ class OneSidedClient final : public CommitClient {
     std::int64_t known_ = 0;     // the end of the leading run when it last looked
     std::int64_t since_ns_ = 0;  // since when it saw the same
     std::int64_t locking_ns_ = 0;
-    std::uint64_t bits_set_ = 0;
+    std::uint32_t unsignaled_ = 0;  // adds since the last that was waited for
+    TimestampBits::Bit bit_{};      // of the timestamp bit_cid_, known beforehand
+    std::int64_t bit_cid_ = 0;
     bool claimed_ = false;
     std::optional<std::uint64_t> claim_word_;  // as it was last seen
     std::uint64_t claim_at_ = 0;

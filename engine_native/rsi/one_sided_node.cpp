@@ -115,7 +115,7 @@ std::int64_t OneSidedNode::top() {
 }
 
 bool OneSidedNode::is_set(std::int64_t cid) {
-    return bits_.is_set(load_acquire(at(bits_.word_at_of(cid))), cid);
+    return bits_.is_set(load_acquire(at(bits_.bit(cid).at)), cid);
 }
 
 bool OneSidedNode::is_claimed(std::int64_t cid) {
@@ -135,7 +135,8 @@ bool OneSidedNode::claim(std::int64_t cid) {
 }
 
 void OneSidedNode::set(std::int64_t cid) {
-    fetch_add(at(bits_.word_at_of(cid)), bits_.addend(cid));
+    const TimestampBits::Bit bit = bits_.bit(cid);
+    fetch_add(at(bit.at), bit.addend);
 }
 
 }  // namespace numatwin::native

@@ -51,12 +51,15 @@ class TimestampBits {
     }
 
     // Where the word with a timestamp's bit lies, and what to add to it to set the bit.
-    std::uint64_t word_at_of(std::int64_t cid) const {
-        return bits_at() + place(cid) / 64 * word_bytes;
-    }
-    std::uint64_t addend(std::int64_t cid) const {
-        const std::uint64_t bit = std::uint64_t{1} << place(cid) % 64;
-        return odd_lap(cid) ? 0 - bit : bit;
+    struct Bit {
+        std::uint64_t at;
+        std::uint64_t addend;
+    };
+    Bit bit(std::int64_t cid) const {
+        const std::int64_t lap = (cid - 1) / lap_;
+        const auto place = static_cast<std::uint64_t>(cid - 1 - lap * lap_);
+        const std::uint64_t one = std::uint64_t{1} << place % 64;
+        return {bits_at() + place / 64 * word_bytes, lap % 2 != 0 ? 0 - one : one};
     }
     bool is_set(std::uint64_t word, std::int64_t cid) const {
         return ((word >> place(cid) % 64 & 1) != 0) != odd_lap(cid);

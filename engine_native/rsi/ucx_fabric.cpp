@@ -11,9 +11,10 @@
 #ifdef NUMATWIN_UCX
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
-#include <array>
 #include <deque>
 
 namespace numatwin::native {
@@ -27,6 +28,7 @@ void check(ucs_status_t status, const char* what) {
 // A contact: this head, then the worker's address and the key of the region (if it has one).
 struct ContactHead {
     std::uint64_t region;
+    std::uint64_t region_bytes;
     std::uint32_t address_bytes;
     std::uint32_t key_bytes;
 };
@@ -82,6 +84,7 @@ class UcxFabric final : public Fabric {
         found.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
         check(ucp_mem_query(memory_, &found), "memory to expose");
         region_ = static_cast<std::byte*>(found.address);
+        region_bytes_ = bytes;
         std::memset(region_, 0, bytes);
         return {region_, bytes};
     }
@@ -92,7 +95,7 @@ class UcxFabric final : public Fabric {
         check(ucp_worker_get_address(worker_, &address, &address_bytes), "an address");
         void* key = nullptr;
         if (memory_ != nullptr) check(ucp_rkey_pack(context_, memory_, &key, &key_bytes), "a key");
-        const ContactHead head{reinterpret_cast<std::uint64_t>(region_),
+        const ContactHead head{reinterpret_cast<std::uint64_t>(region_), region_bytes_,
                                static_cast<std::uint32_t>(address_bytes),
                                static_cast<std::uint32_t>(key_bytes)};
         std::vector<std::byte> made(sizeof head + address_bytes + key_bytes);
@@ -122,6 +125,7 @@ class UcxFabric final : public Fabric {
             void* found = nullptr;
             if (direct_ && ucp_rkey_ptr(key, head.region, &found) == UCS_OK)
                 mapped = static_cast<std::byte*>(found);
+            if (mapped != nullptr) populate(mapped, head.region_bytes);
         }
         return add_peer(mapped);
     }
@@ -201,6 +205,19 @@ class UcxFabric final : public Fabric {
     }
 
   private:
+    // All page table entries at once, so that no request waits for one. Older kernels (before 5.14)
+    // cannot: they make them one by one, later.
+    static void populate(std::byte* mapped, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        const auto first = reinterpret_cast<std::uintptr_t>(mapped) / page * page;
+        const auto end = reinterpret_cast<std::uintptr_t>(mapped) + bytes;
+        ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+#else
+        (void)mapped, (void)bytes;
+#endif
+    }
+
     struct Connection {
         ucp_ep_h endpoint;
         ucp_rkey_h key;
@@ -264,6 +281,7 @@ class UcxFabric final : public Fabric {
     ucp_worker_h worker_ = nullptr;
     ucp_mem_h memory_ = nullptr;
     std::byte* region_ = nullptr;
+    std::size_t region_bytes_ = 0;
     int wakeup_ = -1;
     std::vector<Connection> peers_;
     std::deque<std::vector<std::byte>> messages_;

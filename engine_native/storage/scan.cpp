@@ -5,14 +5,22 @@
 namespace numatwin::native {
 namespace {
 
-/// What the first scan brings into the first-level cache (16 KiB) for the others; a multiple of 64.
-constexpr std::size_t block_entries = 2048;
+/// What the first of several scans brings into the first-level cache (16 KiB) for the others.
+constexpr std::size_t shared_block_entries = 2048;
+/// A scan alone has no use for it, and would lose the CPU's reading ahead at each block's end: so
+/// large (64 KiB) that this does not count, and that positions stay in the second-level cache.
+constexpr std::size_t lone_block_entries = 8192;
+static_assert(shared_block_entries % 64 == 0 && lone_block_entries % 64 == 0);
 
 }  // namespace
 
 SharedScan::SharedScan(std::span<const Scan> scans, std::span<ScanResult> results,
                        std::uint64_t from, std::uint64_t until, const ScanKernels& kernels)
-    : scans_(scans), results_(results), from_(from), kernels_(kernels) {
+    : scans_(scans),
+      results_(results),
+      from_(from),
+      block_entries_(scans.size() == 1 ? lone_block_entries : shared_block_entries),
+      kernels_(kernels) {
     const std::uint64_t entries = from < until ? until - from : 0;
     for (std::size_t i = 0; i < scans.size(); ++i) {
         ScanResult& result = results[i];
@@ -22,17 +30,25 @@ SharedScan::SharedScan(std::span<const Scan> scans, std::span<ScanResult> result
         result.bitmap.resize(scans[i].output == ScanOutput::bitmap ? (entries + 63) / 64 : 0);
         result.positions.clear();
     }
-    scratch_.resize(block_entries + ScanKernels::positions_slack);
 }
 
 void SharedScan::run(const ColumnRun& run) {
-    for (std::size_t at = 0; at < run.entries.size(); at += block_entries) {
+    for (std::size_t at = 0; at < run.entries.size(); at += block_entries_) {
         const auto block =
-            run.entries.subspan(at, std::min(block_entries, run.entries.size() - at));
+            run.entries.subspan(at, std::min(block_entries_, run.entries.size() - at));
         for (std::size_t i = 0; i < scans_.size(); ++i) {
             play(scans_[i], results_[i], run.first + at, block);
         }
     }
+}
+
+/// For what does not go to a result at once; many scans need none.
+std::uint64_t* SharedScan::scratch() {
+    if (scratch_ == nullptr) {
+        const std::size_t words = block_entries_ + ScanKernels::positions_slack;
+        scratch_ = std::make_unique_for_overwrite<std::uint64_t[]>(words);
+    }
+    return scratch_.get();
 }
 
 void SharedScan::play(const Scan& scan, ScanResult& result, std::uint64_t position,
@@ -50,7 +66,7 @@ void SharedScan::play(const Scan& scan, ScanResult& result, std::uint64_t positi
             break;
         }
         case ScanOutput::positions: {
-            std::uint64_t* found = scratch_.data();
+            std::uint64_t* found = scratch();
             const std::uint64_t matches =
                 kernels_.positions(block.data(), block.size(), scan.range, position, found);
             result.positions.insert(result.positions.end(), found, found + matches);
@@ -69,7 +85,7 @@ std::uint64_t SharedScan::put_bits(const Scan& scan, ScanResult& result, std::ui
     const std::size_t bit = position - from_, shift = bit % 64;
     const std::size_t count = (block.size() + 63) / 64;
     std::uint64_t* words = result.bitmap.data() + bit / 64;
-    std::uint64_t* bits = shift == 0 ? words : scratch_.data();
+    std::uint64_t* bits = shift == 0 ? words : scratch();
     std::uint64_t matches = 0;
     if (scan.range.empty()) {
         std::fill_n(bits, count, 0);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,12 +49,14 @@ class SharedScan {
               std::span<const std::uint64_t> block);
     std::uint64_t put_bits(const Scan& scan, ScanResult& result, std::uint64_t position,
                            std::span<const std::uint64_t> block);
+    std::uint64_t* scratch();
 
     std::span<const Scan> scans_;
     std::span<ScanResult> results_;
     std::uint64_t from_;
+    std::size_t block_entries_;
     const ScanKernels& kernels_;
-    std::vector<std::uint64_t> scratch_;
+    std::unique_ptr<std::uint64_t[]> scratch_;
 };
 
 /// Scans the first `until` entries: a snapshot against appends.

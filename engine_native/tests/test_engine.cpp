@@ -111,5 +111,201 @@ TEST_P(Workers, RebalanceUnderTraffic) {
     }
 }
 
+// What a scan of all entries of `expected` finds from `low` to `high`.
+Answer expected_scan(const std::vector<std::uint64_t>& entries, std::uint64_t low,
+                     std::uint64_t high) {
+    Answer answer;
+    for (const std::uint64_t entry : entries)
+        if (entry >= low && entry <= high) {
+            ++answer.found;
+            answer.value += entry;
+        }
+    return answer;
+}
+
+std::vector<std::uint64_t> loaded_entries(const EngineSetup& setup, std::size_t object) {
+    std::vector<std::uint64_t> entries;
+    for (std::uint64_t k = 0; k < setup.objects[object].amount; ++k)
+        entries.push_back(loaded_entry(setup.seed, object, k));
+    return entries;
+}
+
+void balance(Engine& engine, std::size_t object, const std::vector<std::uint64_t>& wanted) {
+    engine.rebalance(object, wanted);
+    while (engine.balancing(object)) {
+        engine.check();
+        std::this_thread::yield();
+    }
+}
+
+TEST_P(Workers, ScansSeeEachEntryOnceWhileColumnsMove) {
+    const std::size_t workers = GetParam();
+    for (const std::size_t nodes : {std::size_t{1}, workers}) {  // links, copies
+        EngineSetup setup = small_setup(workers, 100, 100'000, nodes);
+        add_operation(setup, OperationKind::scan, 1, 1);
+        Engine engine(setup);
+        engine.load();
+        engine.start();
+        std::vector<std::uint64_t> entries = loaded_entries(setup, 1);
+        std::uint64_t seed = 7;
+        for (int cycle = 0; cycle < 12; ++cycle) {
+            std::vector<std::uint64_t> sizes(workers, 0);
+            std::uint64_t left = entries.size();
+            for (std::size_t k = 0; k + 1 < workers; ++k) {
+                seed = seed * 6364136223846793005 + 1442695040888963407;
+                // Some end up with nothing.
+                sizes[k] = (seed >> 60) < 5 ? 0 : (seed >> 32) % (left + 1);
+                left -= sizes[k];
+            }
+            sizes.back() = left;
+            engine.rebalance(1, sizes);
+            do {
+                std::vector<Ask> asks{{AskKind::scan, 1, 0, ~std::uint64_t{0}},
+                                      {AskKind::append, 1, 0, seed},
+                                      {AskKind::scan, 1, seed / 2, seed}};
+                const auto answers = engine.execute(asks);
+                const Answer all = expected_scan(entries, 0, ~std::uint64_t{0});
+                EXPECT_EQ(answers[0].found, all.found);
+                EXPECT_EQ(answers[0].value, all.value);
+                entries.push_back(seed);
+                const Answer some = expected_scan(entries, seed / 2, seed);
+                EXPECT_EQ(answers[2].found, some.found);
+                EXPECT_EQ(answers[2].value, some.value);
+                EXPECT_EQ(answers[1].answers, 1U);
+                seed = seed * 6364136223846793005 + 1442695040888963407;
+            } while (engine.balancing(1));
+        }
+        wait_done(engine, 0, 10);
+        engine.stop();
+    }
+}
+
+TEST_P(Workers, MixedClientsWithBalancingOfBoth) {
+    const std::size_t workers = GetParam();
+    EngineSetup setup = small_setup(workers, 50'000, 50'000, std::max<std::size_t>(workers / 2, 1));
+    add_operation(setup, OperationKind::lookup, 1);
+    add_operation(setup, OperationKind::upsert, 1);
+    add_operation(setup, OperationKind::scan, 0.001, 1);
+    setup.result_bytes = 16;
+    setup.command_bytes = 32;
+    setup.think_ns = 1000;
+    Engine engine(setup);
+    engine.load();
+    engine.start();
+    for (int cycle = 0; cycle < 5; ++cycle) {
+        wait_done(engine, 0, done(engine, 0) + 1'000);
+        std::vector<std::uint64_t> bounds(workers + 1, 0), sizes(workers, 0);
+        for (std::size_t k = 1; k <= workers; ++k)
+            bounds[k] = k == workers ? 50'000 : (cycle % 2 == 0 ? 10 * k : 50'000 - 10 * k);
+        std::sort(bounds.begin(), bounds.end());
+        sizes[static_cast<std::size_t>(cycle) % workers] = 50'000;
+        balance(engine, 0, bounds);
+        balance(engine, 1, sizes);
+    }
+    wait_done(engine, 2, 1);
+    engine.stop();
+}
+
+TEST_P(Workers, BaselinesAnswerAlike) {
+    for (const Layout placement : {Layout::interleaved, Layout::single_ram}) {
+        EngineSetup setup = small_setup(GetParam(), 10'000, 10'000);
+        setup.placement = placement;
+        add_operation(setup, OperationKind::lookup);
+        add_operation(setup, OperationKind::upsert);
+        add_operation(setup, OperationKind::scan, 0.001, 1);
+        Engine engine(setup);
+        engine.load();
+        engine.start();
+        wait_done(engine, 0, 1'000);
+        wait_done(engine, 2, 1);
+        const std::vector<Ask> asks{{AskKind::upsert, 0, 20'000, 3},
+                                    {AskKind::lookup, 0, 20'000, 0},
+                                    {AskKind::lookup, 0, 30'000, 0},
+                                    {AskKind::scan, 1, 0, ~std::uint64_t{0}}};
+        const auto answers = engine.execute(asks);
+        EXPECT_EQ(answers[1].value, 3U);
+        EXPECT_EQ(answers[1].found, 1U);
+        EXPECT_EQ(answers[2].found, 0U);
+        EXPECT_EQ(answers[3].value,
+                  expected_scan(loaded_entries(setup, 1), 0, ~std::uint64_t{0}).value);
+        engine.stop();
+    }
+}
+
+TEST_P(Workers, BaselineScansTogether) {
+    EngineSetup setup = small_setup(GetParam(), 10, 1'000'000);
+    setup.placement = Layout::interleaved;
+    add_operation(setup, OperationKind::scan, 1, 1);
+    Engine engine(setup);
+    engine.load();
+    engine.start();
+    wait_done(engine, 0, 20);
+    engine.stop();
+}
+
+TEST_P(Workers, OpenClientsArriveAtTheirRate) {
+    EngineSetup setup = small_setup(GetParam(), 10'000);
+    add_operation(setup, OperationKind::lookup);
+    setup.arrival_ns = 20'000 * static_cast<double>(GetParam());  // 50,000 a second in all
+    Engine engine(setup);
+    engine.load();
+    engine.start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const double asked = engine.time_s() * 50'000;
+    engine.stop();
+    // Poisson: mean 10,000, standard deviation 100. Five of them, and what is late on a busy host.
+    EXPECT_NEAR(static_cast<double>(done(engine, 0)), asked, 500 + 0.1 * asked);
+}
+
+TEST(EngineFaults, CancelledInTheMiddle) {
+    EngineSetup setup = small_setup(3, 20'000, 100'000, 3);
+    add_operation(setup, OperationKind::lookup);
+    add_operation(setup, OperationKind::scan, 0.01, 1);
+    {
+        Engine never(setup);
+    }
+    {
+        Engine loading(setup);
+        loading.begin_load();
+    }
+    {
+        Engine running(setup);
+        running.load();
+        running.start();
+        wait_done(running, 0, 1'000);
+        running.rebalance(0, {0, 0, 0, 20'000});
+        running.rebalance(1, {0, 0, 100'000});
+    }
+    Engine ended(setup);
+    ended.load();
+    ended.start();
+    ended.cancel();
+    EXPECT_THROW(ended.execute(std::vector<Ask>{{AskKind::lookup, 0, 1, 0}}), std::exception);
+}
+
+TEST(EngineFaults, RefusesWhatDoesNotFit) {
+    EngineSetup setup = small_setup(2, 100, 100);
+    add_operation(setup, OperationKind::lookup);
+    Engine engine(setup);
+    EXPECT_THROW(engine.start(), std::logic_error);
+    engine.load();
+    engine.start();
+    using Numbers = std::vector<std::uint64_t>;
+    EXPECT_THROW(engine.rebalance(0, Numbers({0, 100})), std::invalid_argument);
+    EXPECT_THROW(engine.rebalance(0, Numbers({1, 50, 100})), std::invalid_argument);
+    EXPECT_THROW(engine.rebalance(0, Numbers({0, 101, 100})), std::invalid_argument);
+    EXPECT_THROW(engine.rebalance(1, Numbers({50, 51})), std::invalid_argument);
+    EXPECT_THROW(engine.rebalance(2, Numbers({50, 50})), std::invalid_argument);
+    EXPECT_FALSE(engine.rebalance(0, Numbers({0, 50, 100})));
+    EXPECT_FALSE(engine.rebalance(1, Numbers({50, 50})));
+    EXPECT_THROW(engine.execute(std::vector<Ask>{{AskKind::scan, 0, 0, 0}}), std::invalid_argument);
+    engine.stop();
+    setup.cpu[1] = 100'000;
+    Engine unpinned(setup);
+    EXPECT_THROW(unpinned.load(), std::invalid_argument);
+    setup.command_bytes = 12;
+    EXPECT_THROW(Engine{setup}, std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace numatwin::native

@@ -21,9 +21,8 @@ class Incoming : public testing::Test {
     bool write(const Words& words) { return buffers.write(std::as_bytes(std::span(words))); }
     Words swap() {
         const auto bytes = buffers.swap();
-        Words words(bytes.size() / 8);
-        std::memcpy(words.data(), bytes.data(), bytes.size());
-        return words;
+        const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data());
+        return Words(words, words + bytes.size() / 8);
     }
     // Another thread, stopped at the gate when this returns.
     std::future<bool> writer_at(PauseGate& gate, const Words& words) {

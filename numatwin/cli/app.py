@@ -22,6 +22,7 @@ from .listings import (
     show_workload,
 )
 from .machine import draw, import_, list_, show
+from .measure import measure
 from .published import published
 from .regress import regress
 from .report import report
@@ -62,10 +63,11 @@ _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 
-machine = _group("List, show, import and draw machines.")
+machine = _group("List, show, import, measure and draw machines.")
 _add(machine, "list", list_, "machine list")
 _add(machine, "show", show, "machine show amd-8n-ht")
 _add(machine, "import", import_, "machine import --out this-host.yaml")
+_add(machine, "measure", measure, "machine measure --quick --out measured.yaml")
 _add(machine, "draw", draw, "machine draw amd-8n-ht --out amd.html")
 app.add_typer(machine, name="machine")
 

@@ -32,6 +32,8 @@ def print_machine(machine: Machine, to: Console, *, matrices: bool) -> None:
         to.print(f"\nPair tables of {len(machine.nodes)} nodes: shown with --matrices or --json.")
     if machine.doubtful:
         to.print(f"\nDoubtful values: {', '.join(machine.doubtful)}")
+    for text in machine.description.warnings:
+        to.print(f"\nwarning: {text}", soft_wrap=True)
 
 
 def _print_head(machine: Machine, to: Console) -> None:
@@ -51,8 +53,16 @@ def _print_head(machine: Machine, to: Console) -> None:
             ("memory bandwidth", _sum([node.memory_bandwidth_Bps for node in nodes])),
             ("coherence", coherence.protocol if coherence else None),
             ("calibrated on", ", ".join(description.calibrated_on) or None),
+            ("measured", _measured(machine)),
         ),
     )
+
+
+def _measured(machine: Machine) -> str | None:
+    host, figures = machine.description.host, machine.description.measurements
+    if host is None:
+        return None
+    return f"{host.date[:10]}, {len(figures)} figures in the file" + (", quick" * host.quick)
 
 
 def _sum(parts: list[float | None]) -> str | None:

@@ -3,7 +3,7 @@
 Every folder may import this one; it imports none.
 """
 
-from .atomic import write_bytes_atomically, write_text_atomically
+from .atomic import check_writable, write_bytes_atomically, write_text_atomically
 from .catalogue import Catalogue
 from .changes import changed, merged, part_of
 from .errors import InputError
@@ -23,6 +23,7 @@ __all__ = [
     "Strict",
     "changed",
     "check_regular",
+    "check_writable",
     "format_quantity",
     "load_yaml",
     "merged",

@@ -48,6 +48,23 @@ def write_bytes_atomically(path: str | Path, content: bytes) -> Path:
     return Path(path)
 
 
+def check_writable(path: str | Path) -> None:
+    """Raises InputError where ``write_bytes_atomically`` would; leaves nothing behind.
+
+    For what is asked before long work. The disk may still become full meanwhile.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError("cannot be written: it is a folder", str(path))
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+        os.close(handle)
+        os.unlink(name)
+    except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
+        reason = failure.strerror if isinstance(failure, OSError) else None
+        raise InputError(f"cannot be written: {reason or failure}", str(path)) from None
+
+
 def _mode(target: Path) -> int:
     """The mode of the file that stands there, else that of a new file under the user's umask."""
     with contextlib.suppress(OSError):

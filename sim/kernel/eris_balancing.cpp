@@ -35,7 +35,7 @@ void ErisRouting::dismiss(const std::vector<Time>& link_ps) {
     for (std::size_t k = 0; k < at_barrier_.size(); ++k) {
         const std::uint32_t i = at_barrier_[k];
         worker_[i].state = State::working;
-        counts.step[transfer][i] += link_ps[i];
+        worker_[i].step[transfer] += link_ps[i];
         clock.schedule(clock.now() + link_ps[i], linked, i);
     }
     at_barrier_.clear();

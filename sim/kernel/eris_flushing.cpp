@@ -15,7 +15,7 @@ bool ErisRouting::is_behind(std::uint32_t i) const {
     const Worker& w = worker_[i];
     const auto full =
         static_cast<std::uint64_t>(machine_.incoming_commands * machine_.command_bytes);
-    const std::uint64_t taken = w.taken == nullptr ? 0 : offset(w.taken->word);
+    const std::uint64_t taken = w.taken == nothing_taken ? 0 : offset(w.incoming[w.taken].word);
     return 2 * std::max(taken, offset(w.incoming[w.active].word)) > full;
 }
 
@@ -31,8 +31,7 @@ std::uint32_t ErisRouting::draw(std::uint32_t i) {
 void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operation,
                          std::uint32_t count, Time first) {
     const std::size_t at = pair(i, to);
-    if (count_[at] == 0) first_[at] = first;
-    count_[at] += count;
+    if (count_.add(at, count) == count) first_[at] = first;
     if (keyed_ > 1) by_operation_[at * keyed_ + operation] += count;
     worker_[i].in_row += count;
 }
@@ -41,8 +40,7 @@ void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operat
 bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since) {
     if (running_scans_[operation] >= machine_.scans_max) return false;
     std::uint32_t holders = 0;
-    for (std::size_t t = 0; t < workers(); ++t)
-        holders += demands_.scan_lines[operation * workers() + t] > 0;
+    for (std::size_t t = 0; t < workers(); ++t) holders += has_lines(t, operation);
     std::uint32_t id = static_cast<std::uint32_t>(scans_.size());
     if (free_scans_.empty()) {
         scans_.push_back({});
@@ -94,13 +92,14 @@ void ErisRouting::make(std::uint32_t i) {
         } else {
             const std::uint32_t operation = keyed_ > 1 ? w.pending / count : 0;
             const std::uint32_t to = w.pending - operation * count;
-            if (count_[pair(i, to)] >= room) {
+            const std::uint32_t has = count_[pair(i, to)];
+            if (has >= room) {
                 w.full = to;
                 break;
             }
             append(i, to, operation, 1, w.pending_since);
             w.last_made = w.pending_since;
-            if (count_[pair(i, to)] == room) w.full = to;
+            if (has + 1 == room) w.full = to;
             ++made_;
         }
         w.pending = none;
@@ -132,7 +131,7 @@ std::uint32_t ErisRouting::references(std::uint32_t i, std::uint32_t to) const {
     const std::uint32_t sent = sent_references_[pair(i, to)];
     std::uint32_t found = 0;
     for (std::size_t k = sent; k < asked.size(); ++k)
-        found += demands_.scan_lines[scans_[asked[k]].operation * workers() + to] > 0;
+        found += has_lines(to, scans_[asked[k]].operation);
     return found;
 }
 
@@ -180,8 +179,8 @@ void ErisRouting::read_descriptor(std::uint32_t i) {
     w.into = target.active;
     w.read_word = target.incoming[w.into].word;
     const Time way = handed(i, w.to);
-    counts.step[flush][i] += way;
-    clock.schedule(clock.now() + way, attempted, i);
+    w.step[flush] += way;
+    clock.schedule(clock.now() + way, attempted, i, w.to);
 }
 
 void ErisRouting::attempt(std::uint32_t i) {
@@ -206,23 +205,24 @@ void ErisRouting::attempt(std::uint32_t i) {
     // The line comes to be written, and goes back filled.
     send_lines(node(w.to), node(i), lines, done);
     send_lines(node(i), node(w.to), lines, done);
-    counts.step[flush][i] += done - alone;
+    w.step[flush] += done - alone;
     w.over = done;
-    clock.schedule(done, copied, i);
+    clock.schedule(done, copied, i, w.to);
 }
 
 void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
     Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
-    buffer.batches.push_back({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
-                              first_[at], std::max(first_[at], w.last_made)});
+    buffer.batches.push({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
+                         first_[at], std::max(first_[at], w.last_made)},
+                        blocks_);
     if (keyed_ > 1) {
         std::uint32_t left = w.sends.commands;
         for (std::size_t o = 0; o < keyed_; ++o) {
             std::uint32_t& has = by_operation_[at * keyed_ + o];
             const std::uint32_t part = std::min(left, has);
-            buffer.by_operation.push_back(part);
+            worker_[w.to].beside[w.into].by_operation.push_back(part);
             has -= part;
             left -= part;
         }
@@ -231,14 +231,14 @@ void ErisRouting::arrive(std::uint32_t i) {
         std::uint32_t& sent_already = sent_references_[at];
         for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
             const std::uint32_t id = w.asked[sent_already];
-            if (demands_.scan_lines[scans_[id].operation * workers() + w.to] > 0) {
-                buffer.scans.push_back(id);
+            if (has_lines(w.to, scans_[id].operation)) {
+                worker_[w.to].beside[w.into].scans.push_back(id);
                 --left;
             }
         }
     }
-    count_[at] -= w.sends.commands;
-    if (!answers_.empty()) answers_[at] -= w.sends.answers;
+    count_.subtract(at, w.sends.commands);
+    if (!answers_.empty()) answers_.subtract(at, w.sends.answers);
     w.in_row -= w.sends.all();
     if (w.in_row == 0 && !w.asked.empty()) {
         w.asked.clear();
@@ -247,8 +247,8 @@ void ErisRouting::arrive(std::uint32_t i) {
     }
     note(copied, i, w.to, w.sends.commands);
     const Time way = handed(i, w.to);
-    counts.step[flush][i] += way;
-    clock.schedule(clock.now() + way, released, i);
+    w.step[flush] += way;
+    clock.schedule(clock.now() + way, released, i, w.to);
 }
 
 void ErisRouting::release(std::uint32_t i) {
@@ -258,7 +258,7 @@ void ErisRouting::release(std::uint32_t i) {
     buffer.word -= one_writer;
     ++counts.flushes;
     counts.flushed += w.sends.commands;
-    if (target.state == State::waiting_for_writers && target.taken == &buffer &&
+    if (target.state == State::waiting_for_writers && target.taken == w.into &&
         writers(buffer.word) == 0) {
         target.state = State::working;
         clock.schedule(clock.now(), swapped, w.to);

@@ -17,7 +17,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
       nodes_(machine_.home.size()),
       operations_(operations),
       keyed_(keyed),
-      streams_(std::move(streams)) {
+      streams_(streams.begin(), streams.end()) {
     numatwin::check(machine_);
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
@@ -26,22 +26,35 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         throw std::invalid_argument("keys: expected two streams for each worker");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
-    threads_.assign(static_cast<std::size_t>(cores), 0);
-    for (const auto core : machine_.core) ++threads_[static_cast<std::size_t>(core)];
-    core_.resize(threads_.size());
+    core_.resize(static_cast<std::size_t>(cores));
+    for (const auto core : machine_.core) ++core_[static_cast<std::size_t>(core)].threads;
     memory_.resize(nodes_);
     loads_.resize(nodes_);
-    link_.resize(machine_.link_data_ps.size());
-    count_.assign(count * count, 0);
+    wire_.resize(machine_.link_data_ps.size());
+    for (std::size_t k = 0; k < wire_.size(); ++k) {
+        wire_[k].data_ps = machine_.link_data_ps[k];
+        wire_[k].request_ps = machine_.link_request_ps[k];
+    }
+    way_.resize(machine_.entering.size());
+    for (std::size_t k = 0; k < way_.size(); ++k)
+        way_[k] = {static_cast<std::uint32_t>(machine_.entering[k]),
+                   static_cast<std::uint32_t>(machine_.predecessor[k])};
+    handed_.assign(machine_.handed_ps.begin(), machine_.handed_ps.end());
+    // Kept above in another form.
+    for (Positions* const of : {&machine_.entering, &machine_.predecessor, &machine_.handed_ps})
+        Positions().swap(*of);
+    count_.assign(count * count);
     first_.assign(count * count, 0);
     if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);
-    if (machine_.answers) answers_.assign(count * count, 0);
+    if (machine_.answers) answers_.assign(count * count);
     if (keyed_ < operations_) sent_references_.assign(count * count, 0);
+    to_do_.assign(count * operations_, 0);
     running_scans_.assign(operations_, 0);
     scan_waiters_.resize(operations_);
     worker_.resize(count);
     for (std::uint32_t i = 0; i < count; ++i) {
-        worker_[i].to_do.assign(operations_, 0);
+        worker_[i].node = static_cast<std::uint32_t>(machine_.node[i]);
+        worker_[i].core = static_cast<std::uint32_t>(machine_.core[i]);
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
@@ -50,7 +63,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
 }
 
 void ErisRouting::start() {
-    if (version_ == 0 || demands_.core_ps.empty())
+    if (version_ == 0 || demand_.empty())
         throw std::invalid_argument("start: expected demands and a table first");
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), round, i);
 }
@@ -62,29 +75,38 @@ void ErisRouting::start_counting() {
     counts.executed.assign(operations_ * count, 0);
     counts.done.assign(operations_, 0);
     counts.progress.assign(operations_, 0);
-    counts.asleep.assign(count, 0);
-    counts.held_up.assign(count, 0);
-    for (std::size_t i = 0; i < count; ++i) counts.held_up[i] = -held_up(i);
-    for (auto& step : counts.step) step.assign(count, 0);
-    counts.held.assign(threads_.size(), 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        Worker& w = worker_[i];
+        w.held_up = 0;
+        w.held_up = -held_up(i);
+        w.asleep = 0;
+        if (w.state == State::asleep) w.asleep_since = since_;
+        std::fill(std::begin(w.step), std::end(w.step), 0);
+    }
     counts.memory_lines.assign(nodes_, 0);
-    counts.link_lines.assign(link_.size(), 0);
-    counts.link_requests.assign(link_.size(), 0);
-    counts.link_bytes.assign(link_.size(), 0);
+    counts.link_bytes.assign(wire_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
-    for (auto& server : link_) server.start_counting(since_);
-    for (auto& server : core_) server.start_counting(since_);
-    for (auto& w : worker_)
-        if (w.state == State::asleep) w.asleep_since = since_;
+    for (auto& wire : wire_) {
+        wire.link.start_counting(since_);
+        wire.lines = wire.requests = 0;
+    }
+    for (auto& core : core_) {
+        core.server.start_counting(since_);
+        core.held = 0;
+    }
 }
 
-void ErisRouting::update(ErisDemands demands) {
+void ErisRouting::update(const ErisDemands& demands) {
     numatwin::check(demands, operations_, workers());
-    demands_ = std::move(demands);
+    demand_.resize(operations_ * workers());
     scan_lines_.assign(operations_, 0);
-    for (std::size_t k = 0; k < demands_.scan_lines.size(); ++k)
-        scan_lines_[k / workers()] += demands_.scan_lines[k];
+    for (std::size_t k = 0; k < demand_.size(); ++k) {
+        demand_[k] = {demands.core_ps[k],   demands.hit_ps[k],    demands.lines[k],
+                      demands.slots[k],     demands.surely_ps[k], demands.memory_lines[k],
+                      demands.scan_lines[k]};
+        scan_lines_[k / workers()] += demands.scan_lines[k];
+    }
 }
 
 void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves) {
@@ -141,17 +163,31 @@ void ErisRouting::handle(const Event& event) {
     throw std::logic_error("unknown kind of event");
 }
 
+void ErisRouting::expect(const Event& event) const {
+    const auto fetch = [](std::uintptr_t at) {
+        __builtin_prefetch(reinterpret_cast<const void*>(at), 1);
+    };
+    const auto place = [](const auto* of) { return reinterpret_cast<std::uintptr_t>(of); };
+    const std::uintptr_t worker = place(worker_.data()) + event.subject * sizeof(Worker);
+    for (std::uintptr_t line = 0; line < 4; ++line) fetch(worker + 64 * line);
+    // Data of a flush's events: to whom.
+    fetch(place(worker_.data()) + event.data * sizeof(Worker));
+    const std::size_t at = pair(event.subject, event.data);
+    fetch(place(count_.place(0)) + at);
+    fetch(place(first_.data()) + at * sizeof(Time));
+}
+
 // -- time -----------------------------------------------------------------------------------------
 
 Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines) {
     const Time now = clock.now();
-    const auto of = static_cast<std::size_t>(machine_.core[i]);
-    // Threads of a core divide its slots among them.
-    Time done = now + rounded_ps(std::max(core, held * threads_[of]));
     Worker& w = worker_[i];
-    counts.held_up[i] += w.over - w.alone;
+    Core& of = core_[w.core];
+    // Threads of a core divide its slots among them.
+    Time done = now + rounded_ps(std::max(core, held * of.threads));
+    w.held_up += w.over - w.alone;
     w.alone = done;
-    if (threads_[of] > 1) done = std::max(done, core_[of].serve(now, rounded_ps(core)));
+    if (of.threads > 1) done = std::max(done, of.server.serve(now, rounded_ps(core)));
     const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
     if (lines > 0) {
         counts.memory_lines[home] += lines;
@@ -162,17 +198,17 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
         }
         const std::size_t at = node(i);
         machine_.line_data_ps.each(at, [&](std::size_t link, double each, std::size_t) {
-            done = std::max(done, link_[link].data(now, rounded_ps(lines * each)));
+            done = std::max(done, wire_[link].link.data(now, rounded_ps(lines * each)));
         });
         machine_.line_control_ps.each(at, [&](std::size_t link, double each, std::size_t) {
-            done = std::max(done, link_[link].message(now, rounded_ps(lines * each)));
+            done = std::max(done, wire_[link].link.message(now, rounded_ps(lines * each)));
         });
         machine_.line_bytes.each(at, [&](std::size_t link, double each, std::size_t) {
             counts.link_bytes[link] += lines * each;
         });
     }
-    counts.held[of] += held;
-    counts.step[step][i] += done - now;
+    of.held += held;
+    w.step[step] += done - now;
     w.over = done;
     return done;
 }
@@ -195,20 +231,20 @@ double ErisRouting::memory_latency(std::size_t i) {
 // for them; requests take the way back, go first, and wait for nobody. `done`: no earlier than when
 // the last line has arrived.
 void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Time& done) {
-    if (from == to || link_.empty()) return;
+    if (from == to || wire_.empty()) return;
     const auto walk = [&](std::size_t a, std::size_t b, bool data) {
-        const auto vertices = static_cast<std::size_t>(machine_.vertices);
+        const Way* const from_a = way_.data() + a * static_cast<std::size_t>(machine_.vertices);
         for (std::size_t at = b; at != a;) {
-            const std::size_t row = a * vertices + at;
-            const auto link = static_cast<std::size_t>(machine_.entering[row]);
-            const Time each = data ? machine_.link_data_ps[link] : machine_.link_request_ps[link];
+            const Way way = from_a[at];
+            Wire& wire = wire_[way.link];
+            const Time each = data ? wire.data_ps : wire.request_ps;
             const Time work = rounded_ps(lines * static_cast<double>(each));
-            (data ? counts.link_lines : counts.link_requests)[link] += lines;
+            (data ? wire.lines : wire.requests) += lines;
             if (data)
-                done = std::max(done, link_[link].data(clock.now(), work));
+                done = std::max(done, wire.link.data(clock.now(), work));
             else
-                link_[link].message(clock.now(), work);
-            at = static_cast<std::size_t>(machine_.predecessor[row]);
+                wire.link.message(clock.now(), work);
+            at = way.before;
         }
     };
     walk(from, to, true);
@@ -233,7 +269,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     note(round, i, 0, offset(old.word));
     if (offset(old.word) == 0) return begin_work(i);
     w.idle = false;
-    w.taken = &old;
+    w.taken = w.active;
     w.received = false;
     old.word &= ~active_bit;
     w.active ^= 1;
@@ -245,7 +281,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
 
 void ErisRouting::collect(std::uint32_t i) {
     Worker& w = worker_[i];
-    if (writers(w.taken->word) > 0) {
+    if (writers(w.incoming[w.taken].word) > 0) {
         w.state = State::waiting_for_writers;
         return;
     }
@@ -257,12 +293,12 @@ void ErisRouting::take(std::uint32_t i) {
     Worker& w = worker_[i];
     double held = 0;
     std::uint64_t all = 0;
-    for (const Batch& batch : w.taken->batches) {
-        all += batch.count + batch.answers + batch.references;
-        held += handed_lines_ps(i, batch.source,
-                                lines_of(batch.count + batch.references, batch.answers));
+    const ErisBatches& batches = w.incoming[w.taken].batches;
+    for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at)) {
+        all += at->count + at->answers + at->references;
+        held += handed_lines_ps(i, at->source, lines_of(at->count + at->references, at->answers));
     }
-    const std::uint64_t forwarded = version_ > 1 ? forward(i, *w.taken) : 0;
+    const std::uint64_t forwarded = version_ > 1 ? forward(i) : 0;
     const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
     clock.schedule(phase(i, receive, core, held, 0), received, i);
@@ -270,14 +306,18 @@ void ErisRouting::take(std::uint32_t i) {
 
 // Commands whose keys have another owner since they were routed go on to it. They are drawn one by
 // one: which keys they ask for was left open when they were made.
-std::uint64_t ErisRouting::forward(std::uint32_t i, Incoming& taken) {
+std::uint64_t ErisRouting::forward(std::uint32_t i) {
+    const Worker& w = worker_[i];
+    const ErisBatches& batches = w.incoming[w.taken].batches;
+    auto& by_operation = worker_[i].beside[w.taken].by_operation;
     std::uint64_t all = 0;
-    for (std::size_t b = 0; b < taken.batches.size(); ++b) {
-        Batch& batch = taken.batches[b];
+    std::size_t b = 0;
+    for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
+        ErisBatch& batch = *at;
         if (batch.version == version_) continue;
         std::uint32_t gone = 0;
         for (std::uint32_t o = 0; o < keyed_; ++o) {
-            std::uint32_t& left = keyed_ > 1 ? taken.by_operation[b * keyed_ + o] : batch.count;
+            std::uint32_t& left = keyed_ > 1 ? by_operation[b * keyed_ + o] : batch.count;
             const std::uint32_t away = forward(i, batch, o, left);
             if (keyed_ > 1) left -= away;
             gone += away;
@@ -289,7 +329,7 @@ std::uint64_t ErisRouting::forward(std::uint32_t i, Incoming& taken) {
     return all;
 }
 
-std::uint32_t ErisRouting::forward(std::uint32_t i, const Batch& batch, std::uint32_t operation,
+std::uint32_t ErisRouting::forward(std::uint32_t i, const ErisBatch& batch, std::uint32_t operation,
                                    std::uint32_t count) {
     std::uint32_t gone = 0;
     for (const ErisMove& move : worker_[i].moves) {
@@ -306,20 +346,22 @@ std::uint32_t ErisRouting::forward(std::uint32_t i, const Batch& batch, std::uin
 
 void ErisRouting::receive_all(std::uint32_t i) {
     Worker& w = worker_[i];
-    const Incoming& taken = *w.taken;
-    for (std::size_t b = 0; b < taken.batches.size(); ++b) {
-        const Batch& batch = taken.batches[b];
+    const ErisBatches& batches = w.incoming[w.taken].batches;
+    const Beside& beside = w.beside[w.taken];
+    std::size_t b = 0;
+    for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
         if (keyed_ > 1)
             for (std::size_t o = 0; o < keyed_; ++o)
-                w.to_do[o] += taken.by_operation[b * keyed_ + o];
+                to_do(i, o) += beside.by_operation[b * keyed_ + o];
         else if (keyed_ == 1)
-            w.to_do[0] += batch.count;
-        if (batch.answers) answer(i, batch.answers);
+            to_do(i, 0) += at->count;
+        if (at->answers) answer(i, at->answers);
     }
-    for (const auto id : taken.scans) ++w.to_do[scans_[id].operation];
+    for (const auto id : beside.scans) ++to_do(i, scans_[id].operation);
     w.received = true;
     w.operation = 0;
-    w.at_batch = 0;
+    w.batch = batches.begin();
+    w.batch_number = 0;
     w.of_batch = 0;
     w.scan_left = 0;
     begin_work(i);
@@ -353,55 +395,56 @@ void ErisRouting::work(std::uint32_t i) {
     Worker& w = worker_[i];
     w.makes = !w.makes;
     const bool may_make = w.to_make > 0 && !w.stuck;
-    if (w.taken != nullptr && (!w.makes || !may_make)) return execute(i);
+    if (w.taken != nothing_taken && (!w.makes || !may_make)) return execute(i);
     if (may_make) return make(i);
     balance(i);
 }
 
 void ErisRouting::execute(std::uint32_t i) {
     Worker& w = worker_[i];
-    while (w.operation < operations_ && w.to_do[w.operation] == 0) {
+    ErisBatches& batches = w.incoming[w.taken].batches;
+    while (w.operation < operations_ && to_do(i, w.operation) == 0) {
         ++w.operation;
-        w.at_batch = 0;
+        w.batch = batches.begin();
+        w.batch_number = 0;
         w.of_batch = 0;
     }
     if (w.operation == operations_) {
-        w.taken->batches.clear();
-        w.taken->by_operation.clear();
-        w.taken->scans.clear();
-        w.taken = nullptr;
+        batches.clear(blocks_);
+        w.beside[w.taken].by_operation.clear();
+        w.beside[w.taken].scans.clear();
+        w.taken = nothing_taken;
         w.makes = false;
         return work(i);
     }
-    const std::size_t at = w.operation * workers() + i;
+    const Demand& each = demand(i, w.operation);
     double units, shared = 1;
     if (w.operation < keyed_) {
         w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-            w.to_do[w.operation], static_cast<std::uint64_t>(machine_.batch)));
+            to_do(i, w.operation), static_cast<std::uint64_t>(machine_.batch)));
         units = w.executing;
     } else {  // one pass over the lines, for all scans that wait
-        if (w.scan_left == 0) w.scan_left = demands_.scan_lines[at];
-        shared = static_cast<double>(w.to_do[w.operation]);
+        if (w.scan_left == 0) w.scan_left = each.scan_lines;
+        shared = static_cast<double>(to_do(i, w.operation));
         units = w.scan_now = std::min(w.scan_left, static_cast<double>(machine_.scan_chunk_lines));
     }
     // Of what a core can have under way, a batch of few commands leaves some unused.
-    const double slots = std::min(demands_.slots[at], units * threads(i));
-    double held = demands_.hit_ps[at];
-    if (const double lines = demands_.lines[at]; lines > 0) {
-        double each = memory_latency(i) / slots;
-        if (demands_.surely_ps[at] > 0) each = std::min(each, demands_.surely_ps[at]);
-        held += lines * each;
+    const double slots = std::min(each.slots, units * threads(i));
+    double held = each.hit_ps;
+    if (each.lines > 0) {
+        double line = memory_latency(i) / slots;
+        if (each.surely_ps > 0) line = std::min(line, each.surely_ps);
+        held += each.lines * line;
     }
-    const Time done =
-        phase(i, w.operation < keyed_ ? walk : scan, units * shared * demands_.core_ps[at],
-              units * held, units * demands_.memory_lines[at]);
+    const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
+                            units * held, units * each.memory_lines);
     clock.schedule(done, executed, i);
 }
 
 void ErisRouting::done_executing(std::uint32_t i) {
     Worker& w = worker_[i];
     if (w.operation < keyed_) {
-        w.to_do[w.operation] -= w.executing;
+        to_do(i, w.operation) -= w.executing;
         counts.executed[w.operation * workers() + i] += w.executing;
         counts.done[w.operation] += w.executing;
         executed_ += w.executing;
@@ -410,7 +453,7 @@ void ErisRouting::done_executing(std::uint32_t i) {
     } else {
         w.scan_left -= w.scan_now;
         counts.progress[w.operation] +=
-            static_cast<double>(w.to_do[w.operation]) * w.scan_now / scan_lines_[w.operation];
+            static_cast<double>(to_do(i, w.operation)) * w.scan_now / scan_lines_[w.operation];
         if (w.scan_left <= 0) finish_scans(i);
     }
     work(i);
@@ -420,15 +463,17 @@ void ErisRouting::done_executing(std::uint32_t i) {
 void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
     Worker& w = worker_[i];
     const Time now = clock.now();
+    const ErisBatches& batches = w.incoming[w.taken].batches;
     while (count > 0) {
-        const Batch& batch = w.taken->batches[w.at_batch];
+        const ErisBatch& batch = *w.batch;
         const std::uint32_t all =
-            keyed_ > 1 ? w.taken->by_operation[w.at_batch * keyed_ + w.operation] : batch.count;
+            keyed_ > 1 ? w.beside[w.taken].by_operation[w.batch_number * keyed_ + w.operation]
+                       : batch.count;
         const std::uint32_t part = std::min(count, all - w.of_batch);
         if (part > 0) {
             spread(latency[w.operation], now - batch.last, now - batch.first, part);
             if (machine_.answers) {
-                answers_[pair(i, batch.source)] += part;
+                answers_.add(pair(i, batch.source), part);
                 w.in_row += part;
             } else {
                 answer(batch.source, part);
@@ -437,7 +482,8 @@ void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
         count -= part;
         w.of_batch += part;
         if (w.of_batch == all) {
-            ++w.at_batch;
+            w.batch = batches.after(w.batch);
+            ++w.batch_number;
             w.of_batch = 0;
         }
     }
@@ -468,9 +514,9 @@ void ErisRouting::answer(std::uint32_t source, std::uint32_t count) {
 void ErisRouting::finish_scans(std::uint32_t i) {
     Worker& w = worker_[i];
     const auto operation = static_cast<std::uint32_t>(w.operation);
-    counts.executed[operation * workers() + i] += w.to_do[operation];
-    w.to_do[operation] = 0;
-    for (const auto id : w.taken->scans) {
+    counts.executed[operation * workers() + i] += to_do(i, operation);
+    to_do(i, operation) = 0;
+    for (const auto id : w.beside[w.taken].scans) {
         Scan& one = scans_[id];
         if (one.operation != operation || --one.left > 0) continue;
         ++counts.done[operation];
@@ -527,34 +573,35 @@ void ErisRouting::awake(std::uint32_t i, Time delay) {
     Worker& w = worker_[i];
     if (w.state != State::asleep) return;
     w.state = State::working;
-    counts.asleep[i] += clock.now() - w.asleep_since;
+    w.asleep += clock.now() - w.asleep_since;
     clock.schedule(clock.now() + delay, round, i);
 }
 
 Time ErisRouting::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
-    const Time asleep =
-        counts.asleep[worker] + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
+    const Time asleep = w.asleep + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
     return clock.now() - since_ - asleep - held_up(worker);
 }
 
 Time ErisRouting::held_up(std::size_t worker) const {
     const Worker& w = worker_[worker];
-    return counts.held_up[worker] + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
+    return w.held_up + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
 }
 
 // -- every command is somewhere -------------------------------------------------------------------
 
 std::uint64_t ErisRouting::in_flight() const {
     std::uint64_t found = 0;
-    for (const auto waiting : count_) found += waiting;
-    for (const Worker& w : worker_) {
-        for (const Incoming& buffer : w.incoming) {
-            if (&buffer == w.taken && w.received) continue;
-            for (const Batch& batch : buffer.batches) found += batch.count;
+    found += count_.sum();
+    for (const Worker& w : worker_)
+        for (std::uint8_t k = 0; k < 2; ++k) {
+            if (k == w.taken && w.received) continue;
+            const ErisBatches& batches = w.incoming[k].batches;
+            for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at))
+                found += at->count;
         }
-        for (std::size_t o = 0; o < keyed_; ++o) found += w.to_do[o];
-    }
+    for (std::size_t k = 0; k < to_do_.size(); ++k)
+        if (k % operations_ < keyed_) found += to_do_[k];
     return found;
 }
 
@@ -567,7 +614,7 @@ void ErisRouting::check() const {
     for (std::size_t k = 0; k < memory_.size(); ++k)
         if (memory_done(k) > clock.now() - since_)
             throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < link_.size(); ++k)
+    for (std::size_t k = 0; k < wire_.size(); ++k)
         if (link_done(k) > clock.now() - since_)
             throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }

@@ -25,9 +25,12 @@
 #include <vector>
 
 #include "backlog.hpp"
+#include "eris_batches.hpp"
 #include "eris_setup.hpp"
+#include "huge_pages.hpp"
 #include "philox.hpp"
 #include "simulation.hpp"
+#include "small_counts.hpp"
 #include "statistics.hpp"
 
 namespace numatwin {
@@ -58,23 +61,18 @@ struct ErisMove {
 };
 
 struct ErisCounts {
-    std::vector<std::uint64_t> executed;            // [O, A] commands; scans by workers
-    std::vector<std::uint64_t> done;                // [O] operations that are done
-    std::vector<double> progress;                   // [O] scans, with parts of scans
-    std::vector<Time> asleep;                       // [A] with nothing to do
-    std::vector<Time> held_up;                      // [A] by memory, links and the core's others
-    std::vector<Time> step[6];                      // [A] by step, see Step
-    std::vector<double> held;                       // [C] slots of misses taken
-    std::vector<double> memory_lines;               // [n]
-    std::vector<double> link_lines, link_requests;  // [2L] of what goes from worker to worker
-    std::vector<double> link_bytes;                 // [2L] for lines from memory
+    std::vector<std::uint64_t> executed;  // [O, A] commands; scans by workers
+    std::vector<std::uint64_t> done;      // [O] operations that are done
+    std::vector<double> progress;         // [O] scans, with parts of scans
+    std::vector<double> memory_lines;     // [n]
+    std::vector<double> link_bytes;       // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
 };
 
 class ErisRouting {
   public:
-    enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer };
+    enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer, steps };
     enum Kind : std::uint32_t {
         round,
         swapped,
@@ -95,11 +93,15 @@ class ErisRouting {
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
-    void update(ErisDemands demands);
+    void update(const ErisDemands& demands);
     // A new table; `moves` [A] say what has left each worker since the one before.
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
     void handle(const Event& event);
+    // This event comes soon: what it looks at is brought into the cache. Few workers are in it
+    // anyhow.
+    bool looks_ahead() const { return worker_.size() >= 256; }
+    void expect(const Event& event) const;
     void start_counting();
     // Throws std::logic_error where a command was lost or done twice.
     void check() const;
@@ -128,7 +130,15 @@ class ErisRouting {
     std::size_t workers() const { return machine_.node.size(); }
     std::size_t operations() const { return operations_; }
     Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
-    Time link_done(std::size_t link) const { return link_[link].done(clock.now()); }
+    std::size_t links() const { return wire_.size(); }
+    Time link_done(std::size_t link) const { return wire_[link].link.done(clock.now()); }
+    // Lines and requests from worker to worker.
+    double link_lines(std::size_t link) const { return wire_[link].lines; }
+    double link_requests(std::size_t link) const { return wire_[link].requests; }
+    std::size_t cores() const { return core_.size(); }
+    // Slots of misses taken.
+    double held(std::size_t core) const { return core_[core].held; }
+    Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
     Time counting_since() const { return since_; }
     // Time that a worker had use for: neither asleep nor held up.
     Time busy(std::size_t worker) const;
@@ -139,14 +149,13 @@ class ErisRouting {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
     static constexpr std::uint32_t chunks_under_way = 2;
+    static constexpr std::uint8_t nothing_taken = 2;
 
-    struct Batch {  // what one flush brought
-        std::uint32_t source, version, count, answers, references;
-        Time first, last;
-    };
     struct Incoming {
         std::uint64_t word = 0;
-        std::vector<Batch> batches;
+        ErisBatches batches;
+    };
+    struct Beside {  // of an incoming buffer, where not all commands are of one operation by key
         std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
         std::vector<std::uint32_t> scans;         // ids, in the order of references
     };
@@ -156,51 +165,78 @@ class ErisRouting {
     };
     enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
     enum class After : std::uint8_t { making, end_of_round };
-    struct Worker {
+    // Thousands of workers do not fit a core's caches, and each event is about another one: so
+    // what most events look at is kept in few lines, in this order.
+    struct alignas(64) Worker {
+        // Line 0: what those look at that flush to this worker.
         Incoming incoming[2];
         std::uint8_t active = 0;
+        std::uint8_t taken = nothing_taken;  // which of the two is being worked off
         State state = State::working;
         bool called = false;
         Time asleep_since = 0;
-        // the round
-        Incoming* taken = nullptr;
-        bool received = false;             // the commands of `taken` are in `to_do`
-        std::vector<std::uint64_t> to_do;  // [O]
-        std::size_t operation = 0, at_batch = 0;
-        std::uint32_t of_batch = 0;  // commands of that batch's that are done
-        std::uint32_t executing = 0;
-        double scan_left = 0, scan_now = 0;
-        std::uint64_t to_make = 0;
-        std::uint32_t made = 0;
+        // Line 1: its phase, and the flush under way.
+        Time alone = 0, over = 0;  // ends of its phase: with nobody in its way, and as things are
+        Time held_up = 0;          // by memory, links and the core's others, counted
+        std::uint64_t read_word = 0;
+        Portion sends;
+        std::uint32_t to = 0;
+        std::uint32_t node = 0, core = 0;
+        std::uint8_t into = 0;
+        After after = After::making;
+        bool received = false;  // the commands of `taken` are in `to_do`
+        bool first_round = true;
+        bool makes = false;  // whose turn it is: to make commands, or to execute some
+        bool stuck = false;  // no more commands can be made in this round
+        bool idle = true;    // nothing was received, made or moved in this round
+        // Line 2: times by step, counted; commands being made.
+        Time step[steps] = {};
         std::uint32_t pending = none;  // a cell that was drawn and has no room yet
         std::uint32_t full = none;     // a buffer that has just been filled
+        std::uint32_t made = 0;
+        std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
+        // Line 3: the round.
+        std::uint64_t to_make = 0;
+        std::uint64_t in_row = 0;  // commands in its outgoing buffers
         Time pending_since = 0;
         Time last_made = 0;  // when the last command was put into a buffer
-        bool first_round = true;
-        bool makes = false;         // whose turn it is: to make commands, or to execute some
-        bool stuck = false;         // no more commands can be made in this round
-        bool idle = true;           // nothing was received, made or moved in this round
-        std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
-        std::uint64_t in_row = 0;   // commands in its outgoing buffers
-        Time alone = 0, over = 0;   // ends of its phase: with nobody in its way, and as things are
         Time round_start = 0, transfers_until = 0;
-        // the flush under way
-        std::uint32_t to = 0;
-        Portion sends;
-        std::uint8_t into = 0;
-        std::uint64_t read_word = 0;
-        After after = After::making;
+        std::uint32_t executing = 0;
         std::uint32_t next_flush = 0;
-        std::vector<std::uint32_t> full_targets;  // of this round
+        ErisBatch* batch = nullptr;  // whose commands are being executed
+        // Line 4
+        std::uint32_t of_batch = 0;  // commands of that batch's that are done
+        std::uint32_t operation = 0;
+        std::size_t batch_number = 0;
+        Time asleep = 0;  // with nothing to do, counted
+        double scan_left = 0, scan_now = 0;
         // clients
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
-        // scans that this worker has asked for
-        std::vector<std::uint32_t> asked;
-        std::vector<std::uint32_t> waiters;  // workers that wait for room here
-        // transfers
-        std::vector<std::uint32_t> outgoing, rebuilds;
+        // What few events look at.
+        Beside beside[2];
+        std::vector<std::uint32_t> full_targets;        // of this round
+        std::vector<std::uint32_t> asked;               // scans that this worker has asked for
+        std::vector<std::uint32_t> waiters;             // workers that wait for room here
+        std::vector<std::uint32_t> outgoing, rebuilds;  // transfers
         std::vector<ErisMove> moves;
+    };
+    struct alignas(64) Core {
+        Backlog server;
+        double threads = 0;
+        double held = 0;  // slots of misses taken, counted
+    };
+    struct alignas(128) Wire {
+        Link link;
+        Time data_ps = 0, request_ps = 0;  // of a line
+        double lines = 0, requests = 0;    // of what goes from worker to worker, counted
+    };
+    // The last link on the way to a vertex, and the vertex before it.
+    struct Way {
+        std::uint32_t link, before;
+    };
+    struct alignas(64) Demand {  // of ErisDemands
+        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, scan_lines;
     };
     struct Scan {
         std::uint32_t operation, left;
@@ -212,13 +248,18 @@ class ErisRouting {
     };
 
     std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
-    std::size_t node(std::size_t i) const { return static_cast<std::size_t>(machine_.node[i]); }
-    double threads(std::size_t i) const {
-        return threads_[static_cast<std::size_t>(machine_.core[i])];
+    std::size_t node(std::size_t i) const { return worker_[i].node; }
+    double threads(std::size_t i) const { return core_[worker_[i].core].threads; }
+    std::uint64_t& to_do(std::size_t i, std::size_t operation) {
+        return to_do_[i * operations_ + operation];
     }
-    Time handed(std::size_t i, std::size_t t) const {
-        return machine_.handed_ps[node(i) * nodes_ + node(t)];
+    const Demand& demand(std::size_t i, std::size_t operation) const {
+        return demand_[operation * workers() + i];
     }
+    bool has_lines(std::size_t i, std::size_t operation) const {
+        return demand(i, operation).scan_lines > 0;
+    }
+    Time handed(std::size_t i, std::size_t t) const { return handed_[node(i) * nodes_ + node(t)]; }
     double lines_of(std::uint64_t commands, std::uint64_t answers) const {
         return static_cast<double>(commands) * machine_.lines_per_command +
                static_cast<double>(answers) * machine_.answer_lines;
@@ -238,8 +279,8 @@ class ErisRouting {
     void collect(std::uint32_t i);
     void take(std::uint32_t i);
     void spread(Histogram& into, Time least, Time most, std::uint32_t count) const;
-    std::uint64_t forward(std::uint32_t i, Incoming& taken);
-    std::uint32_t forward(std::uint32_t i, const Batch& batch, std::uint32_t operation,
+    std::uint64_t forward(std::uint32_t i);
+    std::uint32_t forward(std::uint32_t i, const ErisBatch& batch, std::uint32_t operation,
                           std::uint32_t count);
     void receive_all(std::uint32_t i);
     void execute(std::uint32_t i);
@@ -277,20 +318,25 @@ class ErisRouting {
     Portion portion(std::uint32_t i, std::uint32_t to) const;
 
     ErisMachine machine_;
-    ErisDemands demands_;
+    LargeVector<Demand> demand_;  // [O, A]
     ErisTable table_;
     double guide_slots_ = 0;
     std::size_t nodes_, operations_, keyed_;
     std::uint32_t version_ = 0;
-    std::vector<Stream> streams_;
-    std::vector<Worker> worker_;
-    Numbers threads_;  // [C]
-    std::vector<Backlog> memory_, core_;
-    std::vector<Link> link_;
+    LargeVector<Stream> streams_;
+    LargeVector<Worker> worker_;
+    std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
+    LargeVector<Core> core_;
+    std::vector<Backlog> memory_;
+    LargeVector<Wire> wire_;
+    LargeVector<Way> way_;      // [n, v]
+    LargeVector<Time> handed_;  // [n, n] of ErisMachine
+    ErisBlocks blocks_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]
-    std::vector<std::uint32_t> count_, by_operation_, answers_, sent_references_;
-    std::vector<Time> first_;
+    SmallCounts count_, answers_;
+    LargeVector<std::uint32_t> by_operation_, sent_references_;
+    LargeVector<Time> first_;
     std::vector<Scan> scans_;
     Numbers scan_lines_;  // [O] of all workers
     std::vector<std::uint32_t> free_scans_;

@@ -79,6 +79,9 @@ class EventQueue {
         return heap_.front();
     }
 
+    // Which event comes next, if none is scheduled before it; to be called after pop().
+    const Event& next() const { return heap_[1 + least_of(heap_.data() + 1)]; }
+
     // Takes out all events for which this holds. Costs as much as a look at each event.
     template <class Predicate>
     void remove_if(Predicate holds) {

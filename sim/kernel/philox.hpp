@@ -9,8 +9,9 @@
 
 namespace numatwin {
 
-// One stream of random numbers; its key says which.
-class Stream {
+// One stream of random numbers; its key says which. It lies in one line of the caches: models hold
+// two for each of thousands of workers.
+class alignas(64) Stream {
   public:
     Stream() : Stream(0, 0) {}
     Stream(std::uint64_t key0, std::uint64_t key1) : key_{key0, key1} {}
@@ -34,9 +35,8 @@ class Stream {
 
   private:
     void refill() {
-        for (auto& word : counter_)  // NumPy counts first, then encrypts
-            if (++word != 0) break;
-        auto c = counter_;
+        // NumPy counts first, then encrypts. Of its counter's 256 bits no run gets to the 65th.
+        std::array<std::uint64_t, 4> c{++counter_, 0, 0, 0};
         auto k = key_;
         for (int round = 0; round < 10; ++round) {
             const auto p0 = static_cast<unsigned __int128>(0xD2E7470EE14C6C93u) * c[0];
@@ -52,7 +52,7 @@ class Stream {
     }
 
     std::array<std::uint64_t, 2> key_;
-    std::array<std::uint64_t, 4> counter_{};
+    std::uint64_t counter_ = 0;
     std::array<std::uint64_t, 4> buffer_{};
     unsigned used_ = 4;
 };

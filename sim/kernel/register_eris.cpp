@@ -23,16 +23,21 @@ py::dict counts(Model& self) {
     found["progress"] = array_of(c.progress);
     found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
     const char* names[] = {"issue", "flush", "receive", "walk", "scan", "transfer"};
-    for (std::size_t k = 0; k < std::size(names); ++k) found[names[k]] = array_of(c.step[k]);
-    found["held"] = array_of(c.held);
+    for (std::size_t k = 0; k < std::size(names); ++k)
+        found[names[k]] = column_of(model.workers(), [&](std::size_t i) {
+            return model.step_time(static_cast<ErisRouting::Step>(k), i);
+        });
+    found["held"] = column_of(model.cores(), [&](std::size_t k) { return model.held(k); });
     found["memory_lines"] = array_of(c.memory_lines);
-    found["link_lines"] = array_of(c.link_lines);
-    found["link_requests"] = array_of(c.link_requests);
+    found["link_lines"] =
+        column_of(model.links(), [&](std::size_t k) { return model.link_lines(k); });
+    found["link_requests"] =
+        column_of(model.links(), [&](std::size_t k) { return model.link_requests(k); });
     found["link_bytes"] = array_of(c.link_bytes);
     found["memory_done"] =
         column_of(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
     found["link_done"] =
-        column_of(c.link_lines.size(), [&](std::size_t k) { return model.link_done(k); });
+        column_of(model.links(), [&](std::size_t k) { return model.link_done(k); });
     found["made"] = c.made;
     found["flushes"] = c.flushes;
     found["flushed"] = c.flushed;

@@ -30,6 +30,8 @@ class Interrupt {
 //     class Model {
 //         void handle(const Event& event);
 //         static const char* event_name(std::uint32_t kind);  // optional, for error messages
+//         bool looks_ahead() const;                           // optional, both: whether to be told
+//         void expect(const Event& event) const;              // which event comes next, maybe
 //         Simulation clock;
 //     };
 //     model.clock.run(model, until, interrupt);
@@ -91,6 +93,8 @@ class Simulation {
                 ask = events_ + interval;
             }
             Event event = queue_.pop();
+            if constexpr (requires { model.expect(event); })
+                if (model.looks_ahead()) model.expect(queue_.next());
             if (event.kind == TimerTable::kind && !timers_.resolve(event)) continue;
             now_ = event.time;
             ++events_;

@@ -61,7 +61,11 @@ def test_laws_of_every_run(name: str, settings: list[str]) -> None:
     for operation, rate in record.throughput.items():
         latency = record.latency_ns[operation]
         assert latency is not None
-        assert 0 < latency["p50"] <= latency["p99"] <= latency["p999"]
+        # Of few scans, not all percentiles are known.
+        known = [value for value in map(latency.get, ("p50", "p99", "p999")) if value is not None]
+        assert known
+        assert known == sorted(known)
+        assert known[0] > 0
         counted_s = record.horizon_s - record.warm_up_s
         assert record.operations[operation] == pytest.approx(rate * counted_s, rel=0.2)
     assert all(0 <= use.utilisation <= 1 for use in record.resources)

@@ -5,6 +5,7 @@ Built by CMake in build/engine-thread and build/engine-address, which stay for t
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,9 +22,10 @@ OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "second_deadlock_stack=1",
+    # Else UCX hooks madvise, also that of a thread which ends, and ThreadSanitizer crashes in it.
+    "UCX_MEM_MMAP_HOOK_MODE": "none",
+    "UCX_MEM_EVENTS": "no",
 }
-# ThreadSanitizer expects memory where the kernel, when it shuffles much, does not put it.
-SHUFFLED = "unexpected memory mapping"
 
 
 def give_up(reason: str) -> None:
@@ -66,18 +68,22 @@ def build(request: pytest.FixtureRequest, tools: None) -> Path:
     return folder
 
 
-def run(*command: str) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, **OPTIONS}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+@pytest.fixture(scope="session")
+def unshuffled() -> list[str]:
+    """A prefix for commands: where the kernel shuffles addresses much (vm.mmap_rnd_bits 32), the
+    sanitizers of GCC up to 13 find their own memory taken now and then, and crash as they start.
+    Nothing where a container forbids it."""
+    prefix = ["setarch", "--addr-no-randomize"]
+    if shutil.which("setarch") is None:
+        return []
+    return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else []
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_suite(build: Path, suite: str) -> None:
-    command = [str(build / suite), "--gtest_brief=1"]
-    done = run(*command)
-    if done.returncode != 0 and SHUFFLED in done.stderr and shutil.which("setarch"):
-        command = ["setarch", "-R", *command]
-        done = run(*command)
+def test_suite(build: Path, unshuffled: list[str], suite: str) -> None:
+    command = [*unshuffled, str(build / suite), "--gtest_brief=1"]
+    environment = {**os.environ, **OPTIONS}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     said = (done.stdout + done.stderr)[-8000:]
     assert done.returncode == 0, f"again: {' '.join(command)}\n{said}"
-    assert "tests ran" in done.stdout
+    assert re.search(r"PASSED  \] [1-9]", done.stdout), said

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.inputs import InputError, write_bytes_atomically, write_text_atomically
+from numatwin.inputs import (
+    InputError,
+    check_writable,
+    write_bytes_atomically,
+    write_text_atomically,
+)
 
 
 def test_written_whole_with_the_mode_of_the_earlier_file(tmp_path: Path) -> None:
@@ -55,3 +60,19 @@ def test_what_has_no_bytes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_text_atomically(tmp_path / "x", "\ud800")
     assert os.listdir(tmp_path) == []
+
+
+def test_whether_it_can_be_written_is_known_before(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new.yaml")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old.yaml").write_text("kept")
+    check_writable(tmp_path / "old.yaml")
+    assert (tmp_path / "old.yaml").read_text() == "kept"
+    for path, message in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "none" / "new.yaml", "No such file or directory"),
+        (tmp_path / "old.yaml" / "new.yaml", "Not a directory"),
+        (f"{tmp_path}/a\0b", "cannot be written"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_writable(path)

@@ -123,6 +123,12 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         ),
         (
             STORAGE,
+            "storage_nodes: 3\n  deaths: [{client: 7, at: 10 us}, {client: 8, at: 1 ms}]",
+            "9:52: system.deaths.1.at: client 8 dies at 0.001 s, after the horizon: expected less "
+            "than 0.001 s",
+        ),
+        (
+            STORAGE,
             "storage_nodes: 3\n  stragglers: [{client: 3, factor: 1}]",
             "9:36: system.stragglers.0.factor: found '1', expected at least 2",
         ),

@@ -272,6 +272,33 @@ class TestBalancing:
         # Those who had nothing to do have some of it now.
         assert after.min() / after.mean() > 0.3 * (executed.min() / executed.mean())
 
+    def test_several_objects_and_scans(self, tmp_path: Path) -> None:
+        """An index and a column each balance by themselves, while both are in use."""
+        path = small_file(tmp_path, HOT.replace("}}", "}, share: 1000}") + "\n    " + SCAN, nodes=2)
+        chosen = [
+            "workload.objects.index.keys=300000",
+            "workload.operations.lookup.keys.to=60000",
+            "workload.objects.column.entries=2_000_000",
+            "horizon=12 ms",
+            "policies.load_balancing.period=1 ms",
+        ]
+        scenario = loaded(path, *chosen, policy="ma-1")
+        plane = ErisEvents(scenario, 1)
+        before = {name: part.sizes() for name, part in plane.eris.partitions.items()}
+        ControlPlane(scenario, plane).run()
+        plane.player.check()
+        for name, part in plane.eris.partitions.items():
+            assert part.sizes().sum() == pytest.approx(before[name].sum(), rel=1e-12)
+            assert part.sizes().min() >= 0
+        assert not np.allclose(plane.eris.partitions["index"].sizes(), before["index"])
+        assert isinstance(plane.player, RoutedPlayer)
+        assert plane.player.model.counts()["forwarded"] > 0
+        # Both go on, with the partitions that they have now.
+        plane.start_counting()
+        plane.advance(plane.time_s + 4e-3)
+        plane.player.check()
+        assert (plane.player.counted().done > 0).all()
+
 
 class TestArrivals:
     def test_all_is_done_and_nobody_waits(self, tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+// What members of a team do: chase pointers, stream, copy, exchange lines, add.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "measure/block.hpp"
+#include "measure/team.hpp"
+
+namespace numatwin::native {
+
+/// Dependent loads along the cycle that `arrange_cycle` laid, from a line on. The first
+/// `warm_loads` do not count: all lines of a cycle that a cache holds, or of a longer one as many
+/// as the caches hold, which then keep none that comes next. Amount: loads. Throws
+/// std::invalid_argument for a line beyond the block.
+Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads);
+
+/// Loads of random lines among the first `lines` of the block, none of which waits for another.
+/// Amount: lines. Throws std::invalid_argument unless `lines` is a power of two within the block.
+Work random_reads(const Block& block, std::size_t lines);
+
+/// What a stream does with each line of its block, and what of it passes the memory controller
+/// where a plain store first reads the line that it writes: "M:N" are lines read and written there.
+enum class Traffic {
+    kRead,            // loads: 1:0
+    kUpdate,          // loads and stores the same line: 1:1
+    kCopy,            // loads one line, stores another: 2:1
+    kTriad,           // loads two lines, stores a third: 3:1
+    kNonTemporal,     // stores past the caches: 0:1
+    kNonTemporalCopy  // loads one line, stores another past the caches: 1:1
+};
+
+/// Whether this processor has stores past the caches for the engine to use.
+bool has_non_temporal_stores();
+
+/// Streams through `bytes` of the block from `offset` on, again and again, with `delay` additions
+/// after each 4 KiB. Amount: bytes that the program loads and stores. Throws std::invalid_argument
+/// where they are not in the block, not at a whole line, or fewer than 4 KiB for each array.
+Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic traffic,
+            std::uint64_t delay);
+
+/// memcpy of `bytes` at a time, always the same (in cache), or from and to ever other places of two
+/// blocks (`spread`). Amount: copies.
+Work copies(const Block& from, const Block& to, std::size_t bytes, bool spread);
+
+/// A counter on a line of its own, for threads to contend for.
+using Counter = std::atomic<std::uint64_t>;
+
+/// A counter at 0 on that line of the block. Throws std::invalid_argument beyond its end.
+Counter& counter_on(const Block& block, std::size_t line);
+
+/// fetch-add on the counter. Amount: operations.
+Work fetch_adds(Counter& counter);
+
+/// Increments of the counter by compare-and-swap, each tried until it succeeds. Amount: increments.
+Work cas_increments(Counter& counter);
+
+/// One end of a ping-pong over the line of `counter`, which is 0 between windows: `serve` says the
+/// first word and when to end. Amount of who serves: messages, of both directions; of the other: 0.
+Work ping_pong(Counter& counter, bool serve);
+
+/// Additions that wait for one another, one a cycle on any processor of this century. Amount:
+/// additions.
+Work additions();
+
+}  // namespace numatwin::native

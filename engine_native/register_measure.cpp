@@ -1,0 +1,169 @@
+// The microbenchmarks as Python sees them: blocks, work, teams.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <system_error>
+
+#include "measure/engine_work.hpp"
+#include "measure/work.hpp"
+#include "register.hpp"
+
+namespace numatwin::native {
+namespace {
+
+namespace py = pybind11;
+
+/// A member's work, as Python hands it from its maker to run_team.
+struct Handed {
+    Work work;
+};
+
+/// (windows, members) amounts and times, (windows,) whether disturbed.
+py::tuple as_arrays(const std::vector<Window>& windows, std::size_t members) {
+    const auto rows = static_cast<py::ssize_t>(windows.size());
+    const auto columns = static_cast<py::ssize_t>(members);
+    py::array_t<double> amounts({rows, columns}), elapsed_ns({rows, columns});
+    py::array_t<bool> disturbed(rows);
+    for (py::ssize_t row = 0; row < rows; ++row) {
+        const Window& window = windows[static_cast<std::size_t>(row)];
+        disturbed.mutable_at(row) = window.disturbed;
+        for (py::ssize_t column = 0; column < columns; ++column) {
+            const auto at = static_cast<std::size_t>(column);
+            amounts.mutable_at(row, column) = window.amounts[at];
+            elapsed_ns.mutable_at(row, column) = window.elapsed_ns[at];
+        }
+    }
+    return py::make_tuple(amounts, elapsed_ns, disturbed);
+}
+
+py::tuple run(const std::vector<std::pair<int, const Handed*>>& members, std::size_t wanted,
+              std::int64_t window_ns, std::int64_t limit_ns) {
+    std::vector<Member> team;
+    for (const auto& [cpu, handed] : members) team.push_back({cpu, handed->work});
+    std::vector<Window> windows;
+    {
+        const py::gil_scoped_release others_run;
+        windows = run_team(team, {wanted, window_ns, limit_ns});
+    }
+    return as_arrays(windows, members.size());
+}
+
+}  // namespace
+
+void register_measure(py::module_& module) {
+    // Python's OSError carries the errno, from which callers tell a forbidden CPU or node.
+    py::register_exception_translator([](std::exception_ptr thrown) {
+        try {
+            if (thrown) std::rethrow_exception(thrown);
+        } catch (const std::system_error& failure) {
+            const py::tuple what = py::make_tuple(failure.code().value(), failure.what());
+            PyErr_SetObject(PyExc_OSError, what.ptr());
+        }
+    });
+
+    py::class_<Block>(module, "Block")
+        .def(py::init<std::size_t, int, bool>(), py::arg("size_bytes"), py::arg("node"),
+             py::arg("huge_pages"), py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("size_bytes", &Block::bytes)
+        .def_property_readonly("huge_bytes", &Block::huge_bytes)
+        .def("arrange_cycle", &Block::arrange_cycle, py::arg("size_bytes"), py::arg("seed"),
+             py::call_guard<py::gil_scoped_release>());
+
+    py::class_<Handed>(module, "Work");
+    module.def(
+        "chase",
+        [](const Block& block, std::size_t start_line, std::size_t warm_loads) {
+            return Handed{chase(block, start_line, warm_loads)};
+        },
+        py::arg("block"), py::arg("start_line"), py::arg("warm_loads"), py::keep_alive<0, 1>());
+    module.def(
+        "random_reads",
+        [](const Block& block, std::size_t lines) { return Handed{random_reads(block, lines)}; },
+        py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>());
+
+    py::enum_<Traffic>(module, "Traffic")
+        .value("READ", Traffic::kRead)
+        .value("UPDATE", Traffic::kUpdate)
+        .value("COPY", Traffic::kCopy)
+        .value("TRIAD", Traffic::kTriad)
+        .value("NON_TEMPORAL", Traffic::kNonTemporal)
+        .value("NON_TEMPORAL_COPY", Traffic::kNonTemporalCopy);
+    module.def("has_non_temporal_stores", &has_non_temporal_stores);
+    module.def(
+        "stream",
+        [](const Block& block, std::size_t offset, std::size_t size_bytes, Traffic traffic,
+           std::uint64_t delay) {
+            return Handed{stream(block, offset, size_bytes, traffic, delay)};
+        },
+        py::arg("block"), py::arg("offset"), py::arg("size_bytes"), py::arg("traffic"),
+        py::arg("delay"), py::keep_alive<0, 1>());
+    module.def(
+        "copies",
+        [](const Block& from, const Block& to, std::size_t size_bytes, bool spread) {
+            return Handed{copies(from, to, size_bytes, spread)};
+        },
+        py::arg("source"), py::arg("target"), py::arg("size_bytes"), py::arg("spread"),
+        py::keep_alive<0, 1>(), py::keep_alive<0, 2>());
+    module.def(
+        "fetch_adds",
+        [](const Block& block, std::size_t line) {
+            return Handed{fetch_adds(counter_on(block, line))};
+        },
+        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>());
+    module.def(
+        "cas_increments",
+        [](const Block& block, std::size_t line) {
+            return Handed{cas_increments(counter_on(block, line))};
+        },
+        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>());
+    module.def(
+        "ping_pong",
+        [](const Block& block, std::size_t line, bool serve) {
+            return Handed{ping_pong(counter_on(block, line), serve)};
+        },
+        py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
+    module.def("additions", [] { return Handed{additions()}; });
+
+    module.def(
+        "routing",
+        [](std::size_t targets, std::size_t buffer_bytes) {
+            return Handed{routing(targets, buffer_bytes)};
+        },
+        py::arg("targets"), py::arg("buffer_bytes"));
+    py::class_<Index>(module, "MeasuredIndex")
+        .def(py::init<std::size_t>(), py::arg("keys"), py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("keys", &Index::keys)
+        .def_property_readonly("size_bytes", &Index::bytes)
+        .def(
+            "lookups", [](Index& index, std::size_t batch) { return Handed{index.lookups(batch)}; },
+            py::arg("batch"), py::keep_alive<0, 1>())
+        .def(
+            "upserts", [](Index& index, std::size_t batch) { return Handed{index.upserts(batch)}; },
+            py::arg("batch"), py::keep_alive<0, 1>())
+        .def(
+            "scans", [](Index& index, std::size_t pairs) { return Handed{index.scans(pairs)}; },
+            py::arg("pairs"), py::keep_alive<0, 1>());
+    py::enum_<Verb>(module, "Verb")
+        .value("GET", Verb::kGet)
+        .value("PUT", Verb::kPut)
+        .value("COMPARE_AND_SWAP", Verb::kCompareAndSwap)
+        .value("FETCH_ADD", Verb::kFetchAdd)
+        .value("MESSAGE", Verb::kMessage);
+    py::class_<FabricPair>(module, "FabricPair")
+        .def(py::init<const std::string&, bool>(), py::arg("transports"), py::arg("direct"))
+        .def(
+            "ask",
+            [](FabricPair& pair, Verb verb, std::size_t size_bytes) {
+                return Handed{pair.ask(verb, size_bytes)};
+            },
+            py::arg("verb"), py::arg("size_bytes"), py::keep_alive<0, 1>())
+        .def(
+            "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
+            py::keep_alive<0, 1>());
+
+    module.def("run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
+               py::arg("limit_ns"));
+}
+
+}  // namespace numatwin::native

@@ -1,0 +1,187 @@
+"""``numatwin machine measure``: this host's latencies, bandwidths and costs, as a machine file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .failures import INTERRUPTED
+from .files import check_ending
+from .output import binary_size, console, latency, number, print_facts, print_json, table
+
+if TYPE_CHECKING:
+    from ..topologies.measurements import Measurement, Reading
+    from ..topologies.schema import MachineDescription
+    from ..validate.measure import Result
+
+
+def measure(
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not a minute.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
+            "routing, index or fabric; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Measure this host's latencies, bandwidths and costs."""
+    from ..inputs import check_writable, write_text_atomically
+    from ..topologies.export import machine_yaml
+    from ..validate.measure import measure_host, measured_description
+
+    if out is not None:
+        check_ending(out, ".yaml", ".yml")
+        check_writable(out)  # now, not after a minute
+    with _progress() as progress:
+        result = measure_host(quick=quick, only=only or [], progress=progress)
+    description = measured_description(result)
+    if out is not None:
+        write_text_atomically(out, machine_yaml(description))
+    if json:
+        print_json(as_json(description, result))
+    else:
+        _print(description)
+        if out is not None:
+            partial = " (partial: interrupted)" if result.interrupted else ""
+            console().print(f"\nMachine file: {out}{partial}", soft_wrap=True)
+    if result.interrupted:
+        if out is None:
+            raise KeyboardInterrupt
+        raise typer.Exit(INTERRUPTED)
+
+
+def as_json(description: MachineDescription, result: Result) -> dict[str, Any]:
+    """The stable form of ``--json``: the machine, the host's state, the figures, flat."""
+    from ..topologies import build_machine
+
+    return {
+        **build_machine(description).as_json(),
+        "host": _host(description),
+        "warnings": list(description.warnings),
+        "interrupted": result.interrupted,
+        "missing": list(result.missing),
+        "measurements": [_flat(m) for m in description.measurements],
+    }
+
+
+def _host(description: MachineDescription) -> dict[str, Any]:
+    assert description.host is not None
+    facts = description.host.model_dump(mode="json", exclude_none=True)
+    duration = description.host.duration
+    facts.pop("duration", None)
+    return {**facts, "duration_s": duration.value if duration else None}
+
+
+def _flat(measurement: Measurement) -> dict[str, Any]:
+    scale, unit = (1e9, "ns") if measurement.value.kind == "time" else (1, measurement.value.unit)
+    bounds = measurement.quartiles or (measurement.value, measurement.value)
+    parameters: dict[str, Any] = {}
+    for name in type(measurement.parameters).model_fields:
+        found = getattr(measurement.parameters, name)
+        if found is not None:
+            is_size = name in ("size", "page", "buffer")
+            key, value = (f"{name}_bytes", int(found.value)) if is_size else (name, found)
+            parameters[key] = value
+    return {
+        "name": measurement.name,
+        "unit": unit,
+        "value": _digits(measurement.value.value * scale),
+        "quartiles": [_digits(bound.value * scale) for bound in bounds],
+        "repetitions": measurement.repetitions,
+        "disturbed": measurement.disturbed,
+        "noisy": measurement.noisy,
+        "method": measurement.method,
+        "parameters": parameters,
+    }
+
+
+def _digits(value: float) -> float:
+    """Without the dust of the change of units."""
+    return float(f"{value:.12g}")
+
+
+def _print(description: MachineDescription) -> None:
+    host, to = description.host, console()
+    assert host is not None
+    print_facts(
+        to,
+        (
+            ("machine", description.title),
+            ("CPUs", host.cpus),
+            ("kernel", host.kernel),
+            ("host", host.virtualisation),
+            ("huge pages", host.transparent_huge_pages),
+            ("governor", host.governor),
+        ),
+    )
+    several = len(description.nodes) > 1
+    if description.measurements:
+        to.print()
+        to.print(
+            table(
+                ("figure", "of", "median", "quartiles", "repeated"),
+                (_row(m, several) for m in description.measurements if m.name not in _NOT_SHOWN),
+                left=2,
+            )
+        )
+    for text in description.warnings:
+        to.print(f"\nwarning: {text}", soft_wrap=True)
+
+
+# Other views of figures that are shown.
+_NOT_SHOWN = ("mix-bandwidth",)
+
+
+def _row(measurement: Measurement, several_nodes: bool) -> tuple[str, ...]:
+    low, high = measurement.quartiles or (measurement.value, measurement.value)
+    return (
+        measurement.name,
+        ", ".join(_told(measurement, several_nodes)),
+        _text(measurement.value),
+        f"{_text(low)} – {_text(high)}",
+        f"{measurement.repetitions}{' noisy' if measurement.noisy else ''}",
+    )
+
+
+def _told(measurement: Measurement, several_nodes: bool) -> Iterator[str]:
+    plain = () if several_nodes else ("node", "home")
+    for name in type(measurement.parameters).model_fields:
+        found = getattr(measurement.parameters, name)
+        if found is not None and name not in plain:
+            yield f"{name} {binary_size(found.value) if hasattr(found, 'value') else found}"
+
+
+def _text(reading: Reading) -> str:
+    if reading.kind == "time":
+        return latency(reading.value * 1e9)
+    return number(reading.value, "" if reading.kind == "count" else reading.unit)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float, str], None] | None]:
+    """A progress bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=1.0)
+        yield lambda share, part: bar.update(task, completed=share, description=part)

@@ -1,0 +1,127 @@
+"""Which CPUs and memory of this host may be measured: its nodes, less what is forbidden or full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...inputs import InputError
+from ...topologies import build_machine
+from ...topologies.importers import import_machine
+from ...topologies.importers.number_sets import format_list, parse_list
+from ...topologies.machine import CacheLevel, Node
+from ...topologies.schema import MachineDescription
+
+# Of the memory that is free: the rest stays for page cache and for others.
+MEMORY_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class NodeLayout:
+    """A node: the CPUs that may be used, one of each core first, and memory that may be used."""
+
+    id: int
+    cpus: tuple[int, ...]
+    cores: tuple[int, ...]
+    memory_bytes: int
+    last_cache_bytes: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The host as it is measured. ``notes``: what of it is left out, and why."""
+
+    description: MachineDescription
+    nodes: tuple[NodeLayout, ...]
+    caches: tuple[CacheLevel, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def starts(self) -> tuple[NodeLayout, ...]:
+        """The nodes with CPUs."""
+        return tuple(node for node in self.nodes if node.cores)
+
+    @property
+    def homes(self) -> tuple[NodeLayout, ...]:
+        """The nodes with memory."""
+        return tuple(node for node in self.nodes if node.memory_bytes)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """All CPUs that may be used."""
+        return tuple(cpu for node in self.nodes for cpu in node.cpus)
+
+    def binding(self, node: NodeLayout) -> int:
+        """The node to bind memory to; -1, none, where there is but one."""
+        return node.id if len(self.nodes) > 1 else -1
+
+
+def host_layout() -> Layout:
+    """This host's; raises InputError where it has nothing to measure on."""
+    from ...engine_native._engine import host_facts
+
+    description = import_machine(None)
+    machine = build_machine(description)
+    facts = host_facts()
+    engine = {node["id"]: node for node in facts["nodes"]}
+    allowed = {cpu for node in facts["nodes"] for cpu in node["cpus"]}
+    online = {cpu for node in machine.nodes for cpu in node.cpus}
+    notes = []
+    if forbidden := online - allowed:
+        notes.append(
+            f"CPUs {format_list(forbidden)} are forbidden to this process (cpuset or affinity): "
+            "not measured"
+        )
+    if len(machine.nodes) > 1 and facts["binding_refused"]:
+        raise InputError(
+            "this host: memory cannot be bound to its nodes, so that none can be told from another "
+            f"({facts['binding_refused']})"
+        )
+    first_thread = _first_threads(online & allowed)
+    nodes = []
+    for node in machine.nodes:
+        known = engine.get(node.id)
+        if known is not None and not known["may_allocate"]:
+            notes.append(f"memory of node {node.id} is forbidden to this process: not measured")
+        usable = known is not None and known["may_allocate"] and node.memory_bytes != 0
+        spare = facts["available_bytes"] // len(machine.nodes)
+        free = min(known["free_bytes"], spare) if known is not None and usable else 0
+        cpus = tuple(cpu for cpu in node.cpus if cpu in allowed)
+        cores = tuple(cpu for cpu in cpus if cpu in first_thread)
+        nodes.append(
+            NodeLayout(node.id, cpus, cores, int(MEMORY_SHARE * free), _last_cache_bytes(node))
+        )
+    if not any(node.cpus for node in nodes) or not any(node.memory_bytes for node in nodes):
+        raise InputError("this host: no CPU and memory that this process may use")
+    caches = next(node.caches for node in machine.nodes if node.cores)
+    return Layout(description, tuple(nodes), caches, tuple(notes))
+
+
+def _last_cache_bytes(node: Node) -> int:
+    """Of all last-level caches of the node together."""
+    last = max(node.caches, key=lambda cache: cache.level, default=None)
+    if last is None:
+        return 0
+    return int(last.size_bytes * -(-max(node.cores, 1) // last.shared_by_cores))
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file of the kernel's, None where there is none."""
+    try:
+        return Path(path).read_text("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def _first_threads(cpus: set[int]) -> set[int]:
+    """The lowest usable CPU of each core."""
+    first = set()
+    for cpu in cpus:
+        folder = f"/sys/devices/system/cpu/cpu{cpu}/topology"
+        text = read_text(f"{folder}/core_cpus_list") or read_text(f"{folder}/thread_siblings_list")
+        try:
+            siblings = parse_list(text or "") & cpus
+        except ValueError:
+            siblings = frozenset()
+        first.add(min(siblings, default=cpu))
+    return first

@@ -1,0 +1,170 @@
+"""From what was measured to a machine file: this host's description, its figures put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from ...inputs import Quantity
+from ...topologies import build_machine
+from ...topologies.measurements import Measurement
+from ...topologies.schema import Fact, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
+from .bandwidth import TRAFFICS
+from .session import Result
+
+# A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
+LOAD_REACHED_MIN = 0.8
+_NODE_FACTS = ("outstanding_misses", "streaming_misses")
+
+
+def measured_description(result: Result) -> MachineDescription:
+    """The host's description with all that was measured of it."""
+    return _Writer(result).description()
+
+
+class _Writer:
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.base = result.layout.description
+        self.day = result.host.date[:10]
+        self.warnings = list(result.warnings)
+
+    def description(self) -> MachineDescription:
+        base, result = self.base, self.result
+        types = {name: self._node_type(name, kind) for name, kind in base.node_types.items()}
+        changes: dict[str, Any] = {
+            "source": f"{base.source}; measured by numatwin {result.host.version}, {self.day}",
+            "node_types": types,
+            "host": result.host,
+            "measurements": result.measurements,
+            "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
+            "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+        }
+        if len(result.layout.nodes) > 1:
+            for field, name in (
+                ("pair_latency", "memory.latency"),
+                ("pair_bandwidth", "memory.bandwidth"),
+            ):
+                changes[field] = self._matrix(name, getattr(base, field))
+        changes["warnings"] = tuple(self.warnings)
+        description = base.model_copy(update=changes)
+        build_machine(description)
+        return description
+
+    def _found(self, name: str, **parameters: int) -> list[Measurement]:
+        return [
+            m
+            for m in self.result.measurements
+            if m.name == name
+            and all(getattr(m.parameters, key) == value for key, value in parameters.items())
+        ]
+
+    def _ids(self, type_name: str) -> set[int]:
+        """The ids of the nodes of a type."""
+        ids: set[int] = set()
+        for group in self.base.nodes:
+            if group.type == type_name:
+                first, last = group.id_range()
+                ids.update(range(first, last + 1))
+        return ids
+
+    def _node_type(self, name: str, kind: NodeType) -> NodeType:
+        ids = self._ids(name)
+        changes: dict[str, Any] = {}
+        starts = [node.id for node in self.result.layout.starts]
+        if starts and starts[0] in ids:  # cores were measured on the first node
+            changes["caches"] = tuple(self._cache(cache) for cache in kind.caches)
+            for fact in _NODE_FACTS:
+                if found := self._found(fact):
+                    changes[fact] = self._fact(found[-1])
+            if self.result.clock_Hz is not None:
+                clock = self.result.clock_Hz
+                changes["clock"] = Quantity(
+                    clock.value, clock.low, clock.high, f"measured {self.day}: {clock.source}"
+                )
+        memory = {}
+        for field in ("latency", "bandwidth"):
+            local = [m for i in ids for m in self._found(f"memory.{field}", node=i, home=i)]
+            if local:
+                memory[field] = self._quantity(local)
+        changes["memory"] = kind.memory.model_copy(update=memory)
+        return kind.model_copy(update=changes)
+
+    def _cache(self, cache: Any) -> Any:
+        found = self._found("cache.latency", level=cache.level)
+        return cache.model_copy(update={"latency": self._quantity(found)}) if found else cache
+
+    def _quantity(self, found: Sequence[Measurement]) -> Quantity:
+        """One value of several figures alike: their median, the range of all their quartiles."""
+        value = median(m.value.value for m in found)
+        if len(found) % 2 == 0:
+            value = float(f"{value:.4g}")
+        return Quantity(value, *_range(found), self._source(found[-1]), _doubtful(found))
+
+    def _fact(self, found: Measurement) -> Fact:
+        return Fact(
+            value=found.value.value,
+            range=_range([found]),
+            source=self._source(found),
+            doubtful=found.noisy,
+        )
+
+    def _source(self, found: Measurement) -> str:
+        return f"measured {self.day}, median and quartiles of {found.repetitions}: {found.method}"
+
+    def _matrix(self, name: str, told: Any) -> tuple[tuple[Quantity | None, ...], ...] | None:
+        """Measured pairs, and what firmware told of the others."""
+        nodes = self.result.layout.nodes
+        rows = []
+        for i, start in enumerate(nodes):
+            row: list[Quantity | None] = []
+            for j, home in enumerate(nodes):
+                found = self._found(name, node=start.id, home=home.id)
+                value = told[i][j] if told is not None else None
+                row.append(_plain(found[-1]) if found else value)
+            rows.append(tuple(row))
+        return tuple(rows) if any(value for row in rows for value in row) else None
+
+    def _mixes(self) -> Iterable[ReadWriteMix]:
+        for found in self._found("mix-bandwidth"):
+            named = TRAFFICS[str(found.parameters.traffic)][1]
+            several = len(self.result.layout.nodes) > 1
+            yield ReadWriteMix(
+                name=f"{named}{f', node {found.parameters.node}' if several else ''}",
+                bandwidth=self._quantity([found]),
+            )
+
+    def _loaded(self) -> list[LoadedPoint]:
+        bandwidths = self._found("loaded.bandwidth")
+        if not bandwidths:
+            return []
+        points = [
+            LoadedPoint(bandwidth=_plain(rate), latency=_plain(latency))
+            for rate, latency in zip(bandwidths, self._found("loaded.latency"), strict=False)
+        ]
+        peaks = self._found("machine.bandwidth") or self._found("memory.bandwidth")
+        if peaks:
+            reached = max(p.bandwidth.value for p in points)
+            share = reached / max(m.value.value for m in peaks)
+            if share < LOAD_REACHED_MIN:
+                self.warnings.append(
+                    f"loaded latency: the cores that load the memory reached only {share:.0%} of "
+                    "its bandwidth (one core measures): how latency rises towards the end is not "
+                    "in the curve"
+                )
+        return sorted(points, key=lambda point: point.bandwidth.value)
+
+
+def _range(found: Sequence[Measurement]) -> tuple[float, float]:
+    bounds = [m.quartiles or (m.value, m.value) for m in found]
+    return min(low.value for low, _ in bounds), max(high.value for _, high in bounds)
+
+
+def _doubtful(found: Sequence[Measurement]) -> bool:
+    return any(m.noisy for m in found)
+
+
+def _plain(found: Measurement) -> Quantity:
+    """Value and range; the source stands in the figure's own record."""
+    return Quantity(found.value.value, *_range([found]), doubtful=found.noisy)

@@ -1,0 +1,125 @@
+"""Whether the host was quiet enough: its clock, other programs, the hypervisor, the spread."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...topologies.measurements import Measurement
+from .bench import Bench
+from .layout import read_text
+
+DRIFT_MAX = 0.05
+STEAL_MAX = 0.01
+OTHERS_MAX = 0.1
+SPREAD_MAX = 0.2
+UNSTEADY_MAX = 0.1
+DISTURBED_MAX = 0.2
+_SPINS, _SPIN_NS = 5, 50_000
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """CPU time so far, in seconds: of all programs, of this one, stolen by the hypervisor."""
+
+    wall: float
+    busy: float
+    own: float
+    stolen: float
+
+
+def ticks() -> Ticks:
+    """From /proc/stat and this process; zeros where the kernel tells nothing."""
+    fields = (read_text("/proc/stat") or "").partition("\n")[0].split()[1:]
+    counts = [int(text) / _TICKS_PER_S for text in fields if text.isdigit()] + [0.0] * 8
+    user, nice, system, _, _, irq, soft, stolen = counts[:8]
+    own = sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    return Ticks(time.monotonic(), user + nice + system + irq + soft, own, stolen)
+
+
+@dataclass
+class Watch:
+    """Looks at the host from its making on; ``spin`` times a loop of known cycles now and then."""
+
+    bench: Bench
+    start: Ticks = field(default_factory=ticks)
+    spins_ns: list[float] = field(default_factory=list)
+
+    def spin(self) -> None:
+        """Nanoseconds of an addition, one cycle each, on the first CPU that is measured."""
+        from ...engine_native._engine import additions
+
+        cpu = self.bench.layout.starts[0].cores[0]
+        done = self.bench.run([(cpu, additions())], limit_s=0.02, wanted=_SPINS, window_ns=_SPIN_NS)
+        self.spins_ns += done.ns_each().values.tolist()
+
+    @property
+    def drift(self) -> float:
+        """How far the loop's median is above its minimum."""
+        return float(np.median(self.spins_ns) / min(self.spins_ns) - 1.0) if self.spins_ns else 0.0
+
+    def shares(self) -> tuple[float, float]:
+        """Of the time of all CPUs: stolen, and used by other programs."""
+        now = ticks()
+        capacity = max(now.wall - self.start.wall, 1e-3) * (os.cpu_count() or 1)
+        others = (now.busy - self.start.busy) - (now.own - self.start.own)
+        stolen = now.stolen - self.start.stolen
+        return max(stolen / capacity, 0.0), max(others / capacity, 0.0)
+
+
+def noise_warnings(
+    drift: float, stolen: float, others: float, measurements: Sequence[Measurement]
+) -> Iterator[str]:
+    """A line for each reason to distrust the figures."""
+    if stolen > STEAL_MAX:
+        yield f"noisy host: the hypervisor took {stolen:.0%} of the CPUs' time"
+    if others > OTHERS_MAX:
+        yield f"noisy host: other programs used {others:.0%} of the CPUs' time"
+    if drift > DRIFT_MAX:
+        yield (
+            f"noisy host: the clock changed: a loop of known cycles took {drift:.0%} longer in the "
+            "median than at its best"
+        )
+    yield from _spread_warnings(measurements)
+
+
+def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
+    repeated = sum(m.repetitions + m.disturbed for m in measurements)
+    disturbed = sum(m.disturbed for m in measurements)
+    if repeated and disturbed / repeated > DISTURBED_MAX:
+        yield (
+            f"noisy host: {disturbed / repeated:.0%} of the repetitions were disturbed by other "
+            "threads and left out"
+        )
+    noisy = [m for m in measurements if m.noisy]
+    if noisy:
+        yield (
+            f"noisy host: {len(noisy)} of {len(measurements)} figures have hardly an undisturbed "
+            f"repetition: doubtful, such as {_named(noisy[0])}"
+        )
+    unsteady = [m for m in measurements if m.spread > SPREAD_MAX]
+    if len(unsteady) > UNSTEADY_MAX * len(measurements):
+        worst = max(unsteady, key=lambda m: m.spread)
+        yield (
+            f"noisy host: {len(unsteady)} of {len(measurements)} figures have quartiles more than "
+            f"{SPREAD_MAX:.0%} of the median apart, {_named(worst)} {worst.spread:.0%}"
+        )
+
+
+def _named(measurement: Measurement) -> str:
+    told = measurement.parameters.model_dump(mode="json", exclude_defaults=True)
+    return " ".join([measurement.name, *_texts(told.items())])
+
+
+def _texts(parameters: Iterable[tuple[str, object]]) -> Iterator[str]:
+    for name, value in parameters:
+        yield f"{name} {value}"

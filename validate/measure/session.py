@@ -1,0 +1,148 @@
+"""One session of measurements: its parts in order, within their time, until done or interrupted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...inputs import InputError, Quantity
+from ...topologies.measurements import HostState, Measurement
+from . import bandwidth, copying, engine_costs, latency, sharing
+from .bench import FULL, QUICK, Bench, CannotBind
+from .host import host_state
+from .layout import Layout, host_layout
+from .noise import Watch, noise_warnings
+
+Progress = Callable[[float, str], None]
+
+# Each part with its share of the time.
+PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
+    "latency": (latency.measure, 6.0),
+    "bandwidth": (bandwidth.measure, 4.0),
+    "loaded": (bandwidth.measure_loaded, 2.0),
+    "atomics": (sharing.measure_atomics, 1.0),
+    "messages": (sharing.measure_messages, 1.0),
+    "copies": (copying.measure, 2.0),
+    "routing": (engine_costs.measure_routing, 1.0),
+    "index": (engine_costs.measure_index, 4.0),
+    "fabric": (engine_costs.measure_fabric, 3.0),
+}
+_SPIN_EVERY_S = 0.1
+CLOCK = "additions that wait for one another, one a cycle"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured, on what, in which state. ``missing``: parts that were not finished."""
+
+    layout: Layout
+    host: HostState
+    measurements: tuple[Measurement, ...]
+    warnings: tuple[str, ...]
+    clock_Hz: Quantity | None
+    missing: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+def measure_host(
+    *, quick: bool = False, only: Sequence[str] = (), progress: Progress | None = None
+) -> Result:
+    """Measures this host, all parts or ``only`` some; an interrupt keeps what was finished.
+
+    ``progress`` gets the share done and the part under way. Raises InputError for an unknown part,
+    where the engine is not built, and where no CPU or memory may be used.
+    """
+    for name in only:
+        if name not in PARTS:
+            raise InputError("unknown part", token=name, expected=f"one of {', '.join(PARTS)}")
+    check_engine()
+    layout = host_layout()
+    bench = Bench(layout, QUICK if quick else FULL, warnings=list(layout.notes))
+    return _Session(bench, [name for name in PARTS if not only or name in only], progress).run()
+
+
+def check_engine() -> None:
+    """Raises InputError where the native engine is not there."""
+    try:
+        from ...engine_native._engine import run_team  # noqa: F401
+    except ImportError as failure:
+        raise InputError(
+            f"the native engine is not built ({failure}): install libnuma's headers "
+            "(Debian: libnuma-dev) and install numatwin again"
+        ) from None
+
+
+@dataclass
+class _Session:
+    bench: Bench
+    parts: Sequence[str]
+    progress: Progress | None
+
+    def run(self) -> Result:
+        host = host_state(self.bench.layout)
+        self.watch = Watch(self.bench)
+        finished: list[str] = []
+        interrupted = False
+        try:
+            self.watch.spin()
+            for name in self.parts:
+                self._part(name, finished)
+                finished.append(name)
+        except KeyboardInterrupt:
+            interrupted = True
+        stolen, others = self.watch.shares()
+        missing = tuple(name for name in self.parts if name not in finished)
+        if interrupted:
+            self.bench.warn(f"interrupted: not finished: {', '.join(missing) or 'nothing'}")
+        for text in noise_warnings(self.watch.drift, stolen, others, self.bench.measurements):
+            self.bench.warn(text)
+        seconds = round(time.monotonic() - self.bench.begun, 3)
+        host = host.model_copy(
+            update={
+                "parts": tuple(finished),
+                "quick": self.bench.effort.quick,
+                "duration": Quantity(seconds, seconds, seconds),
+                "steal": round(stolen, 4),
+                "others": round(others, 4),
+                "clock_drift": round(self.watch.drift, 4),
+            }
+        )
+        return Result(
+            self.bench.layout,
+            host,
+            tuple(self.bench.measurements),
+            tuple(self.bench.warnings),
+            self._clock(),
+            missing,
+            interrupted,
+        )
+
+    def _part(self, name: str, finished: Sequence[str]) -> None:
+        whole = sum(PARTS[part][1] for part in self.parts)
+        before = sum(PARTS[part][1] for part in finished) / whole
+        spun = 0.0
+        self._tell(before, name)
+        try:
+            for done in PARTS[name][0](self.bench):
+                if time.monotonic() - spun > _SPIN_EVERY_S:
+                    self.watch.spin()
+                    spun = time.monotonic()
+                self._tell(before + done * PARTS[name][1] / whole, name)
+        except (MemoryError, CannotBind) as failure:
+            reason = str(failure) or "no memory left"
+            self.bench.warn(f"{name}: not measured to the end: {reason}")
+
+    def _tell(self, share: float, name: str) -> None:
+        if self.progress is not None:
+            self.progress(share, name)
+
+    def _clock(self) -> Quantity | None:
+        """Cycles per second from the loop of one addition a cycle: its median, up to its best."""
+        if not self.watch.spins_ns:
+            return None
+        spins = (float(np.median(self.watch.spins_ns)), min(self.watch.spins_ns))
+        median, best = (float(f"{1e9 / ns:.4g}") for ns in spins)
+        return Quantity(median, median, best, CLOCK)
