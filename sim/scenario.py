@@ -400,7 +400,7 @@ def _check_deaths(document: Document, description: ScenarioDescription) -> None:
     """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
     if not isinstance(description.system, CommitSystem):
         return
-    played_s = _played_s(description)
+    _, played_s = _played(description)
     for at, death in enumerate(description.system.deaths):
         if death.at.value >= played_s:
             raise document.error(

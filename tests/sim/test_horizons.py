@@ -94,6 +94,4 @@ def test_the_rarest_arrivals_that_can_be_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("plane", ["event", "native"])
 def test_a_pause_too_long_to_be_counted(tmp_path: Path, plane: str) -> None:
     with pytest.raises(InputError, match="found '1e9 s', expected at most 50,000 s"):
-        load_scenario(
-            small(tmp_path), plane=plane, settings=["workload.clients.think_time=1e9 s"]
-        )
+        load_scenario(small(tmp_path), plane=plane, settings=["workload.clients.think_time=1e9 s"])
