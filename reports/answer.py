@@ -8,10 +8,11 @@ from markupsafe import Markup
 
 from ..sim.record import Record, Why
 from ..sim.recovery import Recovery, recoveries_together, share_levels
+from ..sim.scenario import NATIVE
 from .bars import GAIN_MIN
 from .intervals import alike, between
 from .runs import Run, moved_bytes, operations_of, recoveries_of
-from .words import count, listing, percent, plural, rate, seconds, si, signed_percent
+from .words import count, listing, percent, plain, plural, rate, seconds, si, signed_percent
 
 
 def answer(record: Record) -> Markup:
@@ -56,7 +57,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         sentences.append(
             Markup(text).format(count(len(able), "run"), best.label, rate(high, operation))
         )
-        times = f"{high / low:.3g} times as many as" if low > 0 else "against none of"
+        times = f"{plain(high / low)} times as many as" if low > 0 else "against none of"
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
     found = recoveries_of(able, operation)
     if share_levels(list(found.values())):
@@ -77,6 +78,12 @@ def _what_ran(record: Record) -> Markup:
         if bounds := between(record, "/s", "throughput", name):
             done[-1] += Markup(" ({})").format(bounds)
     text = "On {} ({}), under the policy {}, the engine does {}{}."
+    if record.plane == NATIVE:
+        cpus = (record.provenance.get("host") or {}).get("cpus")
+        host = f"a real host of {count(cpus, 'CPU')}" if isinstance(cpus, int) else "a real host"
+        text = (
+            f"On {host}, in place of {{}} ({{}}), under the policy {{}}, the engine does {{}}{{}}."
+        )
     return Markup(text).format(
         machine.get("title") or machine.get("name") or "the machine",
         size,

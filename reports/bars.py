@@ -53,9 +53,9 @@ def gains(why: Why) -> go.Figure | None:
 
 
 def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
-    """Each operation's time on its core as one bar of its parts; None where none is told."""
+    """Each operation's time on its core as one bar of its parts; None where none has several."""
     operations = [name for name, one in why.items() if sum(one.demands.values()) > 0]
-    if not operations:
+    if all(len(why[name].demands) < 2 for name in operations):
         return None
     parts = list(dict.fromkeys(part for name in operations for part in why[name].demands))
     figure = go.Figure()

@@ -99,7 +99,9 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.F
     # The bands of the last drawn run would hide those of the others: all runs of one scenario share
     # them, so the first run's are shown.
     _add_phases(figure, record)
-    end_s = max(run.record.horizon_s for run in runs)
+    # A steady run is the same at any time: it need not be seen for as long as it was played.
+    moving = [run for run in runs if len(run.record.series.get("time_s", ())) > 1] or runs
+    end_s = max(run.record.horizon_s for run in moving)
     figure.update_xaxes(range=[0, end_s])
     figure.update_xaxes(title_text="time, s", title_standoff=6, row=len(heights), col=1)
     return polished(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..sim.comparison import difference, level_of
+from ..sim.comparison import difference, has_intervals, level_of
 from ..sim.record import Record
+from ..sim.scenario import NATIVE
 from .words import count, nanoseconds, percent, seconds, si
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -36,18 +37,26 @@ def statistics_of(record: Record) -> str:
     """What the figures of a random run are; nothing of another one."""
     if not record.replications:
         return ""
-    runs = (
-        f"Means of {count(record.replications, 'replication')} with independent draws"
-        if record.replications > 1
-        else "One replication"
-    )
+    real = record.plane == NATIVE  # more than what is drawn differs there
+    noun = "run" if real else "replication"
+    runs = f"One {noun}"
+    if record.replications > 1:
+        drawn = "" if real else " with independent draws"
+        runs = f"Means of {count(record.replications, noun)}{drawn}"
     left_out = (
         f"the first {seconds(record.warm_up_s)} (warm-up) left out"
         if record.warm_up_s
         else "counted from the beginning"
     )
-    level = percent(level_of([record])).rstrip("%")
-    return f"{runs}, {left_out}. Each interval holds the truth with {level}% confidence."
+    return f"{runs}, {left_out}.{_sureness([record])}"
+
+
+def _sureness(records: Sequence[Record]) -> str:
+    """What intervals mean, where a figure has one."""
+    if not any(has_intervals(record) for record in records):
+        return " How far chance has moved the figures is not known."
+    level = percent(level_of(records)).rstrip("%")
+    return f" Each interval holds the truth with {level}% confidence."
 
 
 def alike(first: Record, second: Record, operation: str) -> bool:
@@ -67,5 +76,4 @@ def statistics_of_all(records: Sequence[Record]) -> str:
     if not random:
         return ""
     runs = ", ".join(str(record.replications) for record in random)
-    level = percent(level_of(random)).rstrip("%")
-    return f"Means of {runs} replications. Each interval holds the truth with {level}% confidence."
+    return f"Means of {runs} replications.{_sureness(random)}"

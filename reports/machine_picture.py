@@ -9,26 +9,39 @@ from ..sim.record import Record
 from ..topologies.draw import draw_machine
 from .charts import polished
 
+ADAPTER = ("nic out", "nic in")
+NODE_KINDS = ("memory", *ADAPTER)
 BELOW_PX, EDGE_PX = 100, 12  # room for the legend and the bar of colours
 
 
-def machine_in_use(record: Record) -> go.Figure | None:
-    """The picture; None where the record's machine cannot be drawn.
+def machine_in_use(record: Record) -> tuple[go.Figure, str] | None:
+    """The picture and its caption; None where the record's machine cannot be drawn, and where it
+    tells no use of its parts, as on the native plane.
 
-    Use is the mean over the horizon. Where two links join the same ends, the busier one counts.
+    Use is the mean over the horizon. Where two links join the same ends, the busier one counts. A
+    node is coloured by its memory's use; by its adapter's busier direction where transactions ran.
     """
     links: dict[tuple[int | str, int | str], float] = {}
     nodes: dict[int | str, float] = {}
     for use in record.resources:
         if use.kind == "link" and use.ends is not None:
             links[use.ends] = max(use.utilisation, links.get(use.ends, 0.0))
-        elif use.kind == "memory" and use.node is not None:
+        elif use.kind in NODE_KINDS and use.node is not None:
             nodes[use.node] = max(use.utilisation, nodes.get(use.node, 0.0))
+    if record.resources and not links and not nodes:
+        return None
+    of = "network adapter" if any(use.kind in ADAPTER for use in record.resources) else None
+    told = [
+        "links by their mean use" if links else "",
+        f"nodes by that of their {of or 'memory controller'}" if links and nodes else "",
+        f"nodes by the mean use of their {of or 'memory controller'}" if not links else "",
+    ]
+    caption = ", ".join(part for part in told if part)
     try:
         figure = draw_machine(record.machine, link_use=links, node_use=nodes, title="")
     except InputError:  # a record of a machine without nodes or links: the rest still tells
         return None
-    return _with_legend_below(figure)
+    return _with_legend_below(figure), f"{caption[:1].upper()}{caption[1:]}."
 
 
 def _with_legend_below(figure: go.Figure) -> go.Figure:

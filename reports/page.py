@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from ..sim.record import ControlEvent, Record, ResourceUse
 from ..sim.recovery import Recovery, sample_step_s, share_levels
+from ..sim.scenario import NATIVE
 from .answer import answer, comparing_answer, together
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
@@ -105,6 +106,11 @@ class Comparison:
     """Over which time it is averaged there."""
     machines: list[tuple[Run, Plot]]
 
+    @property
+    def limits_known(self) -> bool:
+        """Whether any run tells what limits it."""
+        return any(row.limits for row in self.rows)
+
 
 @dataclass(frozen=True)
 class ComparisonRow:
@@ -169,10 +175,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         run=run,
         answer=answer(record),
         statistics=statistics_of(record),
-        machine=plots.plot(
-            machine_in_use(record),
-            "Links by their mean use, nodes by that of their memory controller.",
-        ),
+        machine=plots.plot(*(machine_in_use(record) or (None, ""))),
         over_time=plots.plot(over_time, _over_time_caption(record)),
         use=plots.plot(
             use_over_time(shown.record) if changing else None,
@@ -205,7 +208,8 @@ def _over_time_caption(record: Record) -> str:
     if any(e.kind == "phase" and e.time_s > 0 for e in record.control_events):
         sentences.append("Shades tell the phases of the workload apart.")
     if record.replications > 1:
-        sentences.append("Means over the replications.")
+        noun = "runs" if record.plane == NATIVE else "replications"
+        sentences.append(f"Means over the {noun}.")
     if record.warm_up_s:
         sentences.append(f"No figure counts the first {seconds(record.warm_up_s)}.")
     return " ".join(sentences)
@@ -214,8 +218,11 @@ def _over_time_caption(record: Record) -> str:
 def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
     operations = operations_of(runs)
     changing = [smoothed(run) for run in runs if len(run.record.series.get("time_s", ())) > 1]
+    if changing:  # beside them, what stays as it is has a line too
+        changing = [smoothed(run) for run in runs if len(run.record.series.get("time_s", ()))]
     found = recoveries_of(runs, operations[0]) if operations else {}
-    machines = [(run, plots.plot(machine_in_use(run.record), "")) for run in runs]
+    pictures = [(run, machine_in_use(run.record)) for run in runs]
+    machines = [(run, plots.plot(picture[0], "")) for run, picture in pictures if picture]
     return Comparison(
         answer=comparing_answer(runs),
         statistics=statistics_of_all([run.record for run in runs]),

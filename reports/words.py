@@ -62,6 +62,11 @@ def _digits(value: float, digits: int) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".") if value else "0"
 
 
+def plain(value: float, digits: int = 3) -> str:
+    """``1.53``, ``1410``: never with an exponent."""
+    return _digits(float(f"{value:.{digits}g}"), digits)
+
+
 def rate(per_second: float | None, operation: str) -> str:
     """``2.31 G lookups/s``."""
     return si(per_second, f"{plural(operation)}/s")

@@ -72,7 +72,10 @@ class Combined:
     def _known(self, path: tuple[str, ...], values: Sequence[float]) -> float:
         """The mean of a figure that each replication knows, noted under ``path``."""
         value = math.fsum(values) / len(values)
-        self._note(path, self._interval(value, values, self._column("/".join(path))), values)
+        interval = self._interval(value, values, self._column("/".join(path)))
+        if path[0] == "throughput" and not value:
+            interval = None  # of what was never seen it is unknown how rare it is
+        self._note(path, interval, values)
         return value
 
     def _mean(self, path: tuple[str, ...], values: Values) -> float | None:

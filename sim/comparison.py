@@ -9,7 +9,7 @@ that draws nothing is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .record import part_at
@@ -25,6 +25,17 @@ def level_of(records: Sequence[Record]) -> float:
     """The confidence of the first record that has one."""
     levels = [record.confidence.get("level") for record in records]
     return next((level for level in levels if isinstance(level, float) and 0 < level < 1), LEVEL)
+
+
+def has_intervals(record: Record) -> bool:
+    """Whether the interval of any figure is known."""
+
+    def any_in(part: object) -> bool:
+        if isinstance(part, Mapping):
+            return any(any_in(one) for name, one in part.items() if name != "resolution_ns")
+        return isinstance(part, (list, tuple))
+
+    return any_in(record.confidence)
 
 
 def difference(

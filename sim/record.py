@@ -244,13 +244,18 @@ def load_record(path: str | Path) -> Record:
         head_path = head_path / HEAD_FILE
     try:
         check_regular(head_path)
-        head = json.loads(head_path.read_text(encoding="utf-8"))
+        head = json.loads(
+            head_path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
+        )
     except OSError as failure:
         raise InputError(
             f"cannot be read: {failure.strerror}",
             str(path),
             expected="a folder that 'numatwin run' wrote",
         ) from None
+    except InputError as failure:
+        failure.file = str(head_path)
+        raise
     except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
         line = getattr(failure, "lineno", None)
         raise InputError("not a record: not JSON", str(head_path), line) from None
@@ -260,6 +265,14 @@ def load_record(path: str | Path) -> Record:
             "not a record of this version", str(head_path), token=found, expected=f"schema {SCHEMA}"
         )
     return _from_json(head, head_path)
+
+
+def _finite(text: str) -> float:
+    """The number that ``text`` says; raises InputError for NaN and for what is too large."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise InputError("not a record", token=text, expected="finite numbers")
+    return value
 
 
 def _from_json(head: dict[str, Any], path: Path) -> Record:

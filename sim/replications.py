@@ -22,18 +22,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import joblib
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
+from ..inputs.quantities import time_text
 from .control.control_plane import ControlPlane
 from .control.sampling import Sampling
 from .planes.plane import Maker, Outcome
 from .record import ControlEvent, Series
 from .scenario import Scenario, scenario_from_settings
+from .sign import sign
 from .statistics import mean_interval
 from .warm_up import mser5, trends
 
@@ -110,8 +111,8 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
-            f"warm-up: a pilot run of {until_s:g} s is not seen to settle; half of it is left out: "
-            "a longer horizon, or a warm_up of your own, is safer",
+            f"warm-up: a pilot run of {time_text(until_s)} is not seen to settle; half of it is "
+            "left out: a longer horizon, or a warm_up of your own, is safer",
         )
     settled_s = float(pilot.series["time_s"][first]) if columns else 0.0
     warm_up_s = min(SETTLED_TIMES * settled_s, until_s / 2)
@@ -201,8 +202,8 @@ def _in_parallel(
 ) -> Iterator[Replication]:
     """Those replications, in their order, each as soon as it and those before it are there.
 
-    Workers play on while a folder is there: where this ends before its time (Ctrl-C, a failure,
-    enough replications), it is gone, and so are they back at rest, ready for the next run.
+    Workers play on while a sign is up: where this ends before its time (Ctrl-C, a failure, enough
+    replications), it is gone, and so are they back at rest, ready for the next run.
     """
     to_play, due = deque(numbers), numbers[0]
     playing: dict[Future[Replication], int] = {}
@@ -216,7 +217,7 @@ def _in_parallel(
         initargs=(os.getpid(),),
     )
     try:
-        with TemporaryDirectory(prefix="numatwin-") as folder:
+        with sign() as folder:
             while due in numbers:
                 # Ctrl-C is for this process alone: workers are born deaf to it.
                 with _without_interrupts():

@@ -164,18 +164,20 @@ def _random_record(
 def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
     """What was asked for and not reached."""
     plan = scenario.statistics
+    notes = [scenario.shortened] if scenario.shortened else []
     if len(done) < plan.replications:
-        return [f"interrupted: {len(done)} of {plan.replications} replications"]
+        return [*notes, f"interrupted: {len(done)} of {plan.replications} replications"]
     if plan.half_width is None:
-        return []
+        return notes
     from .replications import relative_half_width
 
     reached = relative_half_width(done, plan.confidence)
     if reached <= plan.half_width:
-        return []
+        return notes
     return [
+        *notes,
         f"throughput is known to ±{100 * reached:.2g}% after {len(done)} replications, "
-        f"not to the ±{100 * plan.half_width:.2g}% asked for"
+        f"not to the ±{100 * plan.half_width:.2g}% asked for",
     ]
 
 

@@ -33,7 +33,7 @@ from ..inputs import (
 )
 from ..inputs.fields import near
 from ..inputs.names import Name
-from ..inputs.quantities import Duration
+from ..inputs.quantities import Duration, time_text
 from ..inputs.yaml_file import Place
 from ..topologies import Machine, MachineDescription, load_machine, machine_from_document
 from ..topologies.catalogue import CATALOGUE as MACHINES
@@ -57,10 +57,12 @@ CATALOGUE = Catalogue(BUNDLED, "scenario")
 
 PLANES = ("flow", "event", "reference", "native")
 DRAWING_PLANES = ("event", "reference")
+OWN_HORIZONS = ("event_horizon", "native_horizon")
 NATIVE = "native"
 SIMULATED = ("flow", "event", "reference")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
+NO_POLICY = "none"
 EXTENDED_MAX = 16
 SEED_MAX = 2**64 - 1
 DRAWN_MAX_S = 1e6  # kernels count picoseconds in 64 bits, and look ahead
@@ -73,7 +75,8 @@ class ScenarioDescription(Strict):
     description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
     planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
     as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
-    as real clocks and threads need longer. ``scale``: so much of the workload's objects is there.
+    as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
+    plane whose own is not. ``scale``: so much of the workload's objects is there.
     """
 
     name: Name
@@ -97,6 +100,8 @@ class ScenarioDescription(Strict):
 class Scenario:
     """All that a run needs. ``new_policy`` makes the load balancer, asked every ``period_s``.
 
+    ``horizon_s``: how long the plane plays; ``shortened``: what of the file makes that less than
+    its ``horizon``, and of how much it is a part, in words; empty where nothing does.
     ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
     was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
     these settings and of the files that they name (SHA-256); the same for the same scenario,
@@ -113,6 +118,7 @@ class Scenario:
     new_policy: Callable[[], Policy]
     period_s: float
     horizon_s: float
+    shortened: str
     scale: float
     seed: int
     plane: str
@@ -214,11 +220,12 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             inner[setting.path[0]].append(setting.inside())
         else:
             document = with_setting(document, ScenarioDescription, setting)
+    document = _with_set_horizon(document, [setting.path for setting in settings])
     document = _with_all_families(document)  # so that they stand in the settings
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
     machine = _machine(document, inner["machine"])
-    described, folder = _workload(document, inner["workload"])
+    described, folder, written = _workload(document, inner["workload"])
     with _told_at(document, ()):
         workload = scaled(described, description.scale)
     if not any(node.cores for node in machine.nodes):
@@ -228,6 +235,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             expected="'cores' in a node type of its file",
         )
     _check_system(document, description, machine, workload)
+    _check_pauses(written, description, machine, workload)
     _check_horizon(document, description)
     _check_warm_up(document, description)
     _check_deaths(document, description)
@@ -246,7 +254,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         policy_name=chosen[BALANCING].name,
         new_policy=chosen[BALANCING].make,
         period_s=description.policies[BALANCING].period.value,
-        horizon_s=_played_s(description),
+        horizon_s=_played(description)[1],
+        shortened=_shortened(description),
         scale=description.scale,
         seed=description.seed,
         plane=description.plane,
@@ -299,40 +308,99 @@ def _check_system(
         system.check(machine, workload)
 
 
-def _played_s(description: ScenarioDescription) -> float:
-    """How long the scenario's plane plays."""
+def _check_pauses(
+    written: Document, description: ScenarioDescription, machine: Machine, workload: Workload
+) -> None:
+    """Refuses clients that pause for longer than a plane that counts time in whole steps can."""
+    system, clients = description.system, workload.description.clients
+    if description.plane not in (*DRAWING_PLANES, NATIVE):
+        return
+    if clients.arrival_rate is not None:
+        # Each worker has arrivals of its own.
+        makers = len(system.aeu_nodes(machine)) if isinstance(system, ErisSystem) else 1
+        field, pause_s = "arrival_rate", makers / clients.arrival_rate.value
+        least = f"{makers / system.PAUSE_MAX_S:.4g}"
+        expected = (
+            f"at least {least}/s, one in {system.PAUSE_MAX_S:,.0f} s for each of {makers} workers"
+        )
+    else:
+        field, pause_s = "think_time", clients.think_time.value
+        expected = f"at most {system.PAUSE_MAX_S:,.0f} s"
+    if pause_s > system.PAUSE_MAX_S:
+        place = ("clients", field)
+        raise written.error(
+            place,
+            f"clients.{field}: out of the range of plane {description.plane}",
+            token=str(written.part(place)),
+            expected=expected,
+        )
+
+
+def _with_set_horizon(document: Document, paths: Sequence[tuple[str, ...]]) -> Document:
+    """Without a plane's own horizon where only the horizon of all is set from outside."""
+    if ("horizon",) in paths:
+        for name in OWN_HORIZONS:
+            if (name,) not in paths and document.part((name,)) is not None:
+                document = changed(document, (name,), None, document.source_of(("horizon",)))
+    return document
+
+
+def _played(description: ScenarioDescription) -> tuple[str, float]:
+    """The field that says how long the scenario's plane plays, and that time."""
     horizon_s, event = description.horizon.value, description.event_horizon
     if description.plane == NATIVE and description.native_horizon is not None:
-        return description.native_horizon.value
-    if event is None or description.plane not in DRAWING_PLANES:
-        return horizon_s
-    return min(horizon_s, event.value)
+        return "native_horizon", description.native_horizon.value
+    if description.plane in DRAWING_PLANES and event is not None and event.value < horizon_s:
+        return "event_horizon", event.value
+    return "horizon", horizon_s
+
+
+def _shortened(description: ScenarioDescription) -> str:
+    field, played_s = _played(description)
+    whole_s = description.horizon.value
+    if played_s >= whole_s:
+        return ""
+    whole = time_text(whole_s)
+    return f"played {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"
 
 
 def _check_horizon(document: Document, description: ScenarioDescription) -> None:
-    if description.plane in DRAWING_PLANES and _played_s(description) > DRAWN_MAX_S:
+    field, played_s = _played(description)
+    if description.plane in DRAWING_PLANES and played_s > DRAWN_MAX_S:
         raise document.error(
-            ("horizon",),
-            f"horizon: too long for plane {description.plane}",
+            (field,),
+            f"{field}: too long for plane {description.plane}",
+            token=time_text(played_s),
             expected=f"at most {DRAWN_MAX_S:,.0f} s",
         )
 
 
 def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
-    warm_up_s, played_s = description.statistics.warm_up_s, _played_s(description)
-    if warm_up_s is not None and warm_up_s >= played_s:
+    """Told where the later of both was said: a setting comes after a file."""
+    warm_up_s, (field, played_s) = description.statistics.warm_up_s, _played(description)
+    if warm_up_s is None or warm_up_s < played_s:
+        return
+    place = ("statistics", "warm_up")
+    if place in document.marks and (field,) not in document.marks:
         raise document.error(
-            ("statistics", "warm_up"),
-            "statistics.warm_up: nothing is left of the horizon",
-            expected=f"less than {played_s:g} s",
+            (field,),
+            f"{field}: nothing is left of it after statistics.warm_up",
+            token=time_text(played_s),
+            expected=f"more than {time_text(warm_up_s)}",
         )
+    raise document.error(
+        place,
+        f"statistics.warm_up: nothing is left of {field}",
+        token=time_text(warm_up_s),
+        expected=f"less than {time_text(played_s)}",
+    )
 
 
 def _check_deaths(document: Document, description: ScenarioDescription) -> None:
     """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
     if not isinstance(description.system, CommitSystem):
         return
-    played_s = _played_s(description)
+    _, played_s = _played(description)
     for at, death in enumerate(description.system.deaths):
         if death.at.value >= played_s:
             raise document.error(
@@ -353,15 +421,15 @@ def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     return machine_from_document(part)
 
 
-def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path]:
-    """The workload, and the folder that its files are looked for in."""
+def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
+    """The workload, the folder that its files are looked for in, and how it is written."""
     place = ("workload",)
     named = document.part(place)
+    part, folder = _part(document, place, WORKLOADS, WorkloadDescription, settings)
     if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
         with _told_at(document, place):
-            return load_workload(named), WORKLOADS.folder
-    part, folder = _part(document, place, WORKLOADS, WorkloadDescription, settings)
-    return workload_from_document(part, folder), folder
+            return load_workload(named), WORKLOADS.folder, part
+    return workload_from_document(part, folder), folder, part
 
 
 def _part(
@@ -395,6 +463,14 @@ def _policies(document: Document, description: ScenarioDescription) -> dict[str,
         at = (*place, "file" if spec.file is not None else "policy")
         with _told_at(document, at):
             chosen[family] = spec.choose(family, _folder(document, at))
+        if not description.system.BALANCED and chosen[family].name != NO_POLICY:
+            kind = description.system.kind
+            raise document.error(
+                at,
+                f"a system of kind {kind} has nothing to balance",
+                token=chosen[family].name,
+                expected=NO_POLICY,
+            )
     return chosen
 
 

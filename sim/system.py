@@ -63,6 +63,9 @@ class ErisSystem(Strict):
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
     PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference", "native")
+    BALANCED: ClassVar[bool] = True  # whether policies have partitions to balance
+    # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
+    PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
     @model_validator(mode="after")
     def _page_is_one(self) -> ErisSystem:

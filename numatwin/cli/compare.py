@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -37,6 +38,7 @@ _WRITTEN: dict[str, Callable[[float | None], str]] = {
     "B/s": lambda value: number(value, "B/s"),
     "ns": latency,
     "J": lambda value: number(value, "J"),
+    "W": lambda value: number(value, "W"),
     "s": lambda value: latency(None if value is None else value * 1e9),
     "1": percent,
 }
@@ -61,7 +63,7 @@ def compare(
     paths = list(record_folders(records))
     if len(paths) < 2:
         raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
-    loaded = [load_record(path) for path in paths]
+    loaded = [_with_power(load_record(path)) for path in paths]
     rows = [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
     if json:
         print_json(
@@ -104,18 +106,25 @@ def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]
         f"Intervals: {100 * level_of(records):g}%, each on its own, over replications ({runs})."
     ]
     found = [row["differences"] for row in rows]
-    for paired, how in (
-        (True, "compared pair by pair with A's replications, which have the same draws"),
-        (False, "compared with A as independent samples (Welch)"),
-    ):
-        named = [
-            letter
-            for k, letter in enumerate(letters)
-            if any(each[k] is not None and each[k]["paired"] is paired for each in found)
-        ]
-        if named:
-            notes.append(f"{', '.join(named)}: {how}.".replace("A's", f"{letters[0]}'s"))
+    by_way: dict[str, list[str]] = {}
+    for k, letter in enumerate(letters):
+        of = [each[k]["paired"] for each in found if each[k] is not None]
+        if of:
+            way = _way(records[0], records[k], any(of)).format(letters[0])
+            by_way.setdefault(way, []).append(letter)
+    notes += [f"{', '.join(named)}: {way}." for way, named in by_way.items()]
     return notes
+
+
+def _way(first: Record, other: Record, paired: bool) -> str:
+    """How a record was compared with the first one, in words."""
+    if paired:
+        return "compared pair by pair with {}'s replications, which have the same draws"
+    if not first.replications:
+        return "compared with {}, which is exact, as its plane draws nothing at random"
+    if not other.replications:
+        return "exact, as its plane draws nothing at random, and compared with the mean of {}"
+    return "compared with {} as independent samples (Welch)"
 
 
 def _letters(count: int) -> list[str]:
@@ -137,7 +146,25 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
     }
 
 
-def _metrics(records: Iterable[Record]) -> list[Metric]:
+def _counted_s(record: Record) -> float:
+    """The time that a record's sums, such as its energy, are over."""
+    return record.horizon_s - record.warm_up_s
+
+
+def _with_power(record: Record) -> Record:
+    """The record with what is known of its power, beside that of its energy."""
+    counted_s = _counted_s(record)
+
+    def per_s(known: Mapping[str, Any]) -> Mapping[str, Any]:
+        energies = known.get("energy_J")
+        if not isinstance(energies, (list, tuple)) or counted_s <= 0:
+            return known
+        return {**known, "power_W": [energy / counted_s for energy in energies]}
+
+    return replace(record, confidence=per_s(record.confidence), replicates=per_s(record.replicates))
+
+
+def _metrics(records: Sequence[Record]) -> list[Metric]:
     """Every figure that at least one record has, in the order of first appearance."""
     found: dict[Metric, None] = {}
     for record in records:
@@ -154,8 +181,12 @@ def _metrics(records: Iterable[Record]) -> list[Metric]:
         for operation, figures in record.latency_ns.items():
             for name in figures or ():
                 found[Metric(("latency_ns", operation, name), "ns")] = None
-        if record.energy_J is not None:
+    lengths_s = {_counted_s(record) for record in records}
+    for record in records:
+        if record.energy_J is not None and len(lengths_s) == 1:
             found[Metric(("energy_J",), "J")] = None
+        elif record.energy_J is not None:  # energies over different times say nothing
+            found[Metric(("power_W",), "W")] = None
     return list(found)
 
 
@@ -225,6 +256,9 @@ def _value(path: Path_, record: Record) -> float | None:
         if not used:
             return None
         return max(used) if path[2] == "busiest" else math.fsum(used) / len(used)
+    if path[0] == "power_W":
+        known = record.energy_J is not None and _counted_s(record) > 0
+        return (record.energy_J or 0.0) / _counted_s(record) if known else None
     part: Any = getattr(record, path[0])
     for key in path[1:]:
         part = part.get(key) if isinstance(part, Mapping) else None
@@ -252,7 +286,7 @@ def _apart(found: Mapping[str, Any], first: float | None) -> str:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     written = _WRITTEN[row["unit"]]
-    cells = [re.sub(r"_(Bps|ns|s|J)\b", "", row["metric"]).replace(".", " ")]
+    cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ")]
     for k, value in enumerate(row["values"]):
         cell = written(value)
         if row["intervals"][k] is not None:

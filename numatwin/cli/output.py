@@ -83,13 +83,11 @@ def binary_size(size_bytes: float) -> str:
 
 def latency(value_ns: float | None) -> str:
     """``129 ns``, ``4.2 µs``, ``1.3 ms``; ``–`` if unknown."""
+    from ..inputs.quantities import time_text
+
     if value_ns is None or not math.isfinite(value_ns):
         return "–"
-    rounded = float(f"{value_ns:.4g}")
-    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if rounded >= scale:
-            return f"{rounded / scale:.4g} {unit}"
-    return f"{rounded:.4g} ns"
+    return time_text(value_ns * 1e-9)
 
 
 def percent(value: float | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..sim.comparison import level_of
+from ..sim.comparison import has_intervals, level_of
 from ..sim.record import part_at
 from .output import latency, number, percent, print_facts, table
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
+
+WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}
 
 Written = Callable[[float | None], str]
 
@@ -44,12 +46,16 @@ def _print_head(record: Record, to: Console) -> None:
             ("policy", record.policy),
             (
                 "plane",
-                f"{record.plane}, {record.horizon_s:g} s"
+                f"{record.plane}, {latency(record.horizon_s * 1e9)}"
                 + (f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""),
             ),
             ("replications", _replications(record)),
             ("events", _events(record)),
-            *((title, _traffic(record, name)) for title, name in _ways(record).items()),
+            *(
+                (title, _traffic(record, name))
+                for title, name in WAYS.items()
+                if record.bandwidth_Bps.get(name) is not None
+            ),
             ("energy", _energy(record)),
             (
                 "control events",
@@ -60,12 +66,17 @@ def _print_head(record: Record, to: Console) -> None:
 
 
 def _replications(record: Record) -> str | None:
-    """``5, the first 3.8 ms left out; intervals are 95%``; None where nothing is random."""
+    """``5, the first 3.8 ms left out; intervals are 95%``, where any are known.
+
+    None where nothing is random.
+    """
     if not record.replications:
         return None
     left_out = f"the first {latency(record.warm_up_s * 1e9)}" if record.warm_up_s else "nothing"
-    level = f"{100 * level_of([record]):g}%"
-    return f"{record.replications}, {left_out} left out; intervals are {level}"
+    told = f"{record.replications}, {left_out} left out"
+    if not has_intervals(record):
+        return told
+    return f"{told}; intervals are {100 * level_of([record]):g}%"
 
 
 def _events(record: Record) -> str | None:
@@ -74,13 +85,6 @@ def _events(record: Record) -> str | None:
     if not isinstance(per_s, (int, float)) or not isinstance(count, (int, float)):
         return None
     return f"{number(count)}, {number(per_s, '/s')} on each processor"
-
-
-def _ways(record: Record) -> dict[str, str]:
-    """What traffic is told of: the network where there was one, else memory and links."""
-    if "network" in record.bandwidth_Bps:
-        return {"network traffic": "network"}
-    return {"memory traffic": "memory", "link traffic": "links"}
 
 
 def _traffic(record: Record, of: str) -> str:
@@ -148,33 +152,28 @@ def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
 
 
 def _print_resources(record: Record, to: Console) -> None:
+    """The busiest; traffic and capacity where they are known of any."""
     # What differs by rounding stays in the record's order, that of nodes and links.
     busiest = sorted(record.resources, key=lambda use: -round(use.utilisation, 3))
+    if not busiest:
+        return
+    shown = busiest[:RESOURCES_SHOWN]
+
+    def column(field: str, written: Written) -> list[str]:
+        return [
+            _with_bounds(record, ("resources", use.name, field), getattr(use, field), written)
+            for use in shown
+        ]
+
+    columns = {
+        "busiest resources": [use.name for use in shown],
+        "in use": column("utilisation", percent),
+    }
+    if any(use.Bps is not None for use in record.resources):
+        columns["traffic"] = column("Bps", lambda v: number(v, "B/s"))
+        columns["capacity"] = [number(use.capacity_Bps, "B/s") for use in shown]
     to.print()
-    to.print(
-        table(
-            ("busiest resources", "in use", "traffic", "capacity"),
-            (
-                (
-                    use.name,
-                    _with_bounds(
-                        record,
-                        ("resources", use.name, "utilisation"),
-                        use.utilisation,
-                        percent,
-                    ),
-                    _with_bounds(
-                        record,
-                        ("resources", use.name, "Bps"),
-                        use.Bps,
-                        lambda v: number(v, "B/s"),
-                    ),
-                    number(use.capacity_Bps, "B/s"),
-                )
-                for use in busiest[:RESOURCES_SHOWN]
-            ),
-        )
-    )
+    to.print(table(list(columns), zip(*columns.values(), strict=True)))
 
 
 def _print_why(record: Record, to: Console) -> None:

@@ -132,7 +132,7 @@ def run(
     from ..sim.run import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
-    with progress_bar("simulating") as progress:
+    with progress_bar("running" if loaded.plane == "native" else "simulating") as progress:
         try:
             record = run_scenario(loaded, progress=progress)
         except RunInterrupted as failure:

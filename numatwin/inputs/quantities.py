@@ -168,6 +168,15 @@ def _plain(number: Decimal) -> str:
     return f"{number:e}" if long else f"{number:f}"
 
 
+def time_text(value_s: float) -> str:
+    """A time as people read it, in four digits: ``200 µs``, ``1.5 s``."""
+    rounded = float(f"{value_s:.4g}")
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if rounded >= scale:
+            return f"{rounded / scale:.4g} {unit}"
+    return f"{rounded / 1e-9:.4g} ns"
+
+
 def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Quantity:
     """A quantity from YAML: text with a unit, or a mapping of value, range, source, doubtful.
 

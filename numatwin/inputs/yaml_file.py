@@ -23,6 +23,8 @@ from .wording import expected_by
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
 _NUMBER_TAGS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+# A number as YAML 1.2 has it, and people write it; YAML 1.1 wants a point and a sign in it.
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+", re.ASCII)
 _TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 
 Place = tuple[str | int, ...]
@@ -333,6 +335,8 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _PLAIN_TAGS:
+            if not node.style and _NUMBER.fullmatch(node.value):
+                return float(node.value)
             # YAML 1.1 reads '1:30' as a number to the base 60: text here, as in YAML 1.2.
             if node.tag in _NUMBER_TAGS and ":" in node.value:
                 return str(node.value)

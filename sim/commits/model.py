@@ -61,6 +61,24 @@ class KernelCommitModel:
         """Events handled so far."""
         return self._kernel.events
 
+    @property
+    def commits(self) -> int:
+        """Transactions that committed so far."""
+        return self._kernel.commits
+
+    @property
+    def latency_total_ps(self) -> int:
+        """The sum of their latencies."""
+        return self._kernel.latency_total_ps
+
+    def busy_ps(self) -> list[int]:
+        """How long each card was busy outwards, then inwards, the threads of each node (summed),
+        and those of all clients together."""
+        kernel, clients = self._kernel, len(self.parameters.client_machine)
+        threads = kernel.threads_busy_ps
+        cards = [*kernel.outgoing_busy_ps, *kernel.incoming_busy_ps]
+        return [*cards, *threads[clients:], sum(threads[:clients])]
+
     def latency_buckets(self) -> list[int]:
         """How many latencies fell into each bucket of the kernel's histogram, from 0 on."""
         return list(self._kernel.latency_buckets)

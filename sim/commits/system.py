@@ -27,9 +27,14 @@ from ..system_fields import (
     listed_positions,
     threads_of,
 )
+from .parameters import TIME_MAX_PS, VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.
 TRANSPORTS = {"ipoeth": "IPoEth", "ipoib": "IPoIB", "two-sided": "RDMA", "rsi": "RDMA"}
+
+PS = 1e12
+# An InfiniBand message is at most that long (Architecture Specification, volume 1).
+MESSAGE_MAX_BYTES = 2**31
 
 KEY_FORMS = ("uniform", "zipf", "hot_range")
 
@@ -106,6 +111,8 @@ class CommitSystem(Strict):
     """
 
     PLANES: ClassVar[tuple[str, ...]] = ("event", "reference", "native")
+    BALANCED: ClassVar[bool] = False
+    PAUSE_MAX_S: ClassVar[float] = TIME_MAX_PS / PS
 
     kind: Literal["commits"]
     architecture: Literal["rsi", "ipoeth", "ipoib", "two-sided"]
@@ -158,6 +165,26 @@ class CommitSystem(Strict):
         return self
 
     @model_validator(mode="after")
+    def _can_be_counted(self) -> CommitSystem:
+        """Models count whole picoseconds, up to ``TIME_MAX_PS``."""
+        times: dict[tuple[str | int, ...], tuple[Quantity | None, float]] = {
+            ("backoff",): (self.backoff, 0.0),
+            ("poll",): (self.poll, 1.0),
+            ("lease",): (self.lease, 1.0),
+            ("skip_after",): (self.skip_after, 1.0),
+            **{("deaths", k, "at"): (death.at, 0.0) for k, death in enumerate(self.deaths)},
+        }
+        for place, (time, least_ps) in times.items():
+            if time is not None and not least_ps <= time.value * PS <= TIME_MAX_PS:
+                least = f"at least {least_ps:g} ps, " if least_ps else ""
+                raise DescriptionError(place, f"expected {least}at most {TIME_MAX_PS / PS:,.0f} s")
+        for field in ("snapshot_size", "message_header", "record_header"):
+            size = getattr(self, field)
+            if size is not None and size.value > MESSAGE_MAX_BYTES:
+                raise DescriptionError((field,), "expected at most 2 GiB, as messages are")
+        return self
+
+    @model_validator(mode="after")
     def _belongs_to_rsi(self) -> CommitSystem:
         for field in ("lease", "skip_after"):
             if getattr(self, field) is not None and self.architecture != "rsi":
@@ -185,6 +212,26 @@ class CommitSystem(Strict):
         for positions in ((*roles.storage, roles.timestamps), roles.clients):
             clock_Hz(machine, positions)
         self._check_room(machine, workload, roles)
+        self._check_copies(workload)
+        if self.versions > VERSIONS_MAX:
+            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
+
+    def _check_copies(self, workload: Workload) -> None:
+        """No transaction's records take longer to read and make than models can count."""
+        _, operation = self.transaction(workload)
+        counts = {operation.object: operation.updates, **operation.inserts}
+        counts[operation.object] += operation.reads or 0
+        copied = sum(
+            count * stored.record_size.value
+            for name, count in counts.items()
+            if (stored := workload.objects[name]).record_size is not None
+        )
+        if copied / self.copy_bandwidth.value > TIME_MAX_PS / PS:
+            raise DescriptionError(
+                ("copy_bandwidth",),
+                f"a transaction copies {copied:,.0f} B: expected at least "
+                f"{copied * PS / TIME_MAX_PS:.4g} B/s",
+            )
 
     def _check_room(self, machine: Machine, workload: Workload, roles: Roles) -> None:
         """Each storage server holds its share of all records, with all their versions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +49,15 @@ class Counters:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The part of ``Counters`` that series are made of, cheap to ask for; as there."""
+
+    commits: int
+    latency_ns: float
+    busy_ps: Ints
+
+
 class Model(Protocol):
     """What the planes ask of a model."""
 
@@ -57,6 +67,9 @@ class Model(Protocol):
 
     def run(self, until_ps: int) -> None:
         """Goes on to that time; what happens just then comes after."""
+
+    def sums(self) -> Sums:
+        """The same as ``counters`` says, without its histogram."""
 
     def counters(self) -> Counters:
         """What was counted so far."""
@@ -77,22 +90,22 @@ class EventModel:
         """See Model."""
         self._model.run(until_ps)
 
+    def sums(self) -> Sums:
+        """See Model."""
+        model = self._model
+        busy_ps = np.array(model.busy_ps(), dtype=np.int64)
+        return Sums(model.commits, model.latency_total_ps / 1e3, busy_ps)
+
     def counters(self) -> Counters:
         """See Model."""
         found = self._model.result()
-        busy = [
-            *found.outgoing_busy_ps,
-            *found.incoming_busy_ps,
-            *found.node_busy_ps,
-            found.client_busy_ps,
-        ]
         counts = np.array(self._model.latency_buckets(), dtype=np.int64)
         return Counters(
             found.time_ps,
             found.given_up,
             found.aborts,
             found.messages,
-            np.array(busy, dtype=np.int64),
+            self.sums().busy_ps,
             Histogram(bucket_edges_ns(len(counts)), counts, found.latency_ps.total / 1e3),
         )
 
@@ -119,7 +132,7 @@ class ReferenceModel:
         if env.now < until_ps:
             self._model.run(until_ps)  # to that very time
 
-    def counters(self) -> Counters:
+    def sums(self) -> Sums:
         """See Model."""
         model, cluster = self._model, self._model.cluster
         busy = [
@@ -128,12 +141,18 @@ class ReferenceModel:
             *(node.threads.busy_ps() for node in model.nodes),
             sum(client.threads.busy_ps() for client in model.clients),
         ]
+        latencies = self._latencies()
+        return Sums(latencies.count, latencies.total, np.array(busy, dtype=np.int64))
+
+    def counters(self) -> Counters:
+        """See Model."""
+        model, cluster = self._model, self._model.cluster
         return Counters(
             model.now_ps,
             model.given_up,
             dict(model.aborts),
             {name: cluster.sent[name] for name in model.p.message_types},
-            np.array(busy, dtype=np.int64),
+            self.sums().busy_ps,
             self._latencies(),
         )
 
@@ -153,9 +172,12 @@ class ReferenceModel:
         )
 
 
+@lru_cache(maxsize=16)
 def bucket_edges_ns(buckets: int, parts: int = ReferenceModel.PARTS) -> npt.NDArray[np.float64]:
     """(buckets + 1,) where buckets of latencies in ps begin, and the last one ends."""
     bucket = np.arange(buckets + 1)
     shift = np.maximum(bucket // parts - 1, 0)
     first = np.where(bucket < 2 * parts, bucket, (bucket % parts + parts) << shift)
-    return np.asarray(first / 1e3)
+    edges = np.asarray(first / 1e3)
+    edges.setflags(write=False)  # whoever asks gets the same ones
+    return edges

@@ -72,16 +72,18 @@ class CommitPlane:
     def start_counting(self) -> None:
         """See RandomPlane."""
         self._before, self._since_s = self.model.counters(), self._time_s
+        self._sums_before = self.model.sums()
 
     def totals(self) -> Mapping[str, float]:
         """See RandomPlane."""
-        counted = self.model.counters().since(self._before)
+        now, before = self.model.sums(), self._sums_before
         found = {
-            f"throughput/{self.operation}": float(counted.latencies_ns.count),
-            f"under_way/{self.operation}": counted.latencies_ns.total * 1e-9,
+            f"throughput/{self.operation}": float(now.commits - before.commits),
+            f"under_way/{self.operation}": (now.latency_ns - before.latency_ns) * 1e-9,
         }
         if self.parameters.machines <= MACHINES_IN_SERIES:
-            for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
+            busy = (now.busy_ps - before.busy_ps).tolist()
+            for server, busy_ps in zip(self._servers, busy, strict=True):
                 found[f"utilisation/{server.name}"] = busy_ps / PS / server.count
         return found
 

@@ -154,6 +154,8 @@ class ErisEvents:
         done = dict(zip(self.operations, counted.done.tolist(), strict=True))
         known = bool(self.machine.links) or len(self.machine.nodes) == 1
         warnings = dict.fromkeys([*self.costs.warnings, *self.eris.warnings()])
+        if not any(done.values()):
+            warnings["no operation was done while it was counted"] = None
         return Outcome(
             throughput={name: amount / total_s for name, amount in done.items()},
             operations=done,
@@ -174,8 +176,11 @@ class ErisEvents:
         )
 
     def _why(self, counted: Counted, uses: Sequence[ResourceUse]) -> dict[str, Why]:
-        """The busiest resource, and the time of an operation in a worker by step."""
-        units = max(float(counted.done.sum()), 1.0)
+        """The busiest resource, and the time of an operation in a worker by step; nothing where
+        none was done."""
+        units = float(counted.done.sum())
+        if not units:
+            return {}
         demands = {name: float(ps.sum()) / units / 1e3 for name, ps in counted.steps_ps.items()}
         busiest = max(uses, key=lambda use: (round(use.utilisation, 3), use.kind != "cores"))
         words = {"cores": "time of the workers", "misses": "outstanding misses of the cores"}

@@ -250,3 +250,36 @@ def test_what_is_no_record(
         Path("b").mkdir()
         Path("b/record.json").write_text(content)
     assert text in refused("compare", "a", "b")
+
+
+def test_energies_over_different_times_are_compared_as_power(numatwin: CommandLine) -> None:
+    first = saved("a", energy_J=50.0)
+    second = saved(
+        "b",
+        plane="event",
+        energy_J=3.0,
+        horizon_s=3.0,
+        warm_up_s=2.0,
+        replications=2,
+        confidence={"level": 0.95, "energy_J": [2.0, 4.0]},
+        replicates={"energy_J": [2.9, 3.1]},
+    )
+    found = rows(numatwin, first, second)
+    assert "energy_J" not in found
+    assert found["power_W"]["values"] == [5.0, 3.0]
+    assert found["power_W"]["intervals"] == [None, [2.0, 4.0]]
+    assert found["power_W"]["differences"][1]["value"] == pytest.approx(-2.0)
+    assert rows(numatwin, first, first)["energy_J"]["values"] == [50.0, 50.0]
+
+
+def test_how_records_were_compared_is_told(numatwin: CommandLine) -> None:
+    exact = saved("a")
+    random = {"throughput": {"lookup": [1.9e8, 2.1e8]}}
+    drawn = [
+        saved(name, plane="event", seed=seed, replications=2, replicates=random)
+        for name, seed in (("b", 1), ("c", 2))
+    ]
+    assert "B, C: compared with A, which is exact" in numatwin("compare", exact, *drawn).out
+    told = numatwin("compare", *drawn, exact).out
+    assert "B: compared with A as independent samples (Welch)." in told
+    assert "C: exact, as its plane draws nothing at random, and compared with the mean" in told

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.inputs import Quantity, format_quantity, parse_quantity
-from numatwin.inputs.quantities import DIMENSIONS, read_quantity
+from numatwin.inputs.quantities import DIMENSIONS, read_quantity, time_text
 
 UNITS = {
     "time": {"s": 1, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "min": 60},
@@ -146,3 +146,19 @@ def test_a_value_with_its_source_and_range() -> None:
     raw = {"value": "2 ns", "range": ["1 ns", "3 ns"], "source": "a book", "doubtful": True}
     assert read_quantity(raw, "time") == Quantity(2e-9, 1e-9, 3e-9, "a book", doubtful=True)
     assert read_quantity("0 ns", "time", zero_allowed=True).value == 0
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [
+        (0.0, "0 ns"),
+        (1e-12, "0.001 ns"),
+        (1e-9, "1 ns"),
+        (200e-6, "200 µs"),
+        (0.02, "20 ms"),
+        (0.99999, "1 s"),
+        (60.0, "60 s"),
+    ],
+)
+def test_times_as_people_read_them(value_s: float, text: str) -> None:
+    assert time_text(value_s) == text

@@ -134,3 +134,11 @@ def test_any_text_is_read_or_refused(text: str | bytes) -> None:
         assert told.isprintable()
     else:
         assert document.marks[()][0] >= 1
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1E3", "-2e+5", "1.5e3", ".5e1", "3.e2"])
+def test_numbers_with_an_exponent(text: str) -> None:
+    """As in YAML 1.2; YAML 1.1 takes most of them for text."""
+    found = parse_yaml(f"a: {text}\nb: '{text}'\nc: {text}s\n", "file").value
+    assert found == {"a": float(text), "b": text, "c": f"{text}s"}
+    assert isinstance(found["a"], float)

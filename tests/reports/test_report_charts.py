@@ -136,9 +136,9 @@ def test_the_machine_is_coloured_by_use() -> None:
             dataclasses.replace(use, utilisation=uses.get(use.kind, 0.0))
             for use in record.resources
         )
-        figure = machine_in_use(dataclasses.replace(record, resources=resources))
-        assert figure is not None
-        return str(figure.to_json())
+        found = machine_in_use(dataclasses.replace(record, resources=resources))
+        assert found is not None
+        return str(found[0].to_json())
 
     idle = drawn()
     assert drawn(cores=1.0) == idle
@@ -149,9 +149,9 @@ def test_parallel_links_show_the_busier_one() -> None:
     record = steady_record()
 
     def drawn(*uses: ResourceUse) -> Mapping[str, object]:
-        figure = machine_in_use(dataclasses.replace(record, resources=uses))
-        assert figure is not None
-        return dict(figure.to_plotly_json())
+        found = machine_in_use(dataclasses.replace(record, resources=uses))
+        assert found is not None
+        return dict(found[0].to_plotly_json())
 
     link = next(use for use in record.resources if use.kind == "link")
     busy, idle = (dataclasses.replace(link, utilisation=u) for u in (0.9, 0.1))
@@ -160,3 +160,32 @@ def test_parallel_links_show_the_busier_one() -> None:
 
 def test_what_is_no_machine_is_not_drawn() -> None:
     assert machine_in_use(dataclasses.replace(steady_record(), machine={"name": "x"})) is None
+
+
+def test_nodes_are_coloured_by_their_adapters_where_transactions_ran() -> None:
+    record = steady_record()
+
+    def drawn(out: float, into: float) -> tuple[str, str]:
+        uses = [ResourceUse("o", "nic out", out, node=0), ResourceUse("i", "nic in", into, node=0)]
+        found = machine_in_use(dataclasses.replace(record, resources=tuple(uses)))
+        assert found is not None
+        return str(found[0].to_json()), found[1]
+
+    assert drawn(0.9, 0.1) == drawn(0.1, 0.9) != drawn(0.1, 0.1)
+    assert drawn(0.9, 0.1)[1] == "Nodes by the mean use of their network adapter."
+
+
+def test_a_machine_whose_use_nobody_told_is_not_drawn() -> None:
+    cores = tuple(use for use in steady_record().resources if use.kind == "cores")
+    assert machine_in_use(dataclasses.replace(steady_record(), resources=cores)) is None
+
+
+def test_a_steady_run_beside_a_moving_one() -> None:
+    """It lasts longer, and is drawn for as long as the other one."""
+    moving = phased_record(pieces=11)
+    one = {name: column[:1] for name, column in moving.series.items()}
+    one["duration_s"] = np.array([1e3 * HORIZON_S])
+    steady = dataclasses.replace(moving, plane="event", horizon_s=1e3 * HORIZON_S, series=one)
+    figure = throughput_over_time(runs_of([steady, moving]), ["lookup"])
+    assert list(figure.data[0].x) == [0.0, 1e3 * HORIZON_S]
+    assert tuple(figure.layout.xaxis.range) == (0, HORIZON_S)

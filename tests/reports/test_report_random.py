@@ -108,3 +108,37 @@ def test_the_page_is_drawn(tmp_path: Path) -> None:
     assert opened.root["data-failed"] == "0"
     assert opened.root["data-plots"] == opened.root["data-drawn"] == "15"
     assert opened.text.count("Means over the replications. No figure counts the first 2 s.") == 2
+
+
+def test_only_what_is_known_is_shown() -> None:
+    """Of transactions the network; of a real run neither traffic nor what limits it."""
+    network = drawn(1e9, bandwidth_Bps={"memory": None, "links": None, "network": 5e9})
+    text = text_of(report_html([network]))
+    assert "network traffic 5.00 GB/s" in text
+    assert not re.search("(memory|link) traffic", text)
+    cores = tuple(use for use in steady_record().resources if use.kind == "cores")
+    real = drawn(
+        1e9,
+        1.1e9,
+        plane="native",
+        bandwidth_Bps={"memory": None, "links": None},
+        resources=cores,
+        why={},
+        provenance={"host": {"cpus": 2}},
+    )
+    text = text_of(report_html([real]))
+    assert "On a real host of 2 CPUs, in place of" in text
+    assert "Means of 2 runs, the first" in text
+    for absent in ("traffic", "capacity", "under load", "no faster", "model", "draws"):
+        assert absent not in text, absent
+    assert "limited by" not in text_of(report_html([real, real]))
+
+
+def test_without_intervals_none_is_explained() -> None:
+    unknown = {"level": 0.95, "throughput": {"lookup": None}, "resolution_ns": {"lookup": [1]}}
+    (alone,) = (drawn(1e9, confidence=unknown),)
+    assert statistics_of(alone) == (
+        "One replication, the first 250 ms (warm-up) left out. How far chance has moved the "
+        "figures is not known."
+    )
+    assert "confidence" not in text_of(report_html([alone, alone]))

@@ -230,3 +230,48 @@ def test_eris_runs_no_transactions() -> None:
         "--workload checkout: a system of kind eris cannot run 'checkout': operation 'checkout' "
         "is a transaction, which ERIS does not have"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("backoff: 1e9 s", "9:12: system.backoff: found '1e9 s', expected at most 1,000 s"),
+        ("poll: 1e9 s", "9:9: system.poll: found '1e9 s', expected at least 1 ps, at most 1,000 s"),
+        ("poll: 0.1 ps", "9:9: system.poll: found '0.1 ps', expected at least 1 ps"),
+        ("lease: 1e9 s", "9:10: system.lease: found '1e9 s', expected at least 1 ps"),
+        ("skip_after: 1e9 s", "9:15: system.skip_after: found '1e9 s', expected at least 1 ps"),
+        (
+            "deaths: [{client: 1, at: 1e9 s}]",
+            "9:28: system.deaths.0.at: found '1e9 s', expected at most 1,000 s",
+        ),
+        (
+            "copy_bandwidth: 1 B/s",
+            "9:19: system.copy_bandwidth: a transaction copies 10,240 B: expected at least 10.24",
+        ),
+        (
+            "snapshot_size: 1e18 B",
+            "9:18: system.snapshot_size: found '1e18 B', expected at most 2 GiB",
+        ),
+        ("versions: 65", "9:13: system.versions: expected at most 64"),
+    ],
+)
+def test_what_models_cannot_count(tmp_path: Path, line: str, expected: str) -> None:
+    assert told(tmp_path, (STORAGE, f"{STORAGE}\n  {line}")).startswith(expected)
+
+
+def test_a_pause_that_models_cannot_count(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load_scenario("nam-fig6-rsi", settings=["workload.clients.think_time=1e9 s"])
+    assert "think_time: out of the range of plane event: found '1e9 s', expected at most 1" in str(
+        caught.value
+    )
+
+
+def test_there_is_nothing_to_balance() -> None:
+    with pytest.raises(InputError) as caught:
+        load_scenario("nam-fig6-rsi", policy="ma-8")
+    assert str(caught.value) == (
+        "--policy ma-8: a system of kind commits has nothing to balance: found 'ma-8', "
+        "expected none"
+    )
+    assert load_scenario("nam-fig6-rsi", policy="none").policy_name == "none"

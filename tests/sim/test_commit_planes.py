@@ -169,3 +169,14 @@ def test_buckets_of_latencies() -> None:
     widths = np.diff(edges_ps)[256:] / edges_ps[256:-1]
     assert widths.max() <= 1 / 128 * (1 + 1e-9)
     assert widths.min() >= 1 / 256 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("make", [EventModel, ReferenceModel])
+def test_cheap_sums_are_those_of_the_counters(make: Any) -> None:
+    plane = CommitPlane(make, scenario("two-sided"), 1)
+    plane.advance(200e-6)
+    sums, counters = plane.model.sums(), plane.model.counters()
+    assert sums.commits == counters.latencies_ns.count > 0
+    assert sums.latency_ns == counters.latencies_ns.total
+    assert sums.busy_ps.tolist() == counters.busy_ps.tolist()
+    assert len(sums.busy_ps) == 8 + 8 + 4 + 1

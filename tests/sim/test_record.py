@@ -429,3 +429,14 @@ def test_series_of_text(folder: Path) -> None:
     pq.write_table(pa.table({"time_s": ["now"]}), folder / SERIES_FILE)
     told = f"{folder / SERIES_FILE}: not a time series: column time_s: expected numbers"
     assert refused(folder) == told
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    head = made_up().save(tmp_path / "record") / HEAD_FILE
+    whole = json.loads(head.read_text())
+    whole["throughput"] = {"lookup": "HERE"}
+    head.write_text(json.dumps(whole).replace('"HERE"', text))
+    with pytest.raises(InputError) as caught:
+        load_record(head.parent)
+    assert str(caught.value) == f"{head}: not a record: found '{text}', expected finite numbers"
