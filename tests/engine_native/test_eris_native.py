@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 SMALL = ["native_horizon=200 ms", "system.nodes=1", "system.threads=2", "system.buffer_commands=32"]
 
 
-def run(name: str, *settings: str, **options: object) -> Record:
+def run(name: str, *settings: str, policy: str | None = None, scale: float = 1e-4) -> Record:
     scenario = load_scenario(
-        name, plane="native", replications=1, settings=[*SMALL, *settings], **options
-    )  # type: ignore[arg-type]
+        name,
+        plane="native",
+        policy=policy,
+        replications=1,
+        scale=scale,
+        settings=[*SMALL, *settings],
+    )
     return run_scenario(scenario)
 
 

@@ -97,7 +97,7 @@ RUNS, MOST = 4_000, 20
 
 def verdicts(generator: np.random.Generator, loss: float, tolerance: float) -> list[str]:
     """Of runs of the whole procedure on normal figures with a spread of 1%, not paired."""
-    found = []
+    found: list[str] = []
     looks = looks_up_to(MOST)
     for _ in range(RUNS):
         reference = generator.normal(100.0, 1.0, MOST)
