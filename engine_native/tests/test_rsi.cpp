@@ -188,7 +188,8 @@ TEST(Rsi, locks_of_the_dead_stay_without_a_lease) {
 TEST(Rsi, a_lease_frees_what_the_dead_held) {
     auto setup = with_a_death();
     setup.lease_ns = 40'000'000;
-    const Seen seen = run(setup, ~std::uint64_t{0}, milliseconds(300));
+    setup.trace_rows = 4'000'000;
+    const Seen seen = run(setup, ~std::uint64_t{0}, milliseconds(1000));
     ASSERT_EQ(seen.of(RowKind::died), 1u);
     EXPECT_GT(seen.of(RowKind::broken), 0u);
     EXPECT_EQ(lost_updates(seen), 0u);

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,9 @@ MAKE_VARIABLES = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
     reason="the tests do not run in this repository's .venv",
 )
 def test_make_run(tmp_path: Path) -> None:
-    balancers = tmp_path / "out/balancers"
+    balancers, here = tmp_path / "out/balancers", tmp_path / "out/this-host"
     done = subprocess.run(
-        ["make", "run", f"BALANCERS={balancers}"],
+        ["make", "run", f"BALANCERS={balancers}", f"HERE={here}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -33,7 +34,15 @@ def test_make_run(tmp_path: Path) -> None:
         env={key: value for key, value in os.environ.items() if key not in MAKE_VARIABLES},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(f"{balancers}/report.html\n")
+    assert f"{balancers}/report.html\n" in done.stdout
+    if find_spec("numatwin.engine_native._engine") is None:
+        assert done.stdout.endswith("nothing was run on this host.\n")
+    else:
+        assert done.stdout.endswith(f"The report: {here}/report.html\n")
+        assert [load_record(here / plane).plane for plane in ("flow", "native")] == [
+            "flow",
+            "native",
+        ]
     records = [load_record(balancers / policy) for policy in POLICIES]
     assert tuple(record.policy for record in records) == POLICIES
     assert {record.machine["name"] for record in records} == {"amd-8n-ht"}

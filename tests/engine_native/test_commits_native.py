@@ -19,6 +19,7 @@ from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.inputs import InputError
 
 needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+LONG = 4_000_000  # rows of a trace, for runs that end by time, on the fastest of hosts
 TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
 
 
@@ -61,6 +62,7 @@ def test_isolation_holds_through_ucx_calls_and_single_words(transport: str) -> N
 def test_a_broken_protocol_is_found_out(sabotage: str, told: str) -> None:
     """A checker that finds nothing in these would find nothing anywhere."""
     settings = small_run(4, records=8, versions=8, sabotage=sabotage, inserts=0)
+    settings["trace_rows"] = LONG
     for _ in range(8):
         found = violations(played(settings, "threads", 3_000, 0.5)[1])
         if any(told in line for line in found):
@@ -136,7 +138,12 @@ def test_others_go_on_when_a_client_is_killed(
 def test_a_death_holding_locks_and_its_lease() -> None:
     """The client dies by SIGKILL where it holds locks; these are broken, and isolation holds."""
     settings = small_run(
-        3, records=30, deaths=[(1, 10_000_000)], lease_ns=30_000_000, skip_after_ns=5_000_000
+        3,
+        records=30,
+        deaths=[(1, 10_000_000)],
+        lease_ns=30_000_000,
+        skip_after_ns=5_000_000,
+        trace_rows=LONG,
     )
     with CommitCluster(settings, "shm") as cluster:
         cluster.start()

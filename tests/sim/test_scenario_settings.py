@@ -102,7 +102,7 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
         ("workload.objects.index.kyes=1", "unknown field 'kyes' in objects.index: expected 'keys'"),
         (
             "workload.objects.index.keys=1e3",
-            "objects.index.keys: found '1e3', expected a whole number",
+            "objects.index.keys: found '1000.0', expected a whole number",
         ),
         ("workload.phases.1.start=5 s", "no position '1' in phases: expected 0 to 0"),
         ("policies.load_balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),

@@ -61,7 +61,7 @@ def test_the_good_file_is_good() -> None:
             "keys: 1000",
             "keys: 1e3",
             (3, "1e3"),
-            "found '1e3', expected a whole number, such as 1_000_000",
+            "found '1000.0', expected a whole number, such as 1_000_000",
         ),
         (
             "keys: 1000",
