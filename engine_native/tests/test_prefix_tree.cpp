@@ -102,6 +102,42 @@ std::vector<TreeShape> shapes() {
     return all;
 }
 
+// Arrays that have every key of their place, and those from which one is gone.
+TEST(PrefixTree, full_arrays_hold_no_other_keys) {
+    HeapMemory memory;
+    for (const unsigned key_bits : {9U, 20U, 64U}) {
+        for (const std::uint64_t base :
+             {std::uint64_t{0}, std::uint64_t{256}, std::uint64_t{1} << 40}) {
+            if (key_bits < 64 && base >> key_bits != 0) continue;
+            PrefixTree tree(memory, {key_bits, 8});
+            std::vector<std::uint64_t> keys(256), values(256);
+            for (std::uint64_t k = 0; k < 256; ++k) keys[k] = base + k, values[k] = 7 * k;
+            EXPECT_EQ(tree.upsert(keys, values), 256u);
+            EXPECT_EQ(tree.upsert(keys, values), 0u);
+            std::vector<std::uint64_t> got(256);
+            std::vector<std::uint8_t> found(256);
+            for (unsigned bit = 0; bit < 64; ++bit) {
+                std::vector<std::uint64_t> others = keys;
+                for (std::uint64_t& key : others) key ^= std::uint64_t{1} << bit;
+                EXPECT_EQ(tree.lookup(others, got.data(), found.data()), bit < 8 ? 256u : 0u)
+                    << bit;
+            }
+            const std::vector<std::uint64_t> gone{base + 17};
+            EXPECT_EQ(tree.erase(gone), 1u);
+            EXPECT_EQ(tree.lookup(keys, got.data(), found.data()), 255u);
+            EXPECT_EQ(found[17], 0);
+            EXPECT_EQ(tree.upsert(gone, std::vector<std::uint64_t>{5}), 1u);
+            EXPECT_EQ(tree.lookup(keys, got.data(), found.data()), 256u);
+            PrefixTree upper = tree.extract(base + 100, base + 255);
+            EXPECT_EQ(tree.lookup(keys, got.data(), found.data()), 100u);
+            EXPECT_EQ(upper.lookup(keys, got.data(), found.data()), 156u);
+            tree.absorb(std::move(upper));
+            EXPECT_EQ(tree.lookup(keys, got.data(), found.data()), 256u);
+            EXPECT_EQ(got[255], 7u * 255u);
+        }
+    }
+}
+
 TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
     for (const TreeShape shape : shapes()) {
         const std::uint64_t seed = base_seed();
