@@ -31,6 +31,8 @@ class TimestampBits {
         : clients_(clients), rows_(bits / clients), lap_(rows_ * clients), first_at_(first_at) {}
 
     std::int64_t lap() const { return lap_; }
+    // How far above the end that it has seen a client may go, where nobody keeps a floor.
+    std::int64_t reach() const { return std::max<std::int64_t>((lap_ - clients_ + 1) / 2, 1); }
     std::int64_t clients() const { return clients_; }
     std::int64_t owner(std::int64_t cid) const { return (cid - 1) % clients_; }
     // The client's first timestamp above that one.
