@@ -405,6 +405,9 @@ void OneSidedClient::set_bit(RowKind kind) {
 // An abort's timestamp is used up, unless its bit is still one of the lap before, or, where
 // timestamps are claimed, it has not been claimed: then the next transaction takes it.
 Cause OneSidedClient::abort(Cause cause) {
+    // With remedies only where the run may stand at it. Else who aborts would get ahead of a client
+    // that waited for a processor as fast as that one, which aborts on old snapshots, catches up.
+    if (remedied() && !claimed_ && next_cid_ > known_ + setup_.clients) return cause;
     if (claims() && !claimed_) claim_all(granted);
     if (owns_timestamp() && (!claims() || claimed_)) set_bit(RowKind::rolled_back);
     return cause;
