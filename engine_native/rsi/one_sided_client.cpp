@@ -48,8 +48,8 @@ std::int64_t OneSidedClient::fetch_snapshot() {
 }
 
 // With remedies the leading run may pass a timestamp that its owner has not set, more than a lap
-// while that sleeps; so what the bits mean depends on the floor: no bit is set more than a lap above
-// it. It must not have moved meanwhile.
+// while that sleeps; so what the bits mean depends on the floor: no bit is set more than a lap
+// above it. It must not have moved meanwhile.
 std::int64_t OneSidedClient::look_at_vector() {
     Pending pending;
     auto* floor = vector_.data();
