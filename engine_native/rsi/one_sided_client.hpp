@@ -7,8 +7,9 @@
 //     add   the timestamp's bit, unsignaled: committed
 //
 // Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same, as
-// the leading run would wait for it (with remedies only where it may wait already). The protocol with its two remedies stands in
-// sim/planes/reference/one_sided.py; how it differs on real memory, in README.md of this folder.
+// the leading run would wait for it (with remedies only where it may wait already). The protocol
+// with its two remedies stands in sim/planes/reference/one_sided.py; how it differs on real memory,
+// in README.md of this folder.
 #pragma once
 
 #include <cstdint>
