@@ -43,12 +43,13 @@ std::int64_t OneSidedClient::fetch_snapshot() {
         complain(Complaint::about_snapshot);
         since_ns_ = board_.now_ns();
     }
+    if (remedied()) raise_floor();
     return highest;
 }
 
 // With remedies the leading run may pass a timestamp that its owner has not set, more than a lap
-// while that sleeps; so what the bits mean depends on the floor, which the timestamp server raises
-// whenever it sets bits in others' stead. It must not have moved meanwhile.
+// while that sleeps; so what the bits mean depends on the floor: no bit is set more than a lap
+// above it. It must not have moved meanwhile.
 std::int64_t OneSidedClient::look_at_vector() {
     Pending pending;
     auto* floor = vector_.data();
@@ -69,8 +70,8 @@ std::int64_t OneSidedClient::look_at_vector() {
         fabric_.wait(pending);
         std::memcpy(&floor_before, floor, word_bytes);
     } while (remedied() && floor_before != floor_after);
-    const auto from = remedied() ? static_cast<std::int64_t>(floor_before) : 0;
-    return bits_.run_end(std::max(known_, from), [this](std::uint64_t word) {
+    if (remedied()) floor_ = static_cast<std::int64_t>(floor_before);
+    return bits_.run_end(std::max(known_, floor_), [this](std::uint64_t word) {
         std::uint64_t found;
         std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
         return found;
@@ -114,7 +115,20 @@ std::int64_t OneSidedClient::look_at_words() {
             fabric_.wait(pending);
         }
     } while (remedied() && before != after);
+    if (remedied()) floor_ = static_cast<std::int64_t>(before);
     return found;
+}
+
+// Who sees the run well ahead of the floor raises this: timestamps end a lap above it, and the
+// server's thread may be away for longer than a lap takes. Where the CAS fails another one did.
+void OneSidedClient::raise_floor() {
+    if (known_ - floor_ < std::max<std::int64_t>(bits_.lap() / 8, 1)) return;
+    const auto expected = static_cast<std::uint64_t>(floor_);
+    auto word = static_cast<std::uint64_t>(known_);
+    Pending pending;
+    fabric_.compare_and_swap(timestamps_, bits_.floor_at(), expected, word, pending);
+    fabric_.wait(pending);
+    floor_ = word == expected ? known_ : static_cast<std::int64_t>(word);
 }
 
 Cause OneSidedClient::transact() {
@@ -147,8 +161,10 @@ Cause OneSidedClient::commit() {
     if (cause == granted) cause = install();
     if (cause == granted) return granted;
     unlock_all();
+    // First the bit: the run would stand at a claimed timestamp while this waits for an answer.
+    abort(cause);
     if (leases()) break_expired();
-    return abort(cause);
+    return cause;
 }
 
 // Blocks that change while they are read are read again; who is locked for longer counts as such.
@@ -389,6 +405,9 @@ void OneSidedClient::set_bit(RowKind kind) {
 // An abort's timestamp is used up, unless its bit is still one of the lap before, or, where
 // timestamps are claimed, it has not been claimed: then the next transaction takes it.
 Cause OneSidedClient::abort(Cause cause) {
+    // With remedies only where the run may stand at it. Else who aborts would get ahead of a client
+    // that waited for a processor as fast as that one, which aborts on old snapshots, catches up.
+    if (remedied() && !claimed_ && next_cid_ > known_ + setup_.clients) return cause;
     if (claims() && !claimed_) claim_all(granted);
     if (owns_timestamp() && (!claims() || claimed_)) set_bit(RowKind::rolled_back);
     return cause;

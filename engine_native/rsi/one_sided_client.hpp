@@ -7,8 +7,9 @@
 //     add   the timestamp's bit, unsignaled: committed
 //
 // Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same, as
-// the leading run would wait for it. The protocol with its two remedies stands in
-// sim/planes/reference/one_sided.py; how it differs on real memory, in README.md of this folder.
+// the leading run would wait for it (with remedies only where it may wait already). The protocol
+// with its two remedies stands in sim/planes/reference/one_sided.py; how it differs on real memory,
+// in README.md of this folder.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +97,11 @@ class OneSidedClient final : public CommitClient {
     void unlock_all();
     void break_expired();
     void complain(std::int64_t owner);
-    bool owns_timestamp() const { return next_cid_ <= known_ + bits_.lap(); }
+    void raise_floor();
+    // Whether its bit is no longer one of the lap before, for anybody who looks at it.
+    bool owns_timestamp() const {
+        return next_cid_ <= (remedied() ? floor_ + bits_.lap() : known_ + bits_.reach());
+    }
 
     static constexpr int looks_max = 16;
 
@@ -113,6 +118,7 @@ class OneSidedClient final : public CommitClient {
     std::vector<std::byte> message_;
 
     std::int64_t next_cid_;
+    std::int64_t floor_ = 0;     // with remedies, as it was last seen
     std::int64_t known_ = 0;     // the end of the leading run when it last looked
     std::int64_t since_ns_ = 0;  // since when it saw the same
     std::int64_t locking_ns_ = 0;

@@ -86,6 +86,7 @@ std::int64_t OneSidedNode::hurry() {
     if (setup_.lease_ns == 0 || floor() == top()) return Complaint::about_nothing;
     // The run stands at a timestamp that is claimed: its owner has a lease's time.
     const std::int64_t following = floor() + 1;
+    if (is_set(following)) return Complaint::about_nothing;  // it goes on meanwhile
     if (suspect_ != following) {
         suspect_ = following;
         suspect_since_ns_ = board_.now_ns();
@@ -99,10 +100,13 @@ std::int64_t OneSidedNode::floor() {
 }
 
 void OneSidedNode::raise_floor() {
-    const std::int64_t end = bits_.run_end(floor(), [this](std::uint64_t word) {
+    const std::int64_t from = floor();
+    const std::int64_t end = bits_.run_end(from, [this](std::uint64_t word) {
         return load_acquire(at(bits_.bits_at() + word * word_bytes));
     });
-    store_release(at(bits_.floor_at()), static_cast<std::uint64_t>(end));
+    // Clients raise it too; the run that was seen from an older floor is no longer of use then.
+    compare_and_swap(at(bits_.floor_at()), static_cast<std::uint64_t>(from),
+                     static_cast<std::uint64_t>(end));
 }
 
 // The highest timestamp that is set or claimed by an owner who is not buried.

@@ -2,9 +2,14 @@
 //
 // Timestamps count from 1. Client i of n owns i + 1, i + 1 + n, i + 1 + 2n, …; the vector has room
 // for `lap` of them, a multiple of n. Nothing is cleared: in one lap a set bit is a 1, in the next
-// a 0, and so on. A client uses a timestamp only within a lap of the end of the leading run that it
-// has seen, so it never overwrites; and as the run cannot pass a timestamp of its own before it
-// sets it, what it sees of the vector is never ambiguous.
+// a 0, and so on. So who looks must know which lap a bit is of: nobody sets one more than a lap
+// above what another one may still take for the end of the leading run.
+//
+// - Without remedies that is what it saw when it last looked. The run cannot pass its own next
+//   timestamp, which lies at most `reach` + n above that, and the others go `reach` above the run:
+//   half a lap does.
+// - With remedies the timestamp server sets timestamps in others' stead, and the run may pass that
+//   one while its owner sleeps. Then all go by the floor, and a lap above it; clients raise it too.
 //
 // A bit is set by an atomic add to its word, as up to 64 clients share that: the source's WRITE of
 // a bit would undo their bits, and no network writes less than a byte. Each bit is added to once a
@@ -31,6 +36,8 @@ class TimestampBits {
         : clients_(clients), rows_(bits / clients), lap_(rows_ * clients), first_at_(first_at) {}
 
     std::int64_t lap() const { return lap_; }
+    // How far above the end that it has seen a client may go, where nobody keeps a floor.
+    std::int64_t reach() const { return std::max<std::int64_t>((lap_ - clients_ + 1) / 2, 1); }
     std::int64_t clients() const { return clients_; }
     std::int64_t owner(std::int64_t cid) const { return (cid - 1) % clients_; }
     // The client's first timestamp above that one.

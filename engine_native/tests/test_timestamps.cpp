@@ -94,6 +94,37 @@ TEST(TimestampBits, a_full_lap_is_seen_in_full_and_no_further) {
     EXPECT_EQ(vector.run_end(256), 257);
 }
 
+// Clients that stop for long, anywhere: each still sees where the run ends, and all go on.
+TEST_P(Laps, who_looked_away_sees_where_the_run_is) {
+    const auto [clients, bits] = GetParam();
+    Vector vector(clients, bits);
+    struct Client {
+        std::int64_t known, next;
+    };
+    std::vector<Client> all;
+    for (std::int64_t client = 0; client < clients; ++client) all.push_back({0, client + 1});
+    const std::int64_t lap = vector.layout.lap();
+    std::mt19937_64 random(11);
+    for (std::int64_t turn = 0; turn < 200 * clients; ++turn) {
+        auto& client = all[random() % all.size()];
+        for (auto steps = random() % static_cast<std::uint64_t>(lap); steps-- > 0;) {
+            // By what it saw before it stopped.
+            const bool may = client.next <= client.known + vector.layout.reach();
+            if (may) {
+                vector.set(client.next);
+                client.next += clients;
+            }
+            std::int64_t end = all[0].next;  // the first that is not set
+            for (const auto& other : all) end = std::min(end, other.next);
+            const bool stuck = !may && client.known == end - 1;
+            client.known = vector.run_end(client.known);
+            ASSERT_EQ(client.known, end - 1) << "turn " << turn;
+            if (stuck) break;
+        }
+    }
+    EXPECT_GT(all[0].next, 10 * lap);
+}
+
 TEST(TimestampBits, a_claim_is_had_once_a_lap) {
     Vector vector(3, 300);
     for (int lap = 0; lap < 4; ++lap)
