@@ -19,8 +19,8 @@ from .host_mapping import HostMapping
 if TYPE_CHECKING:
     from ._engine import HostFacts
 
-# Bytes that a key of a dense index takes at most, with its tree (measured: benchmarks/
-# native_index.py), and an entry of a column.
+# Bytes that a key of a dense index may take, with its tree (what the project allows it), and an
+# entry of a column.
 KEY_BYTES, ENTRY_BYTES = 26, 8
 # Of what the host can spare, an engine may take so much: its buffers and this process need some.
 ROOM = 0.8

@@ -8,10 +8,10 @@
 #include <tuple>
 #include <vector>
 
-#include "failing_memory.hpp"
 #include "memory/heap_memory.hpp"
 #include "routing/outgoing_buffers.hpp"
 #include "routing/router.hpp"
+#include "tests/scarce_memory.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -56,7 +56,7 @@ class Outgoing : public ::testing::Test {
         return keys;
     }
 
-    testing::FailingMemory memory;
+    testing::ScarceMemory memory;
     std::vector<std::unique_ptr<IncomingBuffers>> incoming;
     std::vector<IncomingBuffers*> pointers;
     std::unique_ptr<OutgoingBuffers> outgoing;

@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "failing_memory.hpp"
 #include "memory/heap_memory.hpp"
 #include "pause_gate.hpp"
 #include "routing/holder_bitmap.hpp"
 #include "routing/node_search.hpp"
 #include "routing/partition_table.hpp"
+#include "tests/scarce_memory.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -220,7 +220,7 @@ TEST(PartitionTable, ReadersSeeWholeVersionsWhileItIsReplaced) {
 }
 
 TEST(PartitionTable, StaysAsItWasWhereMemoryFails) {
-    testing::FailingMemory memory;
+    testing::ScarceMemory memory;
     {
         PartitionTable table(memory, 1, Partitions{{0, 1}});
         memory.fail_after(0);

@@ -1,0 +1,13 @@
+"""The bundled suites and their baselines go together."""
+
+import pytest
+
+from numatwin.validate.regress import baseline_of
+from numatwin.validate.suite import load_suite, suite_names
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_the_baseline_is_of_these_machines_and_workloads(name: str) -> None:
+    suite = load_suite(name)
+    wanted = {check.name for check in suite.checks if check.kind == "baseline"}
+    assert wanted <= baseline_of(suite, None, needed=True).keys()
