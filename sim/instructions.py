@@ -37,8 +37,12 @@ class InstructionCounts:
     generate: float = 28.0
     """Per command: a random key of the domain, and the command around it."""
     generate_ranked: float = 28.0
-    """Per command: the same where keys are drawn by rank (Zipf). Clients of ERIS are elsewhere: what
-    such a draw costs them is left out."""
+    """Per command: the same where keys are drawn by rank (Zipf). What such a draw costs ERIS's
+    clients is not known, and left out."""
+    scatter: float = 0.0
+    """Per command and step of the permutation that scatters ranks over the keys. As above."""
+    scan: float = 0.0
+    """Per scan and worker: what the length of its part does not matter to. The loops have none."""
     route_level: float = 25.5
     """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a
     node of one cache line: 7 bounds, a pointer to its children)."""
