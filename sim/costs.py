@@ -18,6 +18,7 @@ from ..topologies.machine import CacheLevel, Machine, Node
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 LINE_BYTES = 64.0
 
 # Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
@@ -229,6 +230,20 @@ class CostModel:
         )
         limited = np.fmin(per_core, window * self.scales.misses)
         return np.asarray(np.maximum(limited, 1.0))
+
+    def random_misses_of(self, core_node: Ints) -> Floats:
+        """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
+
+        Cores share what carries their misses: between what one of a node has alone and what each
+        has while all work, in proportion to how many others do.
+        """
+        nodes = self.machine.nodes
+        together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
+        alone = np.array([_nan(node.outstanding_misses) for node in nodes])
+        lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
+        working = np.bincount(core_node, minlength=len(nodes))
+        others = np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost * others), 1.0))
 
     @cached_property
     def streaming_misses(self) -> Floats:

@@ -133,6 +133,7 @@ class NodeType(Strict):
     on such nodes.
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
+    ``outstanding_misses_together``: the same of each core while all cores of the node do so;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap.
@@ -143,6 +144,7 @@ class NodeType(Strict):
     clock: Frequency | None = None
     ipc: Fact | None = None
     outstanding_misses: Fact | None = None
+    outstanding_misses_together: Fact | None = None
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
     caches: tuple[Cache, ...] = ()

@@ -23,7 +23,7 @@ from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = ("outstanding_misses", "streaming_misses")
+_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_misses")
 
 
 def measured_description(result: Result) -> MachineDescription:
