@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..validate.crossvalidate.rows import Row
 
 MISSED = 1
+REPORT_FILE = "report.html"
 
 
 def crossvalidate(
@@ -55,6 +56,9 @@ def crossvalidate(
     ] = False,
 ) -> None:
     """Check predictions against real runs on this host."""
+    from ..reports.validation import write_validation
+    from ..validate.crossvalidate.report import validation_of
+    from ..validate.crossvalidate.result import ROWS_FILE
     from ..validate.crossvalidate.whole import crossvalidated
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
@@ -63,12 +67,13 @@ def crossvalidate(
             result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
         if out is not None:
             result.save(out)
+            write_validation(validation_of(result), out / REPORT_FILE)
         if json:
             print_json(result.as_json())
         else:
             _print(result, console())
             if out is not None:
-                console().print(f"\nRows: {out / 'rows.json'}", soft_wrap=True)
+                console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
     if result.found.interrupted:
         if not result.rows and out is None:
             raise KeyboardInterrupt

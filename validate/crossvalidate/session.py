@@ -63,7 +63,8 @@ class Found:
     """What a session has found so far.
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane.
-    ``stolen``, ``others``: shares of the CPUs' time while real runs were under way.
+    ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
+    hypervisor) and ``others_s`` (used by other programs).
     """
 
     cases: Sequence[Case]
@@ -122,15 +123,31 @@ class Found:
             {"scenario": run, "what": what, "reason": why} for (run, what), why in found.items()
         ]
 
+    @property
+    def stolen(self) -> float:
+        """Share of all CPUs' time that the hypervisor took while real runs were under way."""
+        return self._share(self.stolen_s)
+
+    @property
+    def others(self) -> float:
+        """The same of other programs."""
+        return self._share(self.others_s)
+
+    def _share(self, cpu_s: float) -> float:
+        return cpu_s / max(self.seconds * (os.cpu_count() or 1), 1e-9)
+
     def warnings(self) -> Iterator[str]:
         """A line for each reason to distrust what was measured."""
-        capacity_s = max(self.seconds * (os.cpu_count() or 1), 1e-9)
-        if self.stolen_s / capacity_s > STEAL_MAX:
-            share = self.stolen_s / capacity_s
-            yield f"noisy host: the hypervisor took {share:.0%} of the CPUs' time during real runs"
-        if self.others_s / capacity_s > OTHERS_MAX:
-            share = self.others_s / capacity_s
-            yield f"noisy host: other programs used {share:.0%} of the CPUs' time during real runs"
+        if self.stolen > STEAL_MAX:
+            yield (
+                f"noisy host: the hypervisor took {self.stolen:.0%} of the CPUs' time during real "
+                "runs"
+            )
+        if self.others > OTHERS_MAX:
+            yield (
+                f"noisy host: other programs used {self.others:.0%} of the CPUs' time during real "
+                "runs"
+            )
 
 
 def kind_of(metric: Metric) -> Kind:
