@@ -63,7 +63,7 @@ _add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
-_add(app, "crossvalidate", crossvalidate, "crossvalidate host --quick --out out/host")
+_add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 
 machine = _group("List, show, import, measure and draw machines.")
 _add(machine, "list", list_, "machine list")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .failures import INTERRUPTED
-from .output import console, latency, number, percent, print_json, table
+from .output import binary_size, console, latency, number, percent, print_json, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..sim.statistics import Interval
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
+    from ..validate.crossvalidate.suite import Suite
 
 MISSED = 1
 REPORT_FILE = "report.html"
@@ -51,6 +52,9 @@ def crossvalidate(
             show_default=False,
         ),
     ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only say what would run, here and now.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -59,9 +63,12 @@ def crossvalidate(
     from ..reports.validation import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
-    from ..validate.crossvalidate.whole import crossvalidated
+    from ..validate.crossvalidate.whole import crossvalidated, planned
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
+        if list_:
+            _list(planned(suite, machine, Path(scratch), quick=quick), json)
+            return
         folder = out if out is not None else Path(scratch)
         with _progress() as progress:
             result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
@@ -80,6 +87,26 @@ def crossvalidate(
         raise typer.Exit(INTERRUPTED)
     if not result.holds:
         raise typer.Exit(MISSED)
+
+
+def _list(suite: Suite, json: bool) -> None:
+    """The cases of a suite, without running them."""
+    if json:
+        print_json({"suite": suite.name, "rounds": suite.rounds, "cases": suite.as_json()})
+        return
+    to = console()
+    rows = (
+        (
+            case.name,
+            case.native.name,
+            ", ".join(case.predicted) or "none",
+            binary_size(case.size_bytes),
+            latency(case.native.horizon_s * 1e9),
+        )
+        for case in suite.cases
+    )
+    to.print(table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3))
+    to.print(f"\n{len(suite.cases)} cases, each {suite.rounds} times for real")
 
 
 def _print(result: Result, to: Console) -> None:
@@ -158,7 +185,9 @@ def _metric_text(row: Row) -> str:
 def _half(interval: Interval) -> str:
     """The larger half of it, in percent; nothing for an exact value."""
     share = interval.relative
-    return "" if share == 0 else f"{100 * share:.2g}%" if share < math.inf else "∞"
+    if share == 0 or not math.isfinite(share):
+        return ""
+    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
 
 
 def _written(value: float, unit: str) -> str:

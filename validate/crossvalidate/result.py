@@ -35,9 +35,13 @@ class Result:
     """``primitives``: the calibration set; ``found``: what the session found."""
 
     suite: Suite
-    machine: Machine
     primitives: tuple[Row, ...]
     found: Found
+
+    @property
+    def machine(self) -> Machine:
+        """The host, as its machine file has it."""
+        return self.suite.machine
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...inputs import InputError
 from ...sim.record import Record
 from ...sim.run import run_scenario
-from ...sim.scenario import NATIVE, Scenario
+from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
 from ...sim.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric
@@ -37,6 +38,8 @@ KINDS: Mapping[str, Kind] = {
 NOT_MEASURED = {
     "memory traffic": "this host shows no counters of its memory controllers, or none are read",
 }
+
+NO_FIGURE = "real runs have no such figure: it is not measured, or too little was done"
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Failure:
 class Found:
     """What a session has found so far.
 
-    ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane.
+    ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
+    ``bounds``: likewise, with the machine's facts at either end of their ranges.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
@@ -70,6 +74,7 @@ class Found:
     cases: Sequence[Case]
     measured: dict[str, list[Record]] = field(default_factory=dict)
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
+    bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     rounds: int = 0
     interrupted: bool = False
@@ -91,7 +96,6 @@ class Found:
                 value = figure(metric, record)
                 if value is None:
                     continue
-                low, high = metric.interval(record) or (value, value)
                 yield Row(
                     scenario=case.name,
                     group=case.run,
@@ -100,11 +104,27 @@ class Found:
                     kind=kind_of(metric),
                     unit=metric.unit,
                     measured=measured_interval(values),
-                    predicted=Interval(value, low, high),
+                    predicted=self._interval(case, plane, metric, record, value),
                     set="test",
                     values=tuple(values),
                     size_bytes=case.size_bytes,
                 )
+
+    def _interval(
+        self, case: Case, plane: str, metric: Metric, record: Record, value: float
+    ) -> Interval:
+        """From the machine with the worse facts to that with the better, and, relative to these,
+        as far as the confidence interval of the plane's own draws."""
+        bounds = self.bounds.get(case.name, {}).get(plane, [])
+        values = [one for bound in bounds if (one := figure(metric, bound)) is not None]
+        low, high = metric.interval(record) or (value, value)
+        if not value:
+            return Interval(value, min([*values, low]), max([*values, high]))
+        return Interval(
+            value,
+            min([*values, value]) * min(max(low / value, 0.0), 1.0),
+            max([*values, value]) * max(high / value, 1.0),
+        )
 
     def left_out(self) -> list[dict[str, str]]:
         """Figures without a row, and why: once each of what no real run has, and of planes."""
@@ -116,9 +136,7 @@ class Found:
                 records = self.measured.get(case.name, [])
                 if records and all(figure(metric, one) is None for one in records):
                     kind = kind_of(metric)
-                    found[case.run, str(metric)] = NOT_MEASURED.get(
-                        kind, "the native plane does not measure it"
-                    )
+                    found[case.run, str(metric)] = NOT_MEASURED.get(kind, NO_FIGURE)
         return [
             {"scenario": run, "what": what, "reason": why} for (run, what), why in found.items()
         ]
@@ -166,7 +184,8 @@ def figure(metric: Metric, record: Record) -> float | None:
 
 
 class Session:
-    """Plays cases in rounds. ``play`` runs a scenario on its plane; ``keep`` is given each record
+    """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
+    again, for their intervals. ``play`` runs a scenario on its plane; ``keep`` is given each record
     with its case and a name of its own; ``progress`` the part that is done, and what comes next.
     """
 
@@ -175,12 +194,14 @@ class Session:
         cases: Sequence[Case],
         rounds: int,
         *,
+        corners: Sequence[Mapping[str, Any]] = (),
         play: Play = run_scenario,
         progress: Progress | None = None,
         keep: Keep | None = None,
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
+        self._corners = corners
         self._play, self._progress, self._keep = play, progress, keep
         self._steps = sum(rounds + len(case.predicted) for case in cases)
         self._done = 0
@@ -223,10 +244,12 @@ class Session:
             self._tell(f"{case.name}, on plane {plane}")
             try:
                 record = self._play(scenario)
+                bounds = [self._play(_on(scenario, corner)) for corner in self._corners]
             except FAILURES as failure:
                 self._fail(case, plane, 1, failure)
             else:
                 self.found.predicted.setdefault(case.name, {})[plane] = record
+                self.found.bounds.setdefault(case.name, {})[plane] = bounds
                 self._kept(case, plane, record)
             self._done += 1
 
@@ -250,6 +273,14 @@ class Session:
     def _tell(self, text: str) -> None:
         if self._progress is not None:
             self._progress(self._done / max(self._steps, 1), text)
+
+
+def _on(scenario: Scenario, machine: Mapping[str, Any]) -> Scenario:
+    """The scenario on another machine, run once: a bound needs no interval of its own."""
+    settings = {**scenario.settings, "machine": machine}
+    once = {"replications": 1, "half_width": None}
+    plan = scenario.statistics.model_copy(update=once)
+    return replace(scenario_from_settings(settings), statistics=plan)
 
 
 @contextmanager

@@ -104,8 +104,24 @@ class Suite:
     name: str
     title: str
     path: Path
+    machine: Machine
     rounds: int
     cases: tuple[Case, ...]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The cases, as ``--list --json`` has them."""
+        return [
+            {
+                "scenario": case.name,
+                "of": case.native.name,
+                "planes": list(case.predicted),
+                "metrics": [str(metric) for metric in case.metrics],
+                "size_bytes": case.size_bytes,
+                "horizon_s": case.native.horizon_s,
+                "transport": case.transport,
+            }
+            for case in self.cases
+        ]
 
 
 def suite_names() -> list[str]:
@@ -132,7 +148,7 @@ def load_suite(
     if len(cases) > CASES_MAX:
         raise InputError(f"{len(cases)} runs", str(path), expected=f"at most {CASES_MAX}")
     rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
-    return Suite(description.name, description.title, path, rounds, cases)
+    return Suite(description.name, description.title, path, machine, rounds, cases)
 
 
 def _path(name_or_path: str) -> Path:

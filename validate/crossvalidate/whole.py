@@ -15,10 +15,11 @@ from ...topologies.schema import MachineDescription
 from ..measure import measure_host, measured_description
 from ..measure.layout import host_layout
 from ..measure.session import check_engine
+from .corners import corners
 from .primitives import primitive_rows
 from .result import Result
 from .session import Play, Session
-from .suite import load_suite
+from .suite import Suite, load_suite
 
 Progress = Callable[[float, str], None]
 
@@ -41,26 +42,16 @@ def crossvalidated(
     ``machine``: a machine file of this host; without it, the host is measured now. ``folder`` gets
     the machine file and the records. Raises InputError, for bad input before anything is measured.
     """
-    check_engine()
-    _make(folder)
-    path = folder / MACHINE_FILE
-    if machine is not None:
-        # What was loaded, not where it was: the folder holds all that the rows come from.
-        described = load_machine(machine).description
-        loaded = _written(described, path)
-        _check_host(loaded, machine)
-        measured = 0.0
-        ready = load_suite(suite, path, loaded, quick=quick)
-    else:
-        layout = _written(host_layout().description, path)
-        load_suite(suite, path, layout, quick=quick)  # its mistakes now, not after a minute
+    ready = planned(suite, machine, folder, quick=quick)  # its mistakes now, not after a minute
+    path, measured = folder / MACHINE_FILE, 0.0
+    if machine is None:
+        measured = MEASURING
         told = None if progress is None else _part(progress, 0.0, MEASURING)
         result = measure_host(quick=quick, progress=told)
         if result.interrupted:
             raise KeyboardInterrupt
-        loaded = _written(measured_description(result), path)
-        measured = MEASURING
-        ready = load_suite(suite, path, loaded, quick=quick)
+        _written(measured_description(result), path)
+        ready = load_suite(suite, path, load_machine(str(path)), quick=quick)
 
     def keep(case: str, name: str, record: Record) -> None:
         record.save(folder / RECORDS / slug(case) / name)
@@ -68,12 +59,29 @@ def crossvalidated(
     session = Session(
         ready.cases,
         ready.rounds,
+        corners=corners(ready.machine.description) or (),
         play=play,
         keep=keep,
         progress=None if progress is None else _part(progress, measured, 1.0),
     )
     found = session.run()
-    return Result(ready, loaded, tuple(primitive_rows(path, loaded)), found)
+    return Result(ready, tuple(primitive_rows(path, ready.machine)), found)
+
+
+def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = False) -> Suite:
+    """The suite on this host, before anything is measured: sizes and counts from the kernel.
+
+    The machine file is in ``folder`` then: what was loaded, as all rows come from it.
+    """
+    check_engine()
+    _make(folder)
+    path = folder / MACHINE_FILE
+    if machine is None:
+        loaded = _written(host_layout().description, path)
+    else:
+        loaded = _written(load_machine(machine).description, path)
+        _check_host(loaded, machine)
+    return load_suite(suite, path, loaded, quick=quick)
 
 
 def slug(name: str) -> str:
