@@ -50,7 +50,7 @@ def _row(measurement: Measurement, value: float) -> Row:
     told = _told(measurement.parameters)
     size = measurement.parameters.size
     return Row(
-        scenario="/".join([measurement.name, *told]),
+        scenario=f"{measurement.name}: {', '.join(told)}",
         group=measurement.name,
         plane=PLANE,
         metric=measurement.name,

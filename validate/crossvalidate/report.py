@@ -30,7 +30,7 @@ def validation_of(result: Result) -> Validation:
         f"{count(found.rounds, 'round')}",
         answer=" ".join(_answer(result)),
         version=__version__,
-        rows=[_drawn(row) for row in result.rows],
+        rows=[_drawn(row) for row in sorted(result.rows, key=lambda row: row.set != "test")],
         summaries=[_aims(result.checks), _errors(result.errors, result.noisy)],
         tables=[*_rows(result), _failures(result), _left_out(result)],
         doubts=result.noise,

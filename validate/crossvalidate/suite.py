@@ -7,7 +7,7 @@ A run names a scenario, settings, and a grid: each combination of its axes' valu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +18,15 @@ from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
 from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
-from ...sim.scenario import NATIVE, SIMULATED, Scenario, load_scenario
+from ...sim.scenario import (
+    NATIVE,
+    SIMULATED,
+    Scenario,
+    load_scenario,
+    scenario_from_settings,
+)
 from ...topologies import Machine
+from ...workloads import Workload
 from ..metrics import Metric
 from .sizes import bytes_of, entries_of, size_bytes
 
@@ -179,6 +186,7 @@ class _Loader:
     folder: Path
     machine_path: str
     machine: Machine
+    workloads: dict[tuple[str, str | None], Workload] = field(default_factory=dict)
 
     def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
         """One of each combination of the grid's values."""
@@ -212,20 +220,20 @@ class _Loader:
                     places.get(path, ("settings", path)),
                     f"run '{name}': '{path}' cannot be set: the host is the machine",
                 )
-        native = self._scenario(name, run, settings, places, NATIVE)
+        native = self._native(name, run, settings, places)
         predicted: dict[str, Scenario] = {}
         unable: dict[str, str] = {}
         for plane in run.planes:
             if plane not in native.system.PLANES:
                 continue
             try:
-                predicted[plane] = self._scenario(name, run, settings, places, plane)
+                predicted[plane] = scenario_from_settings({**native.settings, "plane": plane})
             except InputError as failure:  # of the machine: what the file says has just been read
                 unable[plane] = failure.message
         metrics = self._metrics(name, run, native)
         transport = settings.get("transport")
         return Case(
-            "/".join([name, *labels.values()]),
+            f"{name}: {', '.join(labels.values())}" if labels else name,
             name,
             labels,
             native,
@@ -236,47 +244,48 @@ class _Loader:
             sum(bytes_of(stored) for stored in native.workload.objects.values()),
         )
 
-    def _scenario(
+    def _native(
         self,
         name: str,
         run: RunDescription,
         settings: Mapping[str, Value],
         places: Mapping[str, Place],
-        plane: str,
     ) -> Scenario:
+        """The scenario for the native plane, its objects as large as the settings say."""
         place: Place = ("runs", name)
         try:
-            plain = {
-                path: value
-                for path, value in settings.items()
-                if path not in OPTIONS and not path.startswith(SIZE)
-            }
+            scenario = str(self._beside(run.scenario))
             options: dict[str, Any] = {
                 "machine": self.machine_path,
-                "plane": plane,
+                "plane": NATIVE,
                 "workload": self._beside(settings.get("workload")),
                 "policy": self._beside(settings.get("policy")),
             }
-            written = [f"{path}={_written(value)}" for path, value in plain.items()]
-            scenario = str(self._beside(run.scenario))
-            sizes = {path: v for path, v in settings.items() if path.startswith(SIZE)}
+            written = [
+                f"{path}={_written(value)}"
+                for path, value in settings.items()
+                if path not in OPTIONS and not path.startswith(SIZE)
+            ]
+            sizes = {path: value for path, value in settings.items() if path.startswith(SIZE)}
             if sizes:
-                loaded = load_scenario(scenario, **options, settings=written)
-                written.append(f"scale={1.0}")
-                for path, value in sizes.items():
-                    place = places.get(path, ("settings", path))
-                    written.append(self._sized(loaded, path, value))
-                place = ("runs", name)
+                key = (scenario, options["workload"])
+                if key not in self.workloads:
+                    self.workloads[key] = load_scenario(scenario, **options).workload
+                written.append("scale=1.0")
+            for path, value in sizes.items():
+                place = places.get(path, ("settings", path))
+                written.append(self._sized(self.workloads[key], path, value))
+            place = ("runs", name)
             return load_scenario(scenario, **options, settings=written)
         except InputError as failure:
             raise self._told(name, failure, place, places) from None
 
-    def _sized(self, loaded: Scenario, path: str, value: Value) -> str:
+    def _sized(self, workload: Workload, path: str, value: Value) -> str:
         """The setting that makes an object that large."""
-        wanted, objects = path.removeprefix(SIZE), loaded.workload.objects
+        wanted, objects = path.removeprefix(SIZE), workload.objects
         if wanted not in objects:
             raise InputError(
-                f"no object '{wanted}' in workload '{loaded.workload.name}'",
+                f"no object '{wanted}' in workload '{workload.name}'",
                 expected=near(wanted, objects),
             )
         size = size_bytes(str(value), self.machine)
