@@ -6,6 +6,7 @@ A run names a scenario, settings, and a grid: each combination of its axes' valu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -45,6 +46,8 @@ SIZE = "size."
 # The host is the machine, and the suite says which planes play.
 NOT_SET = ("machine", "plane", "name", "extends")
 CASES_MAX = 1_000
+# What a setting, or an option, is called in errors.
+_SOURCE = re.compile(r"--(?:set ([^=]+)=|(workload|policy)\b)")
 QUICK_ROUNDS = 2
 
 
@@ -299,9 +302,11 @@ class _Loader:
         if failure.file is not None and failure.line is not None:
             return failure
         told = failure.message
-        if failure.file is not None and failure.file.startswith("--set "):
-            path = failure.file.removeprefix("--set ").partition("=")[0]
+        if (source := _SOURCE.match(failure.file or "")) is not None:
+            path = source[1] or source[2]
             place = places.get(path, place)
+            if path in self.description.settings and path not in places:
+                place = ("settings", path)
         elif failure.file is not None:
             told = f"{failure.file}: {told}"
         return self.document.error(
