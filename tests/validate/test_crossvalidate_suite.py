@@ -144,7 +144,7 @@ def test_entries_take_the_bytes_asked_for(size: int, kind: str) -> None:
         (
             "scenario: host-lookup",
             "scenario: host-lokup",
-            5,
+            6,
             "unknown scenario: found 'host-lokup'",
         ),
         ("planes: [flow]", "planes: [flow, fast]", 12, "unknown plane 'fast'"),

@@ -255,7 +255,7 @@ class _Loader:
         places: Mapping[str, Place],
     ) -> Scenario:
         """The scenario for the native plane, its objects as large as the settings say."""
-        place: Place = ("runs", name)
+        place: Place = ("runs", name, "scenario")
         try:
             scenario = str(self._beside(run.scenario))
             options: dict[str, Any] = {
@@ -278,7 +278,7 @@ class _Loader:
             for path, value in sizes.items():
                 place = places.get(path, ("settings", path))
                 written.append(self._sized(self.workloads[key], path, value))
-            place = ("runs", name)
+            place = ("runs", name, "scenario")
             return load_scenario(scenario, **options, settings=written)
         except InputError as failure:
             raise self._told(name, failure, place, places) from None

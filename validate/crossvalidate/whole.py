@@ -34,7 +34,7 @@ def crossvalidated(
     folder: Path,
     *,
     quick: bool = False,
-    play: Play = run_scenario,
+    play: Play | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Cross-validates this host on a bundled suite, or one in a file.
@@ -60,7 +60,7 @@ def crossvalidated(
         ready.cases,
         ready.rounds,
         corners=corners(ready.machine.description) or (),
-        play=play,
+        play=play or run_scenario,
         keep=keep,
         progress=None if progress is None else _part(progress, measured, 1.0),
     )

@@ -1,5 +1,6 @@
 """Planes that play nothing: a record of each scenario at once, with figures of one's choice."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ class SyntheticPlanes:
     p99_ns: Mapping[str, float] = field(default_factory=dict)
     failing: Mapping[tuple[str, int], BaseException] = field(default_factory=dict)
     played: list[tuple[str, str]] = field(default_factory=list)
+    _before: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __call__(self, scenario: Scenario) -> Record:
         plane = scenario.plane
@@ -31,8 +33,8 @@ class SyntheticPlanes:
         count = sum(one == plane for _, one in self.played)
         if (plane, count) in self.failing:
             raise self.failing[plane, count]
-        before = self.played[:-1].count((scenario.workload.name, plane))
-        rate = self.rates[plane](scenario, before)
+        rate = self.rates[plane](scenario, self._before[scenario.hash, plane])
+        self._before[scenario.hash, plane] += 1
         operations = list(scenario.workload.operations)
         p99 = self.p99_ns.get(plane)
         return Record(
