@@ -14,6 +14,7 @@ import typer
 
 from .calibrate import calibrate
 from .compare import compare
+from .crossvalidate import crossvalidate
 from .failures import exit_status
 from .listings import (
     list_policies,
@@ -69,6 +70,7 @@ _add(
     "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
 )
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
+_add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 
 machine = _group("List, show, import, measure and draw machines.")
 _add(machine, "list", list_, "machine list")
