@@ -10,7 +10,7 @@ import typer
 
 from .files import check_ending
 from .machine import MachineArgument
-from .output import console, number, print_json, table
+from .output import console, latency, number, print_json, table
 from .run import progress_bar
 
 if TYPE_CHECKING:
@@ -77,9 +77,10 @@ def calibrate(
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
     if report is not None:
-        from ..reports.calibration import calibration_html
+        from ..reports.validation import write_validation
+        from ..validate.calibrate.report import validation_of
 
-        write_text_atomically(report, calibration_html(as_json(found)))
+        write_validation(validation_of(found), report)
     if json:
         print_json(as_json(found))
         return
@@ -103,8 +104,7 @@ def _print(found: Calibration, to: Console) -> None:
     open_ones = [one for one in found.fit.left if one.reason != UNTOLD]
     for one in open_ones:
         to.print(
-            f"\nnot determined, left at {_value(one.parameter.start, one.parameter.unit)}: "
-            f"{one.parameter.name}: {one.reason}",
+            f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}",
             soft_wrap=True,
         )
     untold = [one.parameter.name for one in found.fit.left if one.reason == UNTOLD]
@@ -187,7 +187,5 @@ def _print_errors(found: Calibration, to: Console) -> None:
 
 def _value(value: float, unit: str) -> str:
     if unit == "s":
-        from ..inputs.quantities import time_text
-
-        return time_text(value) if value >= 1e-9 else f"{value * 1e12:.4g} ps"
-    return number(value, "" if unit == "1" else unit)
+        return latency(value * 1e9) if value >= 1e-9 else f"{value * 1e12:.4g} ps"
+    return f"×{value:.4g}" if unit == "×" else number(value, "" if unit == "1" else unit)
