@@ -18,7 +18,7 @@ from scipy.stats import t as student
 
 from ...inputs import InputError
 from .identify import UNTOLD, Undetermined, determined, is_bound
-from .observation import Observation
+from .observation import CORE_KINDS, Observation
 from .parameters import CURVE, Key, Parameter
 
 Floats = npt.NDArray[np.float64]
@@ -31,6 +31,7 @@ CONFIDENCE = 0.95
 # Degrees of freedom of a spread that stands for itself, as no residual is wider than it says.
 SPREAD_FREEDOM = 30.0
 BOUND_NEAR = 1e-6
+TOLD_MIN = 1e-5  # less is what planes leave of their search for rates
 # From where a parameter that was left alone is tried once more.
 RETRIES = (1.0, 5.0)
 RETRY_STEPS, STEPS_MAX = 25, 200
@@ -173,17 +174,19 @@ def _taken_in(
 
     What it began with may have been so far off that nothing depended on it there.
     """
-    trial = [*active, p]
+    trial = next(block for block in _blocks([*active, p], predict.kinds) if p in block)
+    kinds = set().union(*(predict.kinds[one.key] for one in trial))
+    ones = [o for o in observations if o.kind in kinds]
     for factor in RETRIES:
         start = min(max(p.start * factor, p.low), p.high) if p.log else p.start
         begun = {**known, p.key: start}
         if p.key[0] == "curve" and not all(("curve", part) in begun for part in CURVE):
             return None
-        sigma = np.array([sigma_of(o, begun, predict) for o in observations])
-        if is_bound(_jacobian(trial, observations, begun, predict) / sigma[:, None]):
+        sigma = np.array([sigma_of(o, begun, predict) for o in ones])
+        if is_bound(_jacobian(trial, ones, begun, predict) / sigma[:, None]):
             continue  # to others, whatever its value
-        found = begun | _search(trial, observations, begun, predict, sigma, RETRY_STEPS)
-        jacobian = _jacobian(trial, observations, found, predict) / sigma[:, None]
+        found = begun | _search(trial, ones, begun, predict, sigma, RETRY_STEPS)
+        jacobian = _jacobian(trial, ones, found, predict) / sigma[:, None]
         if not determined(trial, jacobian)[1]:
             return found
     return None
@@ -232,9 +235,11 @@ def _told_of(
         for way in (1.0, -1.0):
             moved, _ = _moved(values, p, 0.7 * way)
             for o, b in zip(observations, before, strict=True):
+                if o.kind in CORE_KINDS and p.key[0] not in ("loop", "core"):
+                    continue
                 if o.kind not in found.get(p.key, ()):
                     other = predict(moved, o)
-                    if not (math.isclose(other, b, rel_tol=1e-9) or other != other):
+                    if not (math.isclose(other, b, rel_tol=TOLD_MIN) or other != other):
                         found.setdefault(p.key, set()).add(o.kind)
     return found
 
@@ -282,13 +287,43 @@ def _search(
     sigma: Floats,
     steps_max: int = STEPS_MAX,
 ) -> dict[Key, float]:
+    """The best values of ``active``; what has no measurement in common is searched apart."""
+    found = dict(known)
+    for block in _blocks(active, predict.kinds):
+        kinds = set().union(*(predict.kinds[p.key] for p in block))
+        here = [m for m, o in enumerate(observations) if o.kind in kinds]
+        ones = [observations[m] for m in here]
+        found |= _search_block(block, ones, found, predict, sigma[here], steps_max)
+    return {p.key: found[p.key] for p in active}
+
+
+def _blocks(active: Sequence[Parameter], kinds: Mapping[Key, set[str]]) -> list[list[Parameter]]:
+    """Parameters that share kinds of measurements, directly or through others."""
+    blocks: list[tuple[list[Parameter], set[str]]] = []
+    for p in active:
+        joined, of = [p], set(kinds[p.key])
+        apart = []
+        for block, others in blocks:
+            if of & others:
+                joined, of = [*block, *joined], of | others
+            else:
+                apart.append((block, others))
+        blocks = [*apart, (joined, of)]
+    return [block for block, _ in blocks]
+
+
+def _search_block(
+    active: Sequence[Parameter],
+    observations: Sequence[Observation],
+    known: Mapping[Key, float],
+    predict: _Kinds,
+    sigma: Floats,
+    steps_max: int,
+) -> dict[Key, float]:
     measured = np.log([o.value for o in observations])
 
     def values_at(x: Floats) -> dict[Key, float]:
-        return {
-            **known,
-            **{p.key: p.outside(float(u)) for p, u in zip(active, x, strict=True)},
-        }
+        return {**known, **{p.key: p.outside(float(u)) for p, u in zip(active, x, strict=True)}}
 
     def residuals(x: Floats) -> Floats:
         values = values_at(x)
@@ -310,8 +345,8 @@ def _search(
         loss="soft_l1",
         f_scale=FAR,
         x_scale="jac",
-        xtol=1e-10,
-        ftol=1e-12,
+        xtol=1e-8,
+        ftol=1e-10,
         max_nfev=steps_max,
     )
     return {p.key: p.outside(float(u)) for p, u in zip(active, found.x, strict=True)}

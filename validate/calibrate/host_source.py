@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...inputs import Document
+from ...sim.eris.parts import WALK
 from ...topologies.build import build_machine
 from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
 from ..measure.bandwidth import TRAFFICS
 from .mlc_source import written_share
+from .native_prediction import index_run
 from .observation import (
     CACHE,
     IDLE,
+    INDEX,
     LOADED,
     MACHINE_READ,
     MIX,
@@ -42,6 +45,9 @@ MEMORY_CACHES = 4.0  # a working set this many times the last cache lies in memo
 DERIVED = "derived from other figures"
 NO_PARAMETER = "no parameter of the machine stands for it"
 BETWEEN = "between two levels of the caches"
+LONE = "one key at a time: workers have batches"
+STALLS = "an index beyond the caches: memory, not the core, sets its pace"
+BATCH_MIN, KEY_BYTES = 16, 24.0  # entries, and the tree above them
 SPILLS = "buffers beyond a core's private cache"
 SLOTS = "the cores, not the memory, set its pace"
 
@@ -231,6 +237,22 @@ def _routing(reader: HostReader, one: Measurement) -> Observation | str:
     return reader.observation(ROUTING, one, label, at, size_bytes=buffer.value)
 
 
+def _index(reader: HostReader, one: Measurement) -> Observation | str:
+    keys, batch = one.parameters.keys, one.parameters.batch
+    if keys is None or batch is None:
+        return NO_PARAMETER
+    if batch < BATCH_MIN:
+        return LONE
+    node = next((n for n in reader.machine.nodes if n.cores), reader.machine.nodes[0])
+    last = max((cache.size_bytes for cache in node.caches), default=0.0)
+    if keys * KEY_BYTES > PRIVATE_PART * last:
+        return STALLS
+    operation = one.name.removeprefix("index-")
+    label = f"{operation} of {keys:,} keys, {batch} at a time"
+    at = {"run": index_run(operation, keys, batch), "step": WALK, "keys": keys, "batch": batch}
+    return reader.observation(INDEX, one, label, at, size_bytes=keys * KEY_BYTES)
+
+
 def _size(one: Measurement) -> float | None:
     return one.parameters.size.value if one.parameters.size is not None else None
 
@@ -257,4 +279,6 @@ READERS: Mapping[str, Reader] = {
     "mix-bandwidth": _mix,
     "stream-bandwidth": lambda reader, one: DERIVED,
     "routing": _routing,
+    "index-lookup": _index,
+    "index-upsert": _index,
 }

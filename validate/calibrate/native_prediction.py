@@ -8,12 +8,14 @@ from ...sim.demands import ISSUE, RECEIVE
 from ...sim.eris.parts import SCAN, WALK
 from ...sim.planes.flow import FlowPlane
 from ...sim.planes.rates import Rates
-from ...sim.scenario import Scenario
+from ...sim.scenario import Scenario, load_scenario
 from .candidate import Candidate
 from .observation import Observation
 
 # Steps of a real worker's loop -> the step of the model's that they are part of.
 STEPS = {"issue": ISSUE, "flush": ISSUE, "receive": RECEIVE, "walk": WALK, "scan": SCAN}
+
+INDEX_SCENARIOS = {"lookup": "eris-fig8-amd", "upsert": "eris-fig8-amd-upsert"}
 
 
 @dataclass
@@ -32,6 +34,18 @@ class NativeRun:
 
     def __str__(self) -> str:
         return self.scenario.hash
+
+
+def index_run(operation: str, keys: int, batch: int) -> NativeRun:
+    """One worker on an index of its own: what walks cost alone."""
+    settings = (
+        f"workload.objects.index.keys={keys}",
+        f"system.batch={batch}",
+        "system.threads=1",
+        "system.nodes=1",
+        "horizon=1 ms",
+    )
+    return NativeRun(load_scenario(INDEX_SCENARIOS[operation], settings=settings))
 
 
 def native_throughput(candidate: Candidate, of: Observation) -> float:

@@ -18,9 +18,13 @@ LOADED = "loaded latency"
 MIX = "read-write mix"
 RANDOM = "random reads"
 ROUTING = "routing"
+INDEX = "index operation"
 MESSAGE = "message"
 STEP = "native step"
 THROUGHPUT = "native throughput"
+
+# What tells of core times alone: any other fact could be bent to meet an end result.
+CORE_KINDS = (ROUTING, INDEX, STEP, THROUGHPUT)
 
 # Relative standard deviation of a figure whose source tells none, and the least that is believed of
 # one that does: the next session's figure lies that far away however calm each was.

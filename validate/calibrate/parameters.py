@@ -189,7 +189,7 @@ def _core_parameters(machine: Machine, costs: CostModel) -> list[Parameter]:
     found = []
     for loop, steps in LOOPS.items():
         found.append(Parameter(("loop", loop), f"core time of {loop}", "×", 1.0, 1e-3, 1e3))
-        for step in steps:
+        for step in steps if len(steps) > 1 else ():
             counted_s = float(getattr(INSTRUCTIONS, step)) / rate
             found.append(
                 Parameter(

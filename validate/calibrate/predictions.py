@@ -14,6 +14,7 @@ from .native_prediction import native_step_s, native_throughput
 from .observation import (
     CACHE,
     IDLE,
+    INDEX,
     LOADED,
     MACHINE_READ,
     MIX,
@@ -118,6 +119,7 @@ PREDICTIONS: Mapping[str, Callable[[Candidate, Observation], float]] = {
     MIX: _mix,
     RANDOM: _random,
     ROUTING: _routing,
+    INDEX: native_step_s,
     STEP: native_step_s,
     THROUGHPUT: native_throughput,
 }
