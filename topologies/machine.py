@@ -75,6 +75,7 @@ class Node:
     core_active_W: float | None
     core_idle_W: float | None
     memory_energy_J_per_bit: float | None
+    write_turnaround: float | None = None
 
     @property
     def threads(self) -> int:

@@ -93,6 +93,7 @@ def _node(
         core_active_W=si(energy.core_active) if energy else None,
         core_idle_W=si(energy.core_idle) if energy else None,
         memory_energy_J_per_bit=si(energy.memory) if energy else None,
+        write_turnaround=plain(memory.write_turnaround),
     )
 
 
