@@ -13,7 +13,7 @@ from math import fsum
 from typing import Any
 
 from ..sim.statistics import Sample
-from .alternatives import Played, Sides, is_exact
+from .alternatives import Played, Sides
 from .baseline import Entry, digests
 from .suite import LoadedCheck, Suite
 from .verdicts import (
@@ -88,13 +88,12 @@ def regress(
     ``workers``: processes at most, by default as many as there are processors to use.
     """
     sides = Sides(workers)
-    drawing = sum(not is_exact(check.scenario) for check in suite.checks)
     for done, check in enumerate(suite.checks):
         told = _part(progress, done, len(suite.checks))
         began = time.perf_counter()
         run = _Run(check, entries.get(check.name), suite.replications, update, sides)
         for look in run.looks:
-            difference, reference = run.judged(look, confidence_of(len(run.looks), max(drawing, 1)))
+            difference, reference = run.judged(look, confidence_of(len(run.looks), suite.size))
             told(look / run.looks[-1])
             if difference.verdict != "undecided":
                 break

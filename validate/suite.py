@@ -111,12 +111,16 @@ class LoadedCheck:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, ready to run; ``path`` is its file."""
+    """A suite, ready to run. ``path``: its file; ``size``: how many checks that has in all.
+
+    ``checks``: those that were chosen.
+    """
 
     name: str
     title: str
     path: Path
     replications: int
+    size: int
     checks: tuple[LoadedCheck, ...]
 
     @property
@@ -152,7 +156,14 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
         for name, check in description.checks.items()
         if name in chosen
     )
-    return Suite(description.name, description.title, path, description.replications, checks)
+    return Suite(
+        description.name,
+        description.title,
+        path,
+        description.replications,
+        len(description.checks),
+        checks,
+    )
 
 
 def _path(name_or_path: str) -> Path:

@@ -9,7 +9,8 @@ interval [low, high]. With a tolerance T:
 
 A suite has several checks, and each of them looks several times; so each interval has the
 confidence 1 - ALPHA / (looks * checks) (Bonferroni). The chance that any interval of the whole
-suite misses the truth, and so that any of its verdicts is wrong, is at most ALPHA.
+suite misses the truth, and so that any of its verdicts is wrong, is at most ALPHA. All checks of
+the file count, so that a verdict does not depend on which of them are run.
 """
 
 from __future__ import annotations
