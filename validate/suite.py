@@ -193,10 +193,13 @@ def _loaded(
         metric.check(scenario)
     except InputError as failure:
         if failure.file is not None and failure.line is not None:
-            raise
-        told = failure.message if failure.file is None else f"{failure.file}: {failure.message}"
+            raise  # of another file, which knows better
+        field, told = _at_fault(check, failure)
         raise document.error(
-            place, f"check '{name}': {told}", token=failure.token, expected=failure.expected
+            (*place, *field),
+            f"check '{name}': {told}",
+            token=failure.token,
+            expected=failure.expected,
         ) from None
     if other is not None and other.hash == scenario.hash:
         raise document.error(
@@ -230,6 +233,26 @@ def _loaded(
     return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
 
 
+def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
+    """The field of a check that ``failure`` is about, and what it says.
+
+    What a check says reaches a scenario as options of ``numatwin run`` do.
+    """
+    if failure.file is None:
+        return ("scenario",), failure.message
+    option, _, said = failure.file.partition(" ")
+    if option == "--set":
+        return ("settings", said.partition("=")[0]), f"{said}: {failure.message}"
+    if option.startswith("--"):
+        return ("plane" if option == "--on" else option[2:],), failure.message
+    told = f"{failure.file}: {failure.message}"
+    for field in ("scenario", "machine", "workload", "policy"):
+        named = getattr(check, field) or ""
+        if Path(named.partition(".py:")[0]).stem == Path(failure.file).stem:
+            return (field,), told
+    return (), told
+
+
 def _over(check: Alternative, other: Alternative) -> Alternative:
     """``other``, with what it does not say as in ``check``."""
     said = other.model_dump(exclude_none=True)
@@ -252,7 +275,9 @@ def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) ->
     name = beside(check.scenario)
     assert name is not None
     if check.plane is not None and check.plane not in SIMULATED:
-        raise InputError("unknown plane", token=check.plane, expected=" or ".join(SIMULATED))
+        raise InputError(
+            "unknown plane", "--on", token=check.plane, expected=" or ".join(SIMULATED)
+        )
     loaded = load_scenario(
         name,
         machine=beside(how.machine),
