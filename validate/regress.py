@@ -97,6 +97,7 @@ def regress(
             told(look / run.looks[-1])
             if difference.verdict != "undecided":
                 break
+        told(1.0)
         wall_s = time.perf_counter() - began
         yield run.result(look, difference, reference, wall_s)
 
