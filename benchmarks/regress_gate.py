@@ -2,12 +2,13 @@
 
 Runs of ``numatwin regress`` on checks of the bundled suite, each with a seed of its own, against a
 baseline made with another seed: one that is made anew for each run, and one for all. Then with a
-change of code that costs 3% of the throughput, which is measured too: more instructions for each
+change that costs 3% of the throughput (the log says how much it does): more instructions for each
 command that ERIS makes, records that RSI's clients copy more slowly; against a baseline of another
-seed, and of the same one, as in CI. Nothing here is a timing but the last line, the bundled suite's.
+seed, and of the same one, as in CI. Nothing here is a timing but the last line, the bundled suite.
 
-One JSON object a line, with the counts' intervals (Clopper and Pearson, 95%). By default a few runs;
-``--runs 200`` for figures that say something.
+One JSON object a line, with the counts' intervals (Clopper and Pearson, 95%). By default as many
+runs as go into a minute, which are few. For figures that say something: ``--seconds 3600 --log
+FILE``, in pieces if need be, as runs that stand in the file are not played again.
 """
 
 from __future__ import annotations
@@ -19,17 +20,16 @@ import math
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import joblib
 from scipy import stats
 
 from numatwin.sim.instructions import INSTRUCTIONS
-from numatwin.sim.scenario import Scenario, load_scenario
-from numatwin.validate.alternatives import Played
+from numatwin.sim.scenario import Scenario, scenario_from_settings
+from numatwin.validate.alternatives import Sides
 from numatwin.validate.baseline import Entry
 from numatwin.validate.regress import Result, regress
 from numatwin.validate.suite import Suite, load_suite
@@ -43,7 +43,7 @@ GENERATE = 35.87
 COPY = "0.9328 GB/s"
 FALSE_MAX, FOUND_MIN, SUITE_MAX_S = 0.01, 0.95, 60.0
 FIXED_SEED = 10**6
-LOSS_RUNS = 100
+ARTICLES = {"other seed": "another seed", "same seed": "the same seed"}
 
 Entries = dict[str, Entry]
 
@@ -53,7 +53,8 @@ def of_suite(system: str, seed: int) -> Suite:
 
 
 def baseline(suite: Suite) -> Entries:
-    return {one.check.name: one.entry for one in regress(suite, {}, update=True, workers=1)}
+    found = regress(suite, {}, update=True, sides=Sides(1))
+    return {one.check.name: one.entry for one in found}
 
 
 @contextlib.contextmanager
@@ -76,49 +77,34 @@ def changed(system: str, suite: Suite) -> Iterator[Suite]:
 def slower(scenario: Scenario) -> Scenario:
     settings = dict(scenario.settings)
     settings["system"] = {**settings["system"], "copy_bandwidth": COPY}
-    from numatwin.sim.scenario import scenario_from_settings
-
     return scenario_from_settings(settings)
 
 
-def gate(suite: Suite, entries: Entries) -> list[Result]:
-    return list(regress(suite, entries, workers=1))
+def gate(suite: Suite, entries: Entries, sides: Sides | None = None) -> list[Result]:
+    return list(regress(suite, entries, sides=sides or Sides(1)))
 
 
 def worse(results: Sequence[Result]) -> bool:
     return any(result.verdict == "worse" for result in results)
 
 
-def one_run(system: str, number: int, fixed: Entries) -> Counter[str]:
-    """What the gate says in run ``number`` of each kind."""
-    found: Counter[str] = Counter()
+def one_run(system: str, number: int, fixed: Entries) -> dict[str, float]:
+    """What the gate says in run ``number`` of each kind, and what the change costs in it."""
+    found: dict[str, float] = {}
     before, now = of_suite(system, 2 * number), of_suite(system, 2 * number + 1)
-    entries = baseline(before)
+    entries, sides = baseline(before), Sides(1)
     for against, kept in (("fresh", entries), ("fixed", fixed)):
-        results = gate(now, kept)
-        found[f"{against} false alarm"] += worse(results)
-        found[f"{against} undecided"] += any(one.verdict == "undecided" for one in results)
+        results = gate(now, kept, sides)
+        found[f"{against} false alarm"] = worse(results)
+        found[f"{against} undecided"] = any(one.verdict == "undecided" for one in results)
     for how, suite in (("other seed", now), ("same seed", before)):
         with changed(system, suite) as slow:
             first = gate(slow, entries)[0]
-        found[f"{how} found"] += first.verdict == "worse"
-        found[f"{how} replications"] += first.replications
+        found[f"{how} found"] = first.verdict == "worse"
+        found[f"{how} replications"] = first.replications
+    as_it_was = entries[first.check.name].values[: first.replications]
+    found["loss"] = 1.0 - math.fsum(first.entry.values) / math.fsum(as_it_was)
     return found
-
-
-def rates(system: str, number: int) -> tuple[float, float]:
-    """The throughput of one replication, as it is and after the change, with the same draws."""
-    suite = of_suite(system, FIXED_SEED + 1 + number)
-    check = suite.checks[0]
-    with changed(system, suite) as slow:
-        after = played(slow.checks[0].scenario, check.metric)
-    return played(check.scenario, check.metric), after
-
-
-def played(scenario: Scenario, metric: Any) -> float:
-    run = Played(scenario, scenario.statistics.warm_up_s or 0.0, 1)
-    run.play(1)
-    return float(run.values(metric, 1)[0])
 
 
 def clopper_pearson(count: int, of: int) -> list[float]:
@@ -127,62 +113,88 @@ def clopper_pearson(count: int, of: int) -> list[float]:
     return [float(low), float(high)]
 
 
-def tell(name: str, value: float, unit: str, versus: float, **more: Any) -> None:
+def tell(
+    name: str,
+    value: float,
+    unit: str,
+    versus: float,
+    runs: int,
+    interval: list[float],
+    more: dict[str, float],
+) -> None:
     row = {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": value / versus}
-    print(json.dumps(row | more), flush=True)
+    print(json.dumps({**row, "runs": runs, "interval": interval, **more}), flush=True)
 
 
-def measure(system: str, runs: int, jobs: int) -> None:
-    work = joblib.Parallel(n_jobs=jobs)
-    pairs = work(joblib.delayed(rates)(system, k) for k in range(min(runs, LOSS_RUNS)))
-    ratios = [after / as_it_is for as_it_is, after in pairs]
-    loss = 1.0 - math.fsum(ratios) / len(ratios)
-    error = stats.sem(ratios) * stats.t.ppf(0.975, len(ratios) - 1) if len(ratios) > 1 else math.nan
-    print(f"{system}: the change costs {100 * loss:.2f}% ±{100 * error:.2f}%", file=sys.stderr)
+def played(system: str, options: argparse.Namespace) -> list[dict[str, float]]:
+    """The runs that the log has, and as many more as the time allows."""
+    log = Path(options.log) if options.log else None
+    lines = log.read_text().splitlines() if log is not None and log.exists() else []
+    known = {row["run"]: row for row in map(json.loads, lines) if row["system"] == system}
     fixed = baseline(of_suite(system, FIXED_SEED))
-    counts: Counter[str] = Counter()
-    for found in work(joblib.delayed(one_run)(system, k, fixed) for k in range(runs)):
-        counts.update(found)
+    end = time.monotonic() + options.seconds
+
+    def to_play() -> Iterator[int]:
+        for number in range(options.runs):
+            if number not in known and (time.monotonic() < end or (not known and not number)):
+                yield number
+
+    work = joblib.Parallel(n_jobs=options.jobs, pre_dispatch="n_jobs", batch_size=1)
+    rows = work(joblib.delayed(_kept)(system, number, fixed, log) for number in to_play())
+    return [*known.values(), *rows]
+
+
+def _kept(system: str, number: int, fixed: Entries, log: Path | None) -> dict[str, float]:
+    row = one_run(system, number, fixed)
+    if log is not None:
+        with log.open("a") as file:
+            file.write(json.dumps({"system": system, "run": number, **row}) + "\n")
+    return row
+
+
+def measure(system: str, options: argparse.Namespace) -> None:
+    rows = played(system, options)
+    runs = len(rows)
+    losses = [row["loss"] for row in rows]
+    error = stats.sem(losses) * stats.t.ppf(0.975, runs - 1) if runs > 1 else math.nan
+    loss = math.fsum(losses) / runs
+    print(f"{system}: the change costs {100 * loss:.2f}% ±{100 * error:.2f}%", file=sys.stderr)
+
+    def tell_share(name: str, key: str, versus: float, mean: str) -> None:
+        count = sum(int(row[key]) for row in rows)
+        more = {mean.split()[-1]: math.fsum(row[mean] for row in rows) / runs}
+        interval = clopper_pearson(count, runs)
+        tell(
+            f"regress gate, {system}, {name}", count / runs, "of runs", versus, runs, interval, more
+        )
+
     for against in ("fresh", "fixed"):
-        count = counts[f"{against} false alarm"]
-        tell(
-            f"regress gate, {system}, false alarms, {against} baseline of another seed",
-            count / runs,
-            "of runs",
-            FALSE_MAX,
-            runs=runs,
-            interval=clopper_pearson(count, runs),
-            undecided=counts[f"{against} undecided"] / runs,
-        )
+        name = f"false alarms, {against} baseline of another seed"
+        tell_share(name, f"{against} false alarm", FALSE_MAX, f"{against} undecided")
     for how in ("other seed", "same seed"):
-        count = counts[f"{how} found"]
-        tell(
-            f"regress gate, {system}, a loss of {100 * loss:.2f}% found, baseline of the {how}"
-            if how == "same seed"
-            else f"regress gate, {system}, a loss of {100 * loss:.2f}% found, baseline of another seed",
-            count / runs,
-            "of runs",
-            FOUND_MIN,
-            runs=runs,
-            interval=clopper_pearson(count, runs),
-            replications=counts[f"{how} replications"] / runs,
-        )
+        name = f"a loss of {100 * loss:.1f}% found, baseline of {ARTICLES[how]}"
+        tell_share(name, f"{how} found", FOUND_MIN, f"{how} replications")
 
 
 def time_of_suite() -> None:
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "numatwin", "regress", SUITE], check=True, stdout=-3)
-    tell(f"regress {SUITE}", time.perf_counter() - began, "s", SUITE_MAX_S)
+    command = [sys.executable, "-m", "numatwin", "regress", SUITE]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    tell(f"regress {SUITE}", time.perf_counter() - began, "s", SUITE_MAX_S, 1, [], {})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=4, help="of each kind")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; by default one a processor")
+    parser.add_argument("--runs", type=int, default=200, help="of each kind, at most")
+    parser.add_argument("--seconds", type=float, default=30.0, help="for each system, about")
+    parser.add_argument("--log", help="runs that were played, and are not played again")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, help="processes; by default one a processor"
+    )
     parser.add_argument("--system", choices=list(CHECKS), help="only this one, and no timing")
     options = parser.parse_args(arguments)
     for system in [options.system] if options.system else CHECKS:
-        measure(system, options.runs, options.jobs)
+        measure(system, options)
     if options.system is None:
         time_of_suite()
 

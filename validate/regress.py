@@ -78,16 +78,16 @@ def regress(
     entries: Mapping[str, Entry],
     *,
     update: bool = False,
-    workers: int | None = None,
+    sides: Sides | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Result]:
     """Runs the checks in their order, each until its verdict is clear.
 
     ``entries``: the baseline of those that want one. ``update``: for a new baseline; each check
     plays all replications of the suite, and is held against its former entry, where there is one.
-    ``workers``: processes at most, by default as many as there are processors to use.
+    ``sides``: what was played before, by which these checks may go too.
     """
-    sides = Sides(workers)
+    sides = Sides() if sides is None else sides
     for done, check in enumerate(suite.checks):
         told = _part(progress, done, len(suite.checks))
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The gate of this project, sabotaged: it closes; as it is, and rewritten without a change, open."""
+"""The gate of this project: sabotage closes it; code written anew without a change does not."""
 
 import re
 import shutil

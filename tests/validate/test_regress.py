@@ -18,13 +18,13 @@ from numatwin.validate.suite import load_suite
 
 
 def play(path: str, entries: dict[str, Entry], seed: int | None = None) -> dict[str, Result]:
-    found = regress(load_suite(path, seed=seed), entries, workers=1)
+    found = regress(load_suite(path, seed=seed), entries, sides=Sides(1))
     return {result.check.name: result for result in found}
 
 
 def baseline(path: str, seed: int | None = None) -> dict[str, Entry]:
     suite = load_suite(path, seed=seed).of_baseline()
-    results = list(regress(suite, {}, update=True, workers=1))
+    results = list(regress(suite, {}, update=True, sides=Sides(1)))
     assert {result.verdict for result in results} == {"undecided"}  # nothing to hold them against
     assert {result.reference for result in results} == {None}
     return {result.check.name: result.entry for result in results}
@@ -136,7 +136,7 @@ def test_what_checks_share_is_played_once(tmp_path: Path, counted: list[int]) ->
 def test_an_update_is_held_against_what_it_replaces(tmp_path: Path) -> None:
     entries = baseline(write(tmp_path, KEEPS))
     suite = load_suite(write(tmp_path, KEEPS, change=SLOWER))
-    (result,) = regress(suite, entries, update=True, workers=1)
+    (result,) = regress(suite, entries, update=True, sides=Sides(1))
     assert (result.verdict, result.replications) == ("worse", REPLICATIONS)
     assert len(result.entry.values) == REPLICATIONS
 
@@ -177,6 +177,6 @@ def test_no_quantile_is_further_off_than_its_step(tmp_path: Path) -> None:
 def test_progress_rises_to_the_end(tmp_path: Path) -> None:
     told: list[float] = []
     path = write(tmp_path, FLOW, KEEPS)
-    list(regress(load_suite(path), baseline(path), workers=1, progress=told.append))
+    list(regress(load_suite(path), baseline(path), sides=Sides(1), progress=told.append))
     assert told == sorted(told)
     assert told[-1] == 1.0
