@@ -14,10 +14,11 @@ export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup run run-here test lint bench docs clean
+.PHONY: help setup run run-here test gate lint bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   all tests"
+	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
 	@echo "make lint   style, types, formatting"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
@@ -78,6 +79,10 @@ test: setup
 	@tools/system-packages gtest cmake ninja || true
 	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
 	@$(PY) -m pytest -n auto --maxprocesses 8
+
+# The suite that this project's own CI gates its policies with: validate/suites/policies.yaml.
+gate: setup
+	@$(NUMATWIN) regress policies
 
 # mypy finds a package by its folder: a tree of links shows it the folders under their installed names.
 TYPES := build/types

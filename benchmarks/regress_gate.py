@@ -6,8 +6,8 @@ change that costs 3% of the throughput (the log says how much it does): more ins
 command that ERIS makes, records that RSI's clients copy more slowly; against a baseline of another
 seed, and of the same one, as in CI. Nothing here is a timing but the last line, the bundled suite.
 
-One JSON object a line, with the counts' intervals (Clopper and Pearson, 95%). By default as many
-runs as go into a minute, which are few. For figures that say something: ``--seconds 3600 --log
+One JSON object a line; the counts' intervals (Clopper and Pearson, 95%) go to standard error. By
+default as many runs as go into a minute, which are few. For figures that say something: ``--seconds 3600 --log
 FILE``, in pieces if need be, as runs that stand in the file are not played again.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import subprocess
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import joblib
 from scipy import stats
@@ -43,7 +45,6 @@ GENERATE = 35.87
 COPY = "0.9328 GB/s"
 FALSE_MAX, FOUND_MIN, SUITE_MAX_S = 0.01, 0.95, 60.0
 FIXED_SEED = 10**6
-ARTICLES = {"other seed": "another seed", "same seed": "the same seed"}
 
 Entries = dict[str, Entry]
 
@@ -113,20 +114,16 @@ def clopper_pearson(count: int, of: int) -> list[float]:
     return [float(low), float(high)]
 
 
-def tell(
-    name: str,
-    value: float,
-    unit: str,
-    versus: float,
-    runs: int,
-    interval: list[float],
-    more: dict[str, float],
-) -> None:
-    row = {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": value / versus}
-    print(json.dumps({**row, "runs": runs, "interval": interval, **more}), flush=True)
+def tell(name: str, value: float, unit: str, versus: float) -> None:
+    row = {"name": f"regress_gate/{name}", "value": value, "unit": unit, "versus": versus}
+    print(json.dumps({**row, "ratio": value / versus}), flush=True)
 
 
-def played(system: str, options: argparse.Namespace) -> list[dict[str, float]]:
+def say(text: str) -> None:
+    print(f"regress_gate: {text}", file=sys.stderr)
+
+
+def played(system: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The runs that the log has, and as many more as the time allows."""
     log = Path(options.log) if options.log else None
     lines = log.read_text().splitlines() if log is not None and log.exists() else []
@@ -144,11 +141,11 @@ def played(system: str, options: argparse.Namespace) -> list[dict[str, float]]:
     return [*known.values(), *rows]
 
 
-def _kept(system: str, number: int, fixed: Entries, log: Path | None) -> dict[str, float]:
-    row = one_run(system, number, fixed)
+def _kept(system: str, number: int, fixed: Entries, log: Path | None) -> dict[str, Any]:
+    row = {"system": system, "run": number, **one_run(system, number, fixed)}
     if log is not None:
         with log.open("a") as file:
-            file.write(json.dumps({"system": system, "run": number, **row}) + "\n")
+            file.write(json.dumps(row) + "\n")
     return row
 
 
@@ -157,30 +154,36 @@ def measure(system: str, options: argparse.Namespace) -> None:
     runs = len(rows)
     losses = [row["loss"] for row in rows]
     error = stats.sem(losses) * stats.t.ppf(0.975, runs - 1) if runs > 1 else math.nan
-    loss = math.fsum(losses) / runs
-    print(f"{system}: the change costs {100 * loss:.2f}% ±{100 * error:.2f}%", file=sys.stderr)
+    loss = 100 * math.fsum(losses) / runs
+    say(f"{system}: {runs} runs of each kind; the change costs {loss:.2f}% ±{100 * error:.2f}%")
 
     def tell_share(name: str, key: str, versus: float, mean: str) -> None:
         count = sum(int(row[key]) for row in rows)
-        more = {mean.split()[-1]: math.fsum(row[mean] for row in rows) / runs}
-        interval = clopper_pearson(count, runs)
-        tell(
-            f"regress gate, {system}, {name}", count / runs, "of runs", versus, runs, interval, more
+        low, high = clopper_pearson(count, runs)
+        average = math.fsum(row[mean] for row in rows) / runs
+        say(
+            f"{name}: {count} of {runs}, {100 * low:.2f}% to {100 * high:.2f}%; "
+            f"{mean.split()[-1]}: {average:.3g}"
         )
+        tell(name, count / runs, "of runs", versus)
 
     for against in ("fresh", "fixed"):
-        name = f"false alarms, {against} baseline of another seed"
-        tell_share(name, f"{against} false alarm", FALSE_MAX, f"{against} undecided")
+        key = f"{against} false alarm"
+        tell_share(
+            f"{system}/false_alarms/{against}_baseline", key, FALSE_MAX, f"{against} undecided"
+        )
     for how in ("other seed", "same seed"):
-        name = f"a loss of {100 * loss:.1f}% found, baseline of {ARTICLES[how]}"
+        name = f"{system}/losses_found/{how.replace(' ', '_')}"
         tell_share(name, f"{how} found", FOUND_MIN, f"{how} replications")
+    whole = json.dumps(sorted(rows, key=lambda row: row["run"]), sort_keys=True)
+    say(f"{system}: result {hashlib.sha256(whole.encode()).hexdigest()[:16]}")
 
 
 def time_of_suite() -> None:
     began = time.perf_counter()
     command = [sys.executable, "-m", "numatwin", "regress", SUITE]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    tell(f"regress {SUITE}", time.perf_counter() - began, "s", SUITE_MAX_S, 1, [], {})
+    tell(f"time_of_suite/{SUITE}", time.perf_counter() - began, "s", SUITE_MAX_S)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
