@@ -105,6 +105,7 @@ bench: setup
 PICTURE := docs/pictures/report.png
 docs: setup
 	@tools/system-packages browser
+	@$(NUMATWIN) published --page docs/published.md >/dev/null
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 	@$(MAKE) -s --no-print-directory run >/dev/null
 	@mkdir -p $(dir $(PICTURE))
