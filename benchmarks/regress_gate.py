@@ -7,8 +7,8 @@ command that ERIS makes, records that RSI's clients copy more slowly; against a 
 seed, and of the same one, as in CI. Nothing here is a timing but the last line, the bundled suite.
 
 One JSON object a line; the counts' intervals (Clopper and Pearson, 95%) go to standard error. By
-default as many runs as go into a minute, which are few. For figures that say something: ``--seconds 3600 --log
-FILE``, in pieces if need be, as runs that stand in the file are not played again.
+default as many runs as go into a minute, which are few. For figures that say something:
+``--seconds 3600 --log FILE``, in pieces if need be: runs that stand in the file are not repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 import joblib
 from scipy import stats
 
-from numatwin.sim.instructions import INSTRUCTIONS
+from numatwin.sim import instructions
 from numatwin.sim.scenario import Scenario, scenario_from_settings
 from numatwin.validate.alternatives import Sides
 from numatwin.validate.baseline import Entry
@@ -67,12 +67,14 @@ def changed(system: str, suite: Suite) -> Iterator[Suite]:
             checks=tuple(replace(one, scenario=slower(one.scenario)) for one in suite.checks),
         )
         return
-    before = INSTRUCTIONS.generate
-    object.__setattr__(INSTRUCTIONS, "generate", GENERATE)
+    # By its module: in another process a name of this file would be a copy of its own.
+    counts = instructions.INSTRUCTIONS
+    before = counts.generate
+    object.__setattr__(counts, "generate", GENERATE)
     try:
         yield suite
     finally:
-        object.__setattr__(INSTRUCTIONS, "generate", before)
+        object.__setattr__(counts, "generate", before)
 
 
 def slower(scenario: Scenario) -> Scenario:
