@@ -72,14 +72,14 @@ def crossvalidate(
         folder = out if out is not None else Path(scratch)
         with _progress() as progress:
             result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
-        if out is not None:
-            result.save(out)
-            write_validation(validation_of(result), out / REPORT_FILE)
         if json:
             print_json(result.as_json())
         else:
             _print(result, console())
-            if out is not None:
+        if out is not None:  # after the rows: a full disk does not cost them
+            result.save(out)
+            write_validation(validation_of(result), out / REPORT_FILE)
+            if not json:
                 console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
     if result.found.interrupted:
         if not result.rows and out is None:
@@ -137,14 +137,15 @@ def _print(result: Result, to: Console) -> None:
         )
     )
     for left in result.found.left_out():
-        to.print(f"\nno rows of {left['scenario']}, {left['what']}: {left['reason']}")
+        runs = ", ".join(left.runs)
+        to.print(f"\nno rows of {left.what} ({runs}): {left.reason}", soft_wrap=True)
     for failure in result.found.failures:
         to.print(
             f"\nfailed: {failure.scenario} on {failure.plane}, round {failure.round}: "
             f"{failure.reason}",
             soft_wrap=True,
         )
-    for text in result.noise:
+    for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
     if result.noisy:
         to.print("\nNoisy host: errors count from interval to interval.")

@@ -85,7 +85,7 @@ def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch)
         expected = (row["predicted"] - row["measured"]) / row["measured"]
         assert row["relative_error"] == pytest.approx(expected)
     assert {row["scenario"] for row in found["rows"]} == {"lookup: 1/2 L2", "lookup: 1 MiB"}
-    assert [left["what"] for left in found["left_out"]] == ["bandwidth_Bps.memory"]
+    assert [left["what"] for left in found["left_out"]] == ["memory traffic"]
 
 
 @pytest.mark.usefixtures("suite")
@@ -96,7 +96,7 @@ def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None
     assert re.search(r"lookup: 1/2 L2 +lookup +flow +100 /s +104 /s +\+4\.0%", done.out)
     assert re.search(r"lookup: 1 MiB +lookup p99 +event +1 µs +1\.1 µs +\+10\.0%", done.out)
     assert "aim throughput, median error ≤ 5%: 3.5%, reached" in done.out
-    assert "no rows of lookup, bandwidth_Bps.memory: this host shows no counters" in done.out
+    assert "no rows of memory traffic (lookup): this host shows no counters" in done.out
 
 
 @pytest.mark.usefixtures("suite")

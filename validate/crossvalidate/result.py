@@ -52,7 +52,12 @@ class Result:
     def noise(self) -> list[str]:
         """Reasons to distrust what was measured; those of the machine file come first."""
         told = [text for text in self.machine.description.warnings if text.startswith(NOISY)]
-        return [*told, *self.found.warnings(), *spread_warnings(self.rows)]
+        return [*told, *self.found.noise(), *spread_warnings(self.rows)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """All that a reader should know, of noise and else."""
+        return self.noise + ([self.found.not_kept] if self.found.not_kept is not None else [])
 
     @property
     def noisy(self) -> bool:
@@ -90,6 +95,7 @@ class Result:
             "interrupted": self.found.interrupted,
             "noisy": self.noisy,
             "noise": self.noise,
+            "warnings": self.warnings,
             "aim": {
                 "median_error": MEDIAN_MAX,
                 "within_10_percent": NEAR_SHARE,
@@ -100,7 +106,7 @@ class Result:
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],
-            "left_out": self.found.left_out(),
+            "left_out": [one.as_json() for one in self.found.left_out()],
             "failures": [failure.as_json() for failure in self.found.failures],
         }
 

@@ -61,9 +61,22 @@ class Failure:
         }
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Figures that have no row, of the runs of the suite that these are, and why."""
+
+    what: str
+    reason: str
+    runs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """As ``--json`` has it."""
+        return {"what": self.what, "reason": self.reason, "runs": list(self.runs)}
+
+
 @dataclass
 class Found:
-    """What a session has found so far.
+    """What a session has found so far. ``not_kept``: why some records were not, in words.
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
     ``bounds``: likewise, with the machine's facts at either end of their ranges.
@@ -76,6 +89,7 @@ class Found:
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
     bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    not_kept: str | None = None
     rounds: int = 0
     interrupted: bool = False
     seconds: float = 0.0
@@ -126,20 +140,20 @@ class Found:
             max([*values, value]) * max(high / value, 1.0),
         )
 
-    def left_out(self) -> list[dict[str, str]]:
-        """Figures without a row, and why: once each of what no real run has, and of planes."""
-        found: dict[tuple[str, str], str] = {}
+    def left_out(self) -> list[LeftOut]:
+        """Figures without a row: what no real run has, and planes that cannot play a case."""
+        runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
             for plane, why in case.unable.items():
-                found[case.run, plane] = why
-            for metric in case.metrics:
-                records = self.measured.get(case.name, [])
-                if records and all(figure(metric, one) is None for one in records):
+                runs.setdefault((f"plane {plane}", why), {})[case.run] = None
+            records = self.measured.get(case.name, [])
+            for metric in case.metrics if records else ():
+                if all(figure(metric, one) is None for one in records):
                     kind = kind_of(metric)
-                    found[case.run, str(metric)] = NOT_MEASURED.get(kind, NO_FIGURE)
-        return [
-            {"scenario": run, "what": what, "reason": why} for (run, what), why in found.items()
-        ]
+                    what = kind if kind in NOT_MEASURED else str(metric)
+                    why = NOT_MEASURED.get(kind, NO_FIGURE)
+                    runs.setdefault((what, why), {})[case.run] = None
+        return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
 
     @property
     def stolen(self) -> float:
@@ -154,7 +168,7 @@ class Found:
     def _share(self, cpu_s: float) -> float:
         return cpu_s / max(self.seconds * (os.cpu_count() or 1), 1e-9)
 
-    def warnings(self) -> Iterator[str]:
+    def noise(self) -> Iterator[str]:
         """A line for each reason to distrust what was measured."""
         if self.stolen > STEAL_MAX:
             yield (
@@ -267,8 +281,12 @@ class Session:
         self.found.failures.append(Failure(case.name, plane, number, reason))
 
     def _kept(self, case: Case, name: str, record: Record) -> None:
-        if self._keep is not None:
+        if self._keep is None or self.found.not_kept is not None:
+            return
+        try:
             self._keep(case.name, name, record)
+        except InputError as failure:  # the disk is full: rows are made all the same
+            self.found.not_kept = f"records are not kept from '{case.name}' on: {failure}"
 
     def _tell(self, text: str) -> None:
         if self._progress is not None:
