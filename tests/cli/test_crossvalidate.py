@@ -206,7 +206,7 @@ def test_bad_suites_are_one_line_with_the_place(refused: Refused) -> None:
 TINY = """\
 name: tiny
 rounds: 1
-settings: {horizon: 40 ms, native_horizon: 40 ms, event_horizon: 1 ms, statistics.replications: 2}
+settings: {horizon: 200 ms, native_horizon: 200 ms, event_horizon: 1 ms, statistics.replications: 2}
 runs:
   lookup: {scenario: host-lookup, settings: {size.index: 1 MiB}}
 """

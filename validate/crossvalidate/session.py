@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...inputs import InputError
-from ...sim.record import Record
+from ...sim.record import Record, part_at
 from ...sim.run import run_scenario
 from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
 from ...sim.statistics import Interval
@@ -149,9 +149,7 @@ class Found:
             records = self.measured.get(case.name, [])
             for metric in case.metrics if records else ():
                 if all(figure(metric, one) is None for one in records):
-                    kind = kind_of(metric)
-                    what = kind if kind in NOT_MEASURED else str(metric)
-                    why = NOT_MEASURED.get(kind, NO_FIGURE)
+                    what, why = _without(metric, records[-1])
                     runs.setdefault((what, why), {})[case.run] = None
         return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
 
@@ -195,6 +193,14 @@ def figure(metric: Metric, record: Record) -> float | None:
         return metric.of_record(record)
     except InputError:
         return None
+
+
+def _without(metric: Metric, record: Record) -> tuple[str, str]:
+    """What a real run has no figure of, and why."""
+    if kind_of(metric) != "memory traffic":
+        return str(metric), NO_FIGURE
+    told = part_at(record.model, ("native", "memory_traffic"))
+    return "memory traffic", str(told) if told else NO_FIGURE
 
 
 class Session:
