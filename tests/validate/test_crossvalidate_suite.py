@@ -127,7 +127,11 @@ def test_a_cache_that_is_not_there(machine: Machine) -> None:
 
 @given(st.integers(1 << 12, 1 << 40), st.sampled_from(["index", "column", "table"]))
 def test_entries_take_the_bytes_asked_for(size: int, kind: str) -> None:
-    fields = {"index": {"keys": 1000}, "column": {"entries": 1}, "table": {"record_size": "1 KiB"}}
+    fields: dict[str, dict[str, object]] = {
+        "index": {"keys": 1000},
+        "column": {"entries": 1},
+        "table": {"record_size": "1 KiB"},
+    }
     stored = DataObject.model_validate({"kind": kind, **fields[kind]})
     name, count = entries_of(stored, float(size))
     found = bytes_of(stored.model_copy(update={name: count}))
