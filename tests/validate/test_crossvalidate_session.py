@@ -1,6 +1,5 @@
 """Sessions of cross-validation on synthetic planes: rounds, rows, failures, interrupts."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,22 +188,6 @@ def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
     assert told == sorted(told)
     assert (told[0], told[-1]) == (0.0, 1.0)
     assert len(set(told)) == 3 * 2 + 5 + 1
-
-
-def test_the_transport_is_set_for_the_run_alone(
-    cases: tuple[Case, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    setup = pytest.importorskip("numatwin.engine_native.commit_setup")
-    monkeypatch.setenv(setup.VARIABLE, "shm")
-    planes, seen = SyntheticPlanes(STEADY), []
-
-    def play(scenario: Scenario) -> Record:
-        seen.append((scenario.plane, os.environ[setup.VARIABLE]))
-        return planes(scenario)
-
-    Session([replace(cases[1], transport="tcp")], 1, play=play).run()
-    assert seen == [("native", "tcp"), ("flow", "shm")]
-    assert os.environ[setup.VARIABLE] == "shm"
 
 
 # -- the interval of a prediction -----------------------------------------------------------------

@@ -211,3 +211,15 @@ def test_a_plane_that_a_system_does_not_have_is_left_out(tmp_path: Path, machine
     path = MACHINES.path("ib-fdr-8n")
     (case,) = load_suite(str(tmp_path / "mine.yaml"), path, cluster).cases
     assert list(case.predicted) == ["event"]
+
+
+def test_what_this_machine_cannot_play_is_left_out(tmp_path: Path, machine: Machine) -> None:
+    # On its own machine, a cluster, it can.
+    rsi = "  rsi: {scenario: nam-fig6-rsi, settings: {system.clients: 2}}\n"
+    suite = loaded(SUITE + rsi, tmp_path, machine)
+    assert {case.run for case in suite.cases} == {"lookup", "routing"}
+    (left,) = suite.left_out
+    assert left.runs == ("rsi",)
+    assert "machine 'amd-8n-ht'" in left.reason
+    with pytest.raises(InputError, match="no run of the suite can be played here"):
+        loaded("name: mine\nruns:\n" + rsi, tmp_path, machine)

@@ -147,10 +147,7 @@ def _left_out(result: Result) -> Table:
     return Table(
         "Without a row",
         ("what", "of", "why"),
-        [
-            [Cell(one.what), Cell(", ".join(one.runs)), Cell(one.reason)]
-            for one in result.found.left_out()
-        ],
+        [[Cell(one.what), Cell(", ".join(one.runs)), Cell(one.reason)] for one in result.left_out],
         texts=3,
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from ...sim.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
-from .suite import Case
+from .suite import Case, LeftOut
 
 Play = Callable[[Scenario], Record]
 Progress = Callable[[float, str], None]
@@ -59,19 +58,6 @@ class Failure:
             "round": self.round,
             "reason": self.reason,
         }
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Figures that have no row, of the runs of the suite that these are, and why."""
-
-    what: str
-    reason: str
-    runs: tuple[str, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """As ``--json`` has it."""
-        return {"what": self.what, "reason": self.reason, "runs": list(self.runs)}
 
 
 @dataclass
@@ -249,8 +235,7 @@ class Session:
             plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
             before = ticks()
             try:
-                with _transport(case.transport):
-                    record = self._play(replace(case.native, statistics=plan))
+                record = self._play(replace(case.native, statistics=plan))
             except FAILURES as failure:
                 self._fail(case, NATIVE, number, failure)
             else:
@@ -305,22 +290,3 @@ def _on(scenario: Scenario, machine: Mapping[str, Any]) -> Scenario:
     once = {"replications": 1, "half_width": None}
     plan = scenario.statistics.model_copy(update=once)
     return replace(scenario_from_settings(settings), statistics=plan)
-
-
-@contextmanager
-def _transport(name: str | None) -> Iterator[None]:
-    """The transport of the engine's messages, for the time of a run."""
-    if name is None:
-        yield
-        return
-    from ...engine_native.commit_setup import VARIABLE  # needs the engine
-
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = name
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = before
