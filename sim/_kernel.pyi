@@ -529,6 +529,7 @@ class ErisMachine:
     swap_ps: Sequence[float]
     stream_slots: Sequence[float]
     handed_ps: Sequence[int]
+    own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     load: Sequence[float]

@@ -86,6 +86,7 @@ class CostModel:
         instructions: InstructionCounts = INSTRUCTIONS,
     ) -> None:
         self.machine, self.instructions = machine, instructions
+        self.engine = machine.description.engine
         self.scales = scales or Scales()
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
@@ -103,6 +104,10 @@ class CostModel:
                 for n in nodes
             ]
         )
+        if self.engine is not None:
+            first = int(np.argmax(self.cores > 0))  # where the loops were measured
+            rate = float(self.instructions_per_s[first]) / s.cores
+            self.instructions = self.instructions.measured(self.engine, rate)
         latency = self.machine.latency_ns
         if np.isnan(latency).all():
             latency = np.full_like(latency, ASSUMED_LATENCY_NS)
@@ -162,6 +167,11 @@ class CostModel:
         )
 
     @cached_property
+    def unscaled(self) -> CostModel:
+        """The model of the machine as it is."""
+        return self if self.scales == Scales() else CostModel(self.machine)
+
+    @cached_property
     def idle_s(self) -> Floats:
         """(n, n) latency of a line of j's memory to a core of i; the farthest where unknown."""
         return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
@@ -170,12 +180,40 @@ class CostModel:
     def handed_s(self) -> Floats:
         """(n, n) latency of a line that a core of j hands over to one of i.
 
-        Within a node it comes from the shared cache.
+        Within a node it comes from the shared cache, or as fast as messages were seen to go there.
         """
         handed = self.idle_s.copy()
         cached, diagonal = self.last_cache.latency_s, np.diag_indices_from(handed)
         handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
+        if self.engine is not None and self.engine.message is not None:
+            handed[diagonal] = self.engine.message.value / self.scales.latency
         return handed
+
+    @cached_property
+    def handed_misses(self) -> Floats:
+        """(n,) lines that one core gets from others at a time, when it streams them.
+
+        As many as from memory, or what the engine was seen to do: a line that one core writes and
+        another reads takes ``handed_line`` on both together.
+        """
+        if self.engine is None or self.engine.handed_line is None:
+            return self.streaming_misses
+        each_s = self.engine.handed_line.value / 2.0 / self.scales.latency
+        return np.asarray(np.diag(self.handed_s) / each_s * self.scales.misses)
+
+    def scanned_s(self, line_s: Floats) -> Floats:
+        """(n,) time of a line that a scan finds in the last cache, ``line_s`` by its latency, but
+        at least what it was seen to take.
+        """
+        seen = self.engine.scan_line_cached if self.engine is not None else None
+        return line_s if seen is None else np.maximum(line_s, seen.value / self.scales.latency)
+
+    @property
+    def own_cached(self) -> bool:
+        """Whether what a worker sends to itself stays in its own cache, at no cost beside the
+        loops': so it was measured of the native engine.
+        """
+        return self.engine is not None
 
     @cached_property
     def random_misses(self) -> Floats:

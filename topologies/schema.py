@@ -21,6 +21,7 @@ from ..inputs.quantities import (
 )
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
+from .engine_costs import EngineCosts
 from .measurements import HostState, Measurement
 
 NODES_MAX = 1_024
@@ -368,8 +369,9 @@ class MachineDescription(Strict):
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
-    name says writes. SLIT is a hint for people only. No plane reads ``warnings``, ``host`` and
-    ``measurements``, which come from ``numatwin machine measure``.
+    name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
+    take on the machine's cores; ERIS as published is predicted without. No plane reads
+    ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -393,6 +395,7 @@ class MachineDescription(Strict):
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
+    engine: EngineCosts | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()
