@@ -1,6 +1,5 @@
 """Sessions of cross-validation on synthetic planes: rounds, rows, failures, interrupts."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
+from numatwin.inputs import InputError
 from numatwin.sim.record import Record
 from numatwin.sim.scenario import Scenario
 from numatwin.topologies import load_machine
@@ -90,8 +90,11 @@ def test_rows_by_hand(cases: tuple[Case, ...]) -> None:
 def test_memory_traffic_that_is_not_measured_has_no_row(cases: tuple[Case, ...]) -> None:
     result = found(cases[:1], SyntheticPlanes(STEADY))
     assert not any(row.kind == "memory traffic" for row in result.rows())
-    reasons = {left["what"]: left["reason"] for left in result.left_out()}
-    assert "no counters of its memory controllers" in reasons["bandwidth_Bps.memory"]
+    reasons = {left.what: left for left in result.left_out()}
+    assert reasons["memory traffic"].reason == "this host shows no counters of its memory"
+    assert reasons["memory traffic"].runs == ("one",)
+    # Nor have synthetic runs a p99 latency.
+    assert set(reasons) == {"memory traffic", "latency_ns.lookup.p99"}
 
 
 def test_memory_traffic_that_is_measured_has_one(cases: tuple[Case, ...]) -> None:
@@ -161,6 +164,22 @@ def test_records_are_handed_over_one_by_one(cases: tuple[Case, ...]) -> None:
     ]  # fmt: skip
 
 
+def test_a_full_disk_costs_no_row(cases: tuple[Case, ...]) -> None:
+    asked: list[str] = []
+
+    def full(case: str, name: str, record: Record) -> None:
+        asked.append(name)
+        raise InputError("cannot be written: No space left on device", "kept")
+
+    result = Session(cases, 2, play=SyntheticPlanes(STEADY), keep=full).run()
+    assert asked == ["native-1"]  # not tried again
+    assert result.not_kept == (
+        "records are not kept from 'one' on: kept: cannot be written: No space left on device"
+    )
+    assert {row.scenario for row in result.rows()} == {"one", "two", "three"}
+    assert result.failures == []
+
+
 def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
     told: list[float] = []
     Session(
@@ -169,22 +188,6 @@ def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
     assert told == sorted(told)
     assert (told[0], told[-1]) == (0.0, 1.0)
     assert len(set(told)) == 3 * 2 + 5 + 1
-
-
-def test_the_transport_is_set_for_the_run_alone(
-    cases: tuple[Case, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    setup = pytest.importorskip("numatwin.engine_native.commit_setup")
-    monkeypatch.setenv(setup.VARIABLE, "shm")
-    planes, seen = SyntheticPlanes(STEADY), []
-
-    def play(scenario: Scenario) -> Record:
-        seen.append((scenario.plane, os.environ[setup.VARIABLE]))
-        return planes(scenario)
-
-    Session([replace(cases[1], transport="tcp")], 1, play=play).run()
-    assert seen == [("native", "tcp"), ("flow", "shm")]
-    assert os.environ[setup.VARIABLE] == "shm"
 
 
 # -- the interval of a prediction -----------------------------------------------------------------

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...inputs import InputError
-from ...sim.record import Record
+from ...sim.record import Record, part_at
 from ...sim.run import run_scenario
 from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
 from ...sim.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
-from .suite import Case
+from .suite import Case, LeftOut
 
 Play = Callable[[Scenario], Record]
 Progress = Callable[[float, str], None]
@@ -63,7 +62,7 @@ class Failure:
 
 @dataclass
 class Found:
-    """What a session has found so far.
+    """What a session has found so far. ``not_kept``: why some records were not, in words.
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
     ``bounds``: likewise, with the machine's facts at either end of their ranges.
@@ -76,6 +75,7 @@ class Found:
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
     bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    not_kept: str | None = None
     rounds: int = 0
     interrupted: bool = False
     seconds: float = 0.0
@@ -126,20 +126,18 @@ class Found:
             max([*values, value]) * max(high / value, 1.0),
         )
 
-    def left_out(self) -> list[dict[str, str]]:
-        """Figures without a row, and why: once each of what no real run has, and of planes."""
-        found: dict[tuple[str, str], str] = {}
+    def left_out(self) -> list[LeftOut]:
+        """Figures without a row: what no real run has, and planes that cannot play a case."""
+        runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
             for plane, why in case.unable.items():
-                found[case.run, plane] = why
-            for metric in case.metrics:
-                records = self.measured.get(case.name, [])
-                if records and all(figure(metric, one) is None for one in records):
-                    kind = kind_of(metric)
-                    found[case.run, str(metric)] = NOT_MEASURED.get(kind, NO_FIGURE)
-        return [
-            {"scenario": run, "what": what, "reason": why} for (run, what), why in found.items()
-        ]
+                runs.setdefault((f"plane {plane}", why), {})[case.run] = None
+            records = self.measured.get(case.name, [])
+            for metric in case.metrics if records else ():
+                if all(figure(metric, one) is None for one in records):
+                    what, why = _without(metric, records[-1])
+                    runs.setdefault((what, why), {})[case.run] = None
+        return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
 
     @property
     def stolen(self) -> float:
@@ -154,7 +152,7 @@ class Found:
     def _share(self, cpu_s: float) -> float:
         return cpu_s / max(self.seconds * (os.cpu_count() or 1), 1e-9)
 
-    def warnings(self) -> Iterator[str]:
+    def noise(self) -> Iterator[str]:
         """A line for each reason to distrust what was measured."""
         if self.stolen > STEAL_MAX:
             yield (
@@ -181,6 +179,14 @@ def figure(metric: Metric, record: Record) -> float | None:
         return metric.of_record(record)
     except InputError:
         return None
+
+
+def _without(metric: Metric, record: Record) -> tuple[str, str]:
+    """What a real run has no figure of, and why."""
+    if kind_of(metric) != "memory traffic":
+        return str(metric), NO_FIGURE
+    told = part_at(record.model, ("native", "memory_traffic"))
+    return "memory traffic", str(told) if told else NO_FIGURE
 
 
 class Session:
@@ -229,8 +235,7 @@ class Session:
             plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
             before = ticks()
             try:
-                with _transport(case.transport):
-                    record = self._play(replace(case.native, statistics=plan))
+                record = self._play(replace(case.native, statistics=plan))
             except FAILURES as failure:
                 self._fail(case, NATIVE, number, failure)
             else:
@@ -267,8 +272,12 @@ class Session:
         self.found.failures.append(Failure(case.name, plane, number, reason))
 
     def _kept(self, case: Case, name: str, record: Record) -> None:
-        if self._keep is not None:
+        if self._keep is None or self.found.not_kept is not None:
+            return
+        try:
             self._keep(case.name, name, record)
+        except InputError as failure:  # the disk is full: rows are made all the same
+            self.found.not_kept = f"records are not kept from '{case.name}' on: {failure}"
 
     def _tell(self, text: str) -> None:
         if self._progress is not None:
@@ -281,22 +290,3 @@ def _on(scenario: Scenario, machine: Mapping[str, Any]) -> Scenario:
     once = {"replications": 1, "half_width": None}
     plan = scenario.statistics.model_copy(update=once)
     return replace(scenario_from_settings(settings), statistics=plan)
-
-
-@contextmanager
-def _transport(name: str | None) -> Iterator[None]:
-    """The transport of the engine's messages, for the time of a run."""
-    if name is None:
-        yield
-        return
-    from ...engine_native.commit_setup import VARIABLE  # needs the engine
-
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = name
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = before
