@@ -22,6 +22,7 @@ from ..inputs.quantities import (
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 from .measurements import HostState, Measurement
+from .processes import ProcessCosts
 
 NODES_MAX = 1_024
 NODE_ID_MAX = 1_000_000
@@ -366,7 +367,7 @@ class MachineDescription(Strict):
     """A machine file. Pair values come from ``distance_classes`` or from full matrices.
 
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
-    home's own plus that of each link. Matrices are square, in the order of the nodes, row the
+    home's own plus that of each link. ``processes``: of a machine that is one host. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
     name says writes. SLIT is a hint for people only. No plane reads ``warnings``, ``host`` and
     ``measurements``, which come from ``numatwin machine measure``.
@@ -393,6 +394,7 @@ class MachineDescription(Strict):
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
+    processes: ProcessCosts | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

@@ -11,6 +11,7 @@ from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Fact, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
 from .bandwidth import TRAFFICS
+from .processes import process_costs
 from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
@@ -40,6 +41,7 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+            "processes": process_costs(result.measurements, self.day),
         }
         if len(result.layout.nodes) > 1:
             for field, name in (
