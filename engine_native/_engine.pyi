@@ -138,6 +138,21 @@ def launch_commits(run: CommitRun, board: int, control: int) -> None:
 def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dict[str, Any]]:
     """Forks: see commit_cluster.measure_fabric."""
 
+def measure_blocks(
+    run: CommitRun, sizes: list[int], regions: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """See rsi/measure_steps.hpp; here and below, samples_ns of each name, bytes, region, count."""
+
+def measure_ends(
+    run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """See rsi/measure_steps.hpp."""
+
+def measure_turns(
+    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """Forks: see rsi/measure_steps.hpp."""
+
 def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
     """Forks: see benchmarks/native_commits.py."""
 

@@ -23,6 +23,7 @@ from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 from .engine_costs import EngineCosts
 from .measurements import HostState, Measurement
+from .processes import ProcessCosts
 
 NODES_MAX = 1_024
 NODE_ID_MAX = 1_000_000
@@ -402,8 +403,8 @@ class MachineDescription(Strict):
     name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
     take on a core of the first node that has any; ERIS as published is predicted without.
     ``core_times``: what was fitted of the inner loops on such a core. What neither has is counted
-    instructions ÷ (IPC × clock). No plane reads ``warnings``, ``host`` and ``measurements``, which
-    come from ``numatwin machine measure``.
+    instructions ÷ (IPC × clock). ``processes``: of a machine that is one host. No plane reads
+    ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -429,6 +430,7 @@ class MachineDescription(Strict):
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None
+    processes: ProcessCosts | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()
