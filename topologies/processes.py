@@ -71,7 +71,7 @@ class ProcessCosts(Strict):
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
     way until the other process runs, ``give_way`` where none waits. ``clock``: a look at the clock.
     ``key_draw``: drawing a record's number. ``word_get``, ``words_get``: reading 8 bytes and 8 KiB
-    that a cache holds; ``word_add``: an atomic add. ``line``: a cache line from one core to another.
+    that a cache holds; ``word_add``: an atomic add. ``line``: a cache line from core to core.
     """
 
     slice: Duration
