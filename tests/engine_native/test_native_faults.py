@@ -64,8 +64,7 @@ def test_an_engine_that_was_not_built_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(engine_native, "_engine")
-    monkeypatch.delitem(sys.modules, "numatwin.engine_native._engine")
-    monkeypatch.setattr(engine_native, "__path__", [])
+    monkeypatch.setitem(sys.modules, "numatwin.engine_native._engine", None)
     with pytest.raises(InputError, match="libnuma-dev"), engine_native.planes(small()):
         pass
 
