@@ -367,10 +367,11 @@ class MachineDescription(Strict):
     """A machine file. Pair values come from ``distance_classes`` or from full matrices.
 
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
-    home's own plus that of each link. ``processes``: of a machine that is one host. Matrices are square, in the order of the nodes, row the
+    home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
-    name says writes. SLIT is a hint for people only. No plane reads ``warnings``, ``host`` and
-    ``measurements``, which come from ``numatwin machine measure``.
+    name says writes. ``processes``: of a machine that is one host. SLIT is a hint for people only.
+    No plane reads ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine
+    measure``.
     """
 
     name: Name
