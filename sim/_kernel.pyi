@@ -240,8 +240,8 @@ class CommitSetup:
     client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
     by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
     skip_after_ps: -1 for none. timestamp_reach: 0 for a lap. processors: 0 where each process has
-    its own; processor_…: the fields of Processors in the parameters. streams [4 * clients]: Philox keys of each client's keys and think
-    times. traced: keep the trace.
+    its own; processor_…: the fields of Processors in the parameters. streams [4 * clients]: Philox
+    keys of each client's keys and think times. traced: keep the trace.
     """
 
     machines: int
@@ -543,6 +543,7 @@ class ErisMachine:
     swap_ps: Sequence[float]
     stream_slots: Sequence[float]
     handed_ps: Sequence[int]
+    own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     load: Sequence[float]

@@ -72,7 +72,8 @@ class Parameters(Strict):
     memory they use; ``cpu`` and ``peer``: the CPUs of a pair; ``traffic``: what streams do;
     ``delay``: additions between two pieces of 4 KiB; ``batch``: operations at a time; ``buffer``:
     bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are; ``region``:
-    bytes of the memory that they lie in at random.
+    bytes of the memory that they lie in at random; ``operation`` and ``step``: what the engine did,
+    and the step of its loop that took so long.
     """
 
     size: Size | None = None
@@ -92,6 +93,8 @@ class Parameters(Strict):
     targets: Whole | None = None
     keys: Whole | None = None
     transport: Name | None = None
+    operation: Name | None = None
+    step: Name | None = None
 
 
 class Measurement(Strict):

@@ -70,9 +70,10 @@ class ProcessCosts(Strict):
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
     way until the other process runs, ``give_way`` where none waits. ``clock``: a look at it.
-    ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a run
-    of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``: reading 8 bytes and 8 KiB
-    that a cache holds; ``word_add``: an atomic add. ``line``: a line from one core to another.
+    ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
+    run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
+    reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``line``: a cache
+    line from core to core.
     """
 
     slice: Duration
