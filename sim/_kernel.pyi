@@ -273,6 +273,7 @@ class CommitSetup:
     death_ps: Sequence[int]
     lease_ps: int
     skip_after_ps: int
+    start_ps: Sequence[int]
     timestamp_reach: int
     processors: int
     processor_slice_ps: int

@@ -69,9 +69,11 @@ class ProcessCosts(Strict):
     """Of a host.
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
-    way until the other process runs, ``give_way`` where none waits. ``clock``: a look at the clock.
-    ``key_draw``: drawing a record's number. ``word_get``, ``words_get``: reading 8 bytes and 8 KiB
-    that a cache holds; ``word_add``: an atomic add. ``line``: a cache line from core to core.
+    way until the other process runs, ``give_way`` where none waits. ``clock``: a look at it.
+    ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
+    run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
+    reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``line``: a cache
+    line from core to core.
     """
 
     slice: Duration
@@ -79,6 +81,7 @@ class ProcessCosts(Strict):
     give_way: Duration
     clock: Duration
     key_draw: Duration
+    timestamp: Duration
     word_get: Duration
     words_get: Duration
     word_add: Duration

@@ -208,10 +208,10 @@ def _loaded(
             expected="another policy, machine, workload, scale or setting",
         )
     bound = None
-    for field in ("at_least", "at_most"):
-        raw = getattr(check, field)
+    for bounded in ("at_least", "at_most"):
+        raw = getattr(check, bounded)
         if raw is not None:
-            bound = _bound(document, (*place[:2], field), raw, metric)
+            bound = _bound(document, (*place[:2], bounded), raw, metric)
     tolerance = check.tolerance
     if tolerance is None:
         tolerance = TOLERANCE if bound is None else 0.0

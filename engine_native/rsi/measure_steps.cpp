@@ -14,11 +14,11 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "../../sim/kernel/key_draws.hpp"
-#include "../../sim/kernel/philox.hpp"
 #include "rsi/fabric.hpp"
 #include "rsi/forked.hpp"
 #include "rsi/record_block.hpp"
+#include "rsi/timestamp_bits.hpp"
+#include "rsi/transaction_draw.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -183,12 +183,30 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
         for (int k = 0; k < 64; ++k) sum += fetch_add(memory.data(), 1);
         return 64.0;
     });
-    const std::vector<std::int64_t> breaks{0, 1 << 20};
-    const std::vector<double> mass{1.0};
-    KeyDraws keys(PiecewiseKeys(breaks, mass));
-    Stream stream(1, 2);
+    // A transaction's records drawn, and where they lie; a timestamp looked for, and its bit.
+    RunSetup setup;
+    setup.records = 1 << 20;
+    setup.reads = setup.updates = setup.inserts = 4;
+    setup.streams = {1, 2, 3, 4};
+    TransactionDraw draw(setup, 0);
     add("key-draw", 0, 0, [&] {
-        for (int k = 0; k < 64; ++k) sum += static_cast<std::uint64_t>(keys.draw(stream.uniform()));
+        for (int k = 0; k < 8; ++k) {
+            draw.next();
+            for (const auto* keys : {&draw.reads(), &draw.creates()})
+                for (const std::int64_t key : *keys)
+                    sum += setup.server_of(key) + setup.block_of(key) * setup.block_bytes();
+        }
+        return 64.0;
+    });
+    const TimestampBits bits(2, setup.timestamp_bits);
+    std::int64_t cid = 1;
+    add("timestamp", 0, 0, [&] {
+        for (int k = 0; k < 64; ++k) {
+            const std::int64_t end =
+                bits.run_end(cid, [&](std::uint64_t word) { return word + sum; });
+            const TimestampBits::Bit bit = bits.bit(cid += 2);
+            sum += static_cast<std::uint64_t>(end) + bit.at + bit.addend;
+        }
         return 64.0;
     });
     add("clock", 0, 0, [&] {

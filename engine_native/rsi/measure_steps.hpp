@@ -32,7 +32,8 @@ struct StepPlan {
 //     block-insert  make a block and WRITE it, at one place after the other
 //     words-get     READ words that are in the cache; per block of `bytes`
 //     word-add      an atomic add to a word of one's own
-//     key-draw      a record's number, uniform
+//     key-draw      a record of a transaction: its number, and where it lies; uniform
+//     timestamp     the end of the leading run in words at hand, and the bit of the next timestamp
 //     clock         a look at the clock
 std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                                      const std::vector<std::uint64_t>& regions,

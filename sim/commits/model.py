@@ -135,6 +135,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     for name in ("lease_ps", "skip_after_ps"):
         value = getattr(p, name)
         setattr(setup, name, -1 if value is None else value)
+    setup.start_ps = list(p.start_ps)
     setup.timestamp_reach = p.timestamp_reach or 0
     if p.processors is not None:
         for part in fields(p.processors):

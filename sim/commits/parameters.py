@@ -225,6 +225,8 @@ class CommitParameters:
     set by the timestamp server."""
     timestamp_reach: int | None = None
     """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    start_ps: tuple[int, ...] = ()
+    """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
     """Of the one machine, shared by all; None: each thread of a client or node has its own."""
 
@@ -247,6 +249,10 @@ class CommitParameters:
         if not self.one_sided:
             return TWO_PHASE_MESSAGES
         return ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if self.has_remedy else ())
+
+    def server_name(self, node: int) -> str:
+        """What a node is, where nodes are processes."""
+        return "timestamp server" if node == self.timestamps else f"storage server {node}"
 
 
 def _check(parameters: CommitParameters) -> None:
@@ -337,6 +343,11 @@ def _check_transactions(p: CommitParameters) -> None:
 
 
 def _check_processors(p: CommitParameters) -> None:
+    if p.start_ps:
+        fine = len(p.start_ps) == len(p.client_machine)
+        _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
+    for start_ps in p.start_ps:
+        _time("start_ps", start_ps)
     if p.timestamp_reach is not None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors

@@ -47,6 +47,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
            "numbers of records");
     expect(setup.versions > 0 && setup.send_queue > 0 && setup.snapshot_every > 0, "counts");
     expect(setup.streams.size() == 4 * clients, "streams");
+    expect(setup.start_ps.empty() || setup.start_ps.size() == clients, "starts");
     expect(setup.death_client.size() == setup.death_ps.size() &&
                std::ranges::all_of(
                    setup.death_client,
@@ -77,7 +78,10 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
         client_[c].keys = Stream(words[0], words[1]);
         client_[c].think = Stream(words[2], words[3]);
         client_[c].created = -static_cast<std::int64_t>(setup.inserts);
-        clock.schedule(0, resumed, c, 0, 0);  // before anything else
+        if (setup.start_ps.empty() || setup.start_ps[c] == 0)
+            clock.schedule(0, resumed, c, 0, 0);  // before anything else
+        else
+            clock.schedule(setup.start_ps[c], resumed, c);
     }
 }
 

@@ -47,6 +47,7 @@ struct CommitSetup {
     std::vector<std::int64_t> death_client;
     std::vector<Time> death_ps;
     Time lease_ps = none, skip_after_ps = none;
+    std::vector<Time> start_ps;        // by client; empty: all at once
     std::int64_t timestamp_reach = 0;  // 0: a lap
     ProcessorSetup processors;
     bool gives_way = false;              // on shared processors, after aborts and while it waits

@@ -80,6 +80,8 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-interleaved",
         "eris-fig9-single-ram",
         "eris-mixed-amd",
+        "host-commit",
+        "host-commit-tcp",
         "host-lookup",
         "nam-bound-10gbe",
         "nam-bound-cpu",

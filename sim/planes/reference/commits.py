@@ -84,6 +84,9 @@ class CommitModel(ABC):
         self.latencies_ps: list[int] = []
         for death in p.deaths:
             self.env.timeout(death.at_ps, death).callbacks.append(self._die)
+        self.starts = {
+            client: self.env.timeout(at_ps) for client, at_ps in enumerate(p.start_ps) if at_ps
+        }
         for client in self.clients:
             self.env.process(self.run_client(client))
 
@@ -101,6 +104,10 @@ class CommitModel(ABC):
 
     def run_client(self, client: Client) -> Process:
         """Transactions one after another, each tried again ``retries`` times where it aborts."""
+        if client.number in self.starts:
+            yield self.starts[client.number]
+            if client.gone:
+                yield self.cluster.never
         while True:
             reads, inserts = client.draw.records()
             client.began_ps = self.env.now
