@@ -80,6 +80,7 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-interleaved",
         "eris-fig9-single-ram",
         "eris-mixed-amd",
+        "gru-fig4-cpu",
         "host-commit",
         "host-commit-tcp",
         "host-lookup",
