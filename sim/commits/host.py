@@ -25,8 +25,9 @@ from ...topologies import Machine
 from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
-from .parameters import MessageCost, Processors
-from .sizes import WORD, Records, Sizes, transaction_records
+from .parameters import MessageCost
+from .processors import Processors
+from .sizes import WORD, Records, Sizes
 
 PS_PER_S = 1e12
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and

@@ -19,8 +19,8 @@ from numatwin.sim.commits.parameters import (
     CommitParameters,
     MessageCost,
     Node,
-    Processors,
 )
+from numatwin.sim.commits.processors import Processors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 
@@ -201,4 +201,4 @@ def test_who_sleeps_is_woken_later() -> None:
 )
 def test_what_does_not_fit_is_refused(change: dict[str, object], told_of: str) -> None:
     with pytest.raises(InputError, match=told_of):
-        replace(host(2, Processors(1, WORK_PS)), **change)  # type: ignore[arg-type]
+        replace(host(2, Processors(1, WORK_PS)), **change)

@@ -20,7 +20,8 @@ from typing import Any
 import simpy
 
 from ...commits.history import MESSAGE, Row
-from ...commits.parameters import MessageCost, Processors
+from ...commits.parameters import MessageCost
+from ...commits.processors import Processors
 from . import processors as shared
 
 Process = Generator[simpy.Event, Any, Any]
