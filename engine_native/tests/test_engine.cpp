@@ -1,8 +1,11 @@
 // The engine from end to end: nothing is lost, nothing is done twice, answers are right.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <thread>
 
 #include "aeu/engine.hpp"
 #include "engine_setups.hpp"
