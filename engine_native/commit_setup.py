@@ -66,6 +66,8 @@ def transport_of(system: CommitSystem) -> str:
         return chosen
     if not _engine.HAS_UCX:
         return THREADS
+    if system.layout == "host":
+        return system.transport
     if system.architecture in SOCKETS:
         return "tcp"
     has_infiniband = INFINIBAND.is_dir() and any(INFINIBAND.iterdir())

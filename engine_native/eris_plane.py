@@ -24,6 +24,7 @@ from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
 from .host_mapping import HostMapping, map_workers, workers_that_fit
+from .memory_traffic import MemoryTraffic, NoCounters
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,6 +63,22 @@ class ErisHost:
         self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
         self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
         self.started = False
+        self.traffic: MemoryTraffic | None = None
+        self.no_traffic = ""
+        try:
+            self.traffic = MemoryTraffic()
+        except NoCounters as failure:
+            self.no_traffic = str(failure)
+
+    def traffic_bytes(self) -> float | None:
+        """Through the memory controllers so far; None where they do not tell."""
+        return None if self.traffic is None else self.traffic.bytes()
+
+    def close(self) -> None:
+        """Ends the workers, and counting."""
+        self.engine.cancel()
+        if self.traffic is not None:
+            self.traffic.close()
 
     def begin(self, scenario: Scenario) -> None:
         """The workload's first phase on even partitions."""
@@ -118,6 +135,7 @@ class NativeEris:
         self._time_s = 0.0
         self._cycles_before = len(self._engine.cycles())
         self._since = self._watched = self._engine.totals()
+        self._traffic_before = host.traffic_bytes()
         self._latencies_before = self._latencies()
 
     @property
@@ -194,6 +212,7 @@ class NativeEris:
     def start_counting(self) -> None:
         """See RandomPlane."""
         self._latencies_before = self._latencies()
+        self._traffic_before = self._host.traffic_bytes()
         self._since = self._engine.totals()
 
     def totals(self) -> Mapping[str, float]:
@@ -229,6 +248,10 @@ class NativeEris:
         now, before = self._engine.totals(), self._since
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]
+        traffic, earlier = self._host.traffic_bytes(), self._traffic_before
+        memory_Bps = (
+            None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s
+        )
         done = {
             name: float((now["done"][k] - before["done"][k]).sum())
             for k, name in enumerate(self.operations)
@@ -238,7 +261,7 @@ class NativeEris:
         return Outcome(
             throughput={name: amount / counted_s for name, amount in done.items()},
             operations=done,
-            bandwidth_Bps={"memory": None, "links": None},
+            bandwidth_Bps={"memory": memory_Bps, "links": None},
             resources=tuple(
                 ResourceUse(name, "cores", min(busy_ns * 1e-9 / counted_s, 1.0), node=node)
                 for name, busy_ns, node in uses
@@ -299,6 +322,7 @@ class NativeEris:
                 "cpus": len(set(self._host.mapping.cpu)),
                 "host_nodes": len(set(self._host.mapping.host_node)),
                 "scale": self.scenario.scale,
+                "memory_traffic": self._host.no_traffic or "counted by the memory controllers",
                 "bytes_used": {
                     name: part["used_bytes"]
                     for name, part in zip(self.objects, memory, strict=True)
@@ -369,4 +393,4 @@ def native_eris() -> Iterator[Maker]:
         raise _no_memory(failure) from None
     finally:
         for one in host:
-            one.engine.cancel()
+            one.close()

@@ -14,6 +14,9 @@ from ..sim.recovery import recoveries_together
 from ..sim.scenario import Scenario
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+# A quantile is told as the middle of its bin, which is at most this part of it away from an edge:
+# bins are 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
+BIN_HALF = 2.0**-8
 LATENCIES = ("mean", *QUANTILES)
 RECOVERIES = ("depth", "time")
 USES = ("mean", "busiest")
@@ -60,8 +63,8 @@ class Metric:
     def __str__(self) -> str:
         return ".".join(self.path)
 
-    def check(self, scenario: Scenario) -> None:
-        """Raises InputError where ``scenario`` has no such figure."""
+    def check_operation(self, scenario: Scenario) -> None:
+        """Raises InputError where it is of an operation that ``scenario`` does not have."""
         operations = list(scenario.workload.operations)
         of_operation = self.path[0] in ("throughput", "latency_ns", "recovery")
         if of_operation and self.path[1] not in operations:
@@ -69,10 +72,28 @@ class Metric:
                 f"no operation '{self.path[1]}' in workload '{scenario.workload.name}'",
                 expected=near(self.path[1], operations),
             )
+
+    def check(self, scenario: Scenario) -> None:
+        """Raises InputError where ``scenario`` has no such figure."""
+        self.check_operation(scenario)
         if self.path[0] == "latency_ns" and scenario.plane == "flow":
             raise InputError("the flow plane knows no latencies", expected="plane event")
         if self.path[0] == "recovery" and scenario.plane != "flow":
             raise InputError("recovery is known on the flow plane alone", expected="plane flow")
+
+    @property
+    def in_bins(self) -> bool:
+        """Whether it is read from a histogram's bins."""
+        return self.path[-1] in QUANTILES
+
+    def grain(self, value: float, counted_s: float) -> float:
+        """By how much a ``value``, of a run that counts for so long, may be off by counting alone.
+
+        Half a bin of a histogram, or one operation; 0 for a figure that has no steps.
+        """
+        if self.in_bins:
+            return BIN_HALF * value
+        return 1.0 / counted_s if self.path[0] == "throughput" else 0.0
 
     def of_outcome(self, outcome: Outcome) -> float:
         """The figure of one replication; raises InputError where there is none."""
@@ -94,13 +115,15 @@ class Metric:
         return self._known(found)
 
     def of_record(self, record: Record) -> float:
-        """The figure of a run that draws nothing; raises InputError where there is none."""
+        """The figure of a whole run; raises InputError where there is none."""
         kind = self.path[0]
         found: float | None = None
         if kind == "recovery":
             found = self._recovery(record)
         elif kind == "throughput":
             found = record.throughput.get(self.path[1])
+        elif kind == "latency_ns":
+            found = (record.latency_ns.get(self.path[1]) or {}).get(self.path[2])
         elif kind == "bandwidth_Bps":
             found = record.bandwidth_Bps.get(self.path[1])
         elif kind == "energy_J":
@@ -108,6 +131,10 @@ class Metric:
         elif kind == "utilisation":
             found = self._use(record.resources)
         return self._known(found)
+
+    def interval(self, record: Record) -> list[float] | None:
+        """The confidence interval of the figure of a random run; None where it is unknown."""
+        return record.interval(*self.path)
 
     def _known(self, found: float | None) -> float:
         if found is None or not math.isfinite(found):
