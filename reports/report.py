@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -34,22 +35,30 @@ def report_html(records: Sequence[Record]) -> str:
     if not records:
         raise InputError("no record to report on", expected="at least one")
     chapters = chapters_of(records)
-    scripts = [Markup(get_plotlyjs()), _asset("report.js")]
-    page = _template().render(
+    return rendered(
+        "report.html",
         title=" · ".join(chapter.title for chapter in chapters),
         chapters=chapters,
-        style=_asset("report.css"),
-        scripts=scripts,
-        script_hashes=[_hash(script) for script in scripts],
         resources_first=RESOURCES_FIRST,
         wide_px=WIDE_PX,
         version=records[0].provenance.get("version"),
+    )
+
+
+def rendered(template: str, **content: Any) -> str:
+    """A page as text: the template with its content, and the style and scripts of all pages."""
+    scripts = [Markup(get_plotlyjs()), _asset("report.js")]
+    page = _template(template).render(
+        style=_asset("report.css"),
+        scripts=scripts,
+        script_hashes=[_hash(script) for script in scripts],
+        **content,
     )
     # A name read from a foreign file may hold half a surrogate pair, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -68,7 +77,7 @@ def _template() -> jinja2.Template:
         "between": intervals.between,
         "told": intervals.told,
     }
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def _asset(name: str) -> Markup:

@@ -63,8 +63,8 @@ class Metric:
     def __str__(self) -> str:
         return ".".join(self.path)
 
-    def check(self, scenario: Scenario) -> None:
-        """Raises InputError where ``scenario`` has no such figure."""
+    def check_operation(self, scenario: Scenario) -> None:
+        """Raises InputError where it is of an operation that ``scenario`` does not have."""
         operations = list(scenario.workload.operations)
         of_operation = self.path[0] in ("throughput", "latency_ns", "recovery")
         if of_operation and self.path[1] not in operations:
@@ -72,6 +72,10 @@ class Metric:
                 f"no operation '{self.path[1]}' in workload '{scenario.workload.name}'",
                 expected=near(self.path[1], operations),
             )
+
+    def check(self, scenario: Scenario) -> None:
+        """Raises InputError where ``scenario`` has no such figure."""
+        self.check_operation(scenario)
         if self.path[0] == "latency_ns" and scenario.plane == "flow":
             raise InputError("the flow plane knows no latencies", expected="plane event")
         if self.path[0] == "recovery" and scenario.plane != "flow":
@@ -111,13 +115,15 @@ class Metric:
         return self._known(found)
 
     def of_record(self, record: Record) -> float:
-        """The figure of a run that draws nothing; raises InputError where there is none."""
+        """The figure of a whole run; raises InputError where there is none."""
         kind = self.path[0]
         found: float | None = None
         if kind == "recovery":
             found = self._recovery(record)
         elif kind == "throughput":
             found = record.throughput.get(self.path[1])
+        elif kind == "latency_ns":
+            found = (record.latency_ns.get(self.path[1]) or {}).get(self.path[2])
         elif kind == "bandwidth_Bps":
             found = record.bandwidth_Bps.get(self.path[1])
         elif kind == "energy_J":
@@ -125,6 +131,10 @@ class Metric:
         elif kind == "utilisation":
             found = self._use(record.resources)
         return self._known(found)
+
+    def interval(self, record: Record) -> list[float] | None:
+        """The confidence interval of the figure of a random run; None where it is unknown."""
+        return record.interval(*self.path)
 
     def _known(self, found: float | None) -> float:
         if found is None or not math.isfinite(found):

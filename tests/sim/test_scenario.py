@@ -81,6 +81,8 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-single-ram",
         "eris-mixed-amd",
         "gru-fig4-cpu",
+        "host-commit",
+        "host-commit-tcp",
         "host-lookup",
         "nam-bound-10gbe",
         "nam-bound-cpu",

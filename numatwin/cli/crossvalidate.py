@@ -1,0 +1,224 @@
+"""``numatwin crossvalidate``: real runs on this host beside their predictions, a row each."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .failures import INTERRUPTED
+from .output import binary_size, console, latency, number, percent, print_json, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..sim.statistics import Interval
+    from ..validate.crossvalidate.result import Result
+    from ..validate.crossvalidate.rows import Row
+    from ..validate.crossvalidate.suite import LeftOut, Suite
+
+MISSED = 1
+REPORT_FILE = "report.html"
+
+
+def crossvalidate(
+    suite: Annotated[
+        str,
+        typer.Argument(metavar="SUITE", help="A bundled suite, or a suite file (.yaml)."),
+    ] = "host",
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="A machine file of this host, instead of measuring it now.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Two rounds, and of each axis its first and last value."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep machine file, records, rows.json and report.html here.",
+            show_default=False,
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only say what would run, here and now.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Check predictions against real runs on this host."""
+    from ..reports.validation import write_validation
+    from ..validate.crossvalidate.report import validation_of
+    from ..validate.crossvalidate.result import ROWS_FILE
+    from ..validate.crossvalidate.whole import crossvalidated, planned
+
+    with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
+        if list_:
+            _list(planned(suite, machine, Path(scratch), quick=quick), json)
+            return
+        folder = out if out is not None else Path(scratch)
+        with _progress() as progress:
+            result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
+        if json:
+            print_json(result.as_json())
+        else:
+            _print(result, console())
+        if out is not None:  # after the rows: a full disk does not cost them
+            result.save(out)
+            write_validation(validation_of(result), out / REPORT_FILE)
+            if not json:
+                console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
+    if result.found.interrupted:
+        if not result.rows and out is None:
+            raise KeyboardInterrupt
+        raise typer.Exit(INTERRUPTED)
+    if not result.holds:
+        raise typer.Exit(MISSED)
+
+
+def _list(suite: Suite, json: bool) -> None:
+    """The cases of a suite, without running them."""
+    if json:
+        print_json(
+            {
+                "suite": suite.name,
+                "rounds": suite.rounds,
+                "cases": suite.as_json(),
+                "left_out": [left.as_json() for left in suite.left_out],
+            }
+        )
+        return
+    to = console()
+    rows = (
+        (
+            case.name,
+            case.native.name,
+            ", ".join(case.predicted) or "none",
+            binary_size(case.size_bytes),
+            latency(case.native.horizon_s * 1e9),
+        )
+        for case in suite.cases
+    )
+    to.print(table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3))
+    to.print(f"\n{len(suite.cases)} cases, each {suite.rounds} times for real")
+    _print_left_out(suite.left_out, to)
+
+
+def _print_left_out(left_out: Sequence[LeftOut], to: Console) -> None:
+    for left in left_out:
+        runs = ", ".join(left.runs)
+        to.print(f"\nno rows of {left.what} ({runs}): {left.reason}", soft_wrap=True)
+
+
+def _print(result: Result, to: Console) -> None:
+    calibration = [row for row in result.rows if row.set == "calibration"]
+    test = [row for row in result.rows if row.set == "test"]
+    for title, rows in (("Calibration set", calibration), ("Test set", test)):
+        if rows:
+            to.print(f"\n{title}: {len(rows)} rows")
+            to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
+    columns = ("set", "of", "plane", "rows", "median error", "worst", "within 10%")
+    to.print()
+    to.print(
+        table(
+            columns,
+            (
+                (
+                    one.set,
+                    one.kind,
+                    one.plane or "all",
+                    str(one.rows),
+                    percent(one.median),
+                    percent(one.worst),
+                    percent(one.near),
+                )
+                for one in result.errors
+            ),
+            left=3,
+        )
+    )
+    _print_left_out(result.left_out, to)
+    for failure in result.found.failures:
+        to.print(
+            f"\nfailed: {failure.scenario} on {failure.plane}, round {failure.round}: "
+            f"{failure.reason}",
+            soft_wrap=True,
+        )
+    for text in result.warnings:
+        to.print(f"\nwarning: {text}", soft_wrap=True)
+    if result.noisy:
+        to.print("\nNoisy host: errors count from interval to interval.")
+    to.print()
+    for check in result.checks:
+        sign = "≥" if check.at_least else "≤"
+        verdict = "reached" if check.holds else "missed"
+        to.print(
+            f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
+            f"{percent(check.found)}, {verdict}"
+        )
+
+
+_COLUMNS = ("scenario", "metric", "plane", "measured", "±", "predicted", "±", "error")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.scenario,
+        _metric_text(row),
+        row.plane,
+        _written(row.measured.value, row.unit),
+        _half(row.measured),
+        _written(row.predicted.value, row.unit),
+        _half(row.predicted),
+        f"{100 * row.relative_error:+.1f}%",
+    )
+
+
+def _metric_text(row: Row) -> str:
+    """``lookup``, ``lookup p99``: what the unit does not tell."""
+    if row.set == "calibration":
+        return ""
+    kind, *rest = row.metric.split(".")
+    return " ".join(rest) if kind in ("throughput", "latency_ns") else " ".join([kind, *rest])
+
+
+def _half(interval: Interval) -> str:
+    """The larger half of it, in percent; nothing for an exact value."""
+    share = interval.relative
+    if share == 0 or not math.isfinite(share):
+        return ""
+    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
+
+
+def _written(value: float, unit: str) -> str:
+    if unit == "ns":
+        return latency(value)
+    if unit == "s":
+        return latency(value * 1e9)
+    return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float, str], None] | None]:
+    """A progress bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=1.0)
+        yield lambda share, what: bar.update(task, completed=share, description=what)

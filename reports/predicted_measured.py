@@ -1,0 +1,341 @@
+"""The pictures of a validation: predicted against measured figures, and how far they are apart.
+
+Pure functions of rows, for any command that holds predictions against measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from .charts import LEGEND, SOFT, polished
+from .runs import COLOURS
+from .words import label, plain, seconds, si, signed_percent
+
+Interval = tuple[float, float]
+
+# Filled: what was fitted to; open: what was not. Further sets get further symbols.
+FITTED = ("fitted", "calibration")
+SYMBOLS = ("circle", "circle-open", "diamond", "diamond-open", "square", "square-open")
+GROUP_SYMBOLS = ("", "-dot")  # once the colours begin again
+BAND = 0.10
+ROW_PX = 30
+LABEL_MAX = 120
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure, measured and predicted; values and intervals are in SI units.
+
+    ``group``: what is alike (an operation, a kind of measurement), drawn in one colour; ``set``:
+    what it was for (``fitted``, ``held out``; ``calibration``, ``test``), drawn with one symbol;
+    ``unit``: ``s``, ``B/s``, ``/s``, ``1`` … ; ``size``: what residuals are drawn over, in bytes,
+    None where the figure has none.
+    """
+
+    label: str
+    group: str
+    set: str
+    unit: str
+    measured: float
+    predicted: float
+    measured_interval: Interval | None = None
+    predicted_interval: Interval | None = None
+    size: float | None = None
+
+    @property
+    def relative_error(self) -> float | None:
+        """Predicted over measured, less 1; None where nothing was measured."""
+        if not self.measured or not math.isfinite(self.predicted):
+            return None
+        return self.predicted / self.measured - 1.0
+
+    @property
+    def error_interval(self) -> Interval | None:
+        """Between which errors the two intervals leave room: 0 lies within where they overlap."""
+        low, high = self.measured_interval or (self.measured, self.measured)
+        least, most = self.predicted_interval or (self.predicted, self.predicted)
+        if low <= 0 or not math.isfinite(most):
+            return None
+        return least / high - 1.0, most / low - 1.0
+
+
+def units(rows: Sequence[Row]) -> list[str]:
+    """The units among the rows, in their order: each needs a picture of its own."""
+    return list(dict.fromkeys(row.unit for row in rows))
+
+
+def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
+    """A point a row, of rows of one unit, with both intervals; on the diagonal they agree.
+
+    Both axes are logarithmic, with the band of ±10% around the diagonal. None without a row of two
+    positive values.
+    """
+    shown = [row for row in rows if row.measured > 0 and 0 < row.predicted < math.inf]
+    if not shown:
+        return None
+    if len(units(shown)) > 1:
+        raise ValueError("rows of several units have no axis in common")
+    unit = shown[0].unit
+    low, high = _ends(shown)
+    figure = go.Figure()
+    _add_band(figure, low, high)
+    for group, of_set, ones, marker in _series(shown):
+        figure.add_scatter(
+            x=[row.measured for row in ones],
+            y=[row.predicted for row in ones],
+            error_x=_bars([row.measured for row in ones], [row.measured_interval for row in ones]),
+            error_y=_bars(
+                [row.predicted for row in ones], [row.predicted_interval for row in ones]
+            ),
+            name=_series_name(group, of_set),
+            mode="markers",
+            marker=marker,
+            customdata=[_told(row) for row in ones],
+            hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}<br>"
+            "predicted %{customdata[2]}<br>%{customdata[3]}<extra>%{fullData.name}</extra>",
+        )
+    ticks = {"type": "log", "range": [math.log10(low), math.log10(high)], "exponentformat": "SI"}
+    ticks |= _ticks(unit, low, high)
+    figure.update_xaxes(**ticks, title_text="measured", title_standoff=6)
+    figure.update_yaxes(**ticks, title_text="predicted", title_standoff=6)
+    return polished(
+        figure, 470, legend=LEGEND, showlegend=True, hovermode="closest", margin=_top(figure)
+    )
+
+
+def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure | None:
+    """The error of each row over its size; None where fewer than two sizes are known."""
+    shown = [row for row in rows if row.size and row.relative_error is not None]
+    if len({row.size for row in shown}) < 2:
+        return None
+    figure = go.Figure()
+    _add_zero(figure, "h")
+    for group, of_set, ones, marker in _series(shown):
+        figure.add_scatter(
+            x=[row.size for row in ones],
+            y=[row.relative_error for row in ones],
+            error_y=_error_bars(ones),
+            name=_series_name(group, of_set),
+            mode="markers",
+            marker=marker,
+            customdata=[_told(row) for row in ones],
+            hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
+        )
+    powers = _binary_powers([row.size for row in shown if row.size])
+    figure.update_xaxes(
+        type="log",
+        title_text=title,
+        title_standoff=6,
+        tickvals=powers,
+        ticktext=[_binary(power) for power in powers],
+    )
+    figure.update_yaxes(title_text="predicted over measured − 1", **_error_axis(shown))
+    return polished(
+        figure, 380, legend=LEGEND, showlegend=True, hovermode="closest", margin=_top(figure)
+    )
+
+
+def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
+    """A line for each group with the error of each of its rows; None without an error."""
+    shown = [row for row in rows if row.relative_error is not None]
+    if not shown:
+        return None
+    groups = list(dict.fromkeys(row.group for row in shown))
+    sets = _sets(shown)
+    figure = go.Figure()
+    _add_zero(figure, "v")
+    for k, of_set in enumerate(sets):
+        ones = [row for row in shown if row.set == of_set]
+        figure.add_scatter(
+            x=[row.relative_error for row in ones],
+            # Sets beside each other, so that none hides another.
+            y=[groups.index(row.group) + 0.24 * (k - (len(sets) - 1) / 2) for row in ones],
+            error_x=_error_bars(ones),
+            name=label(of_set, 40),
+            mode="markers",
+            marker=_marker(COLOURS[k % len(COLOURS)], SYMBOLS[k % len(SYMBOLS)]),
+            customdata=[_told(row) for row in ones],
+            hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
+        )
+    figure.update_yaxes(
+        tickvals=list(range(len(groups))),
+        ticktext=[label(group, 34) for group in groups],
+        range=[len(groups) - 0.4, -0.6],
+        showgrid=False,
+    )
+    figure.update_xaxes(title_text="predicted over measured − 1", **_error_axis(shown))
+    height = 130 + ROW_PX * len(groups)
+    return polished(
+        figure, height, legend=LEGEND, showlegend=True, hovermode="closest", margin={"t": 52}
+    )
+
+
+def _series(rows: Sequence[Row]) -> list[tuple[str, str, list[Row], Mapping[str, Any]]]:
+    """(group, set, rows, marker): colours tell the groups, symbols the sets."""
+    groups = list(dict.fromkeys(row.group for row in rows))
+    sets = _sets(rows)
+    found: list[tuple[str, str, list[Row], Mapping[str, Any]]] = []
+    for k, group in enumerate(groups):
+        for s, of_set in enumerate(sets):
+            ones = [row for row in rows if row.group == group and row.set == of_set]
+            if ones:
+                again = GROUP_SYMBOLS[k // len(COLOURS) % len(GROUP_SYMBOLS)]
+                symbol = SYMBOLS[s % len(SYMBOLS)] + again
+                found.append((group, of_set, ones, _marker(COLOURS[k % len(COLOURS)], symbol)))
+    return found
+
+
+def _sets(rows: Sequence[Row]) -> list[str]:
+    """The sets, those that were fitted to first."""
+    sets = list(dict.fromkeys(row.set for row in rows))
+    return sorted(sets, key=lambda of_set: of_set not in FITTED)
+
+
+def _marker(colour: str, symbol: str) -> dict[str, Any]:
+    return {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6, "color": colour}}
+
+
+def _series_name(group: str, of_set: str) -> str:
+    return f"{label(group, 40)}, {label(of_set, 24)}"
+
+
+def _bars(values: Sequence[float], intervals: Sequence[Interval | None]) -> dict[str, Any]:
+    """Error bars from each value to the bounds of its interval."""
+    bounds = [interval or (value, value) for value, interval in zip(values, intervals, strict=True)]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(high - value, 0.0) for value, (_, high) in zip(values, bounds, strict=True)],
+        "arrayminus": [
+            max(value - max(low, 0.0), 0.0) for value, (low, _) in zip(values, bounds, strict=True)
+        ],
+        "thickness": 1.2,
+        "width": 2,
+    }
+
+
+def _error_bars(rows: Sequence[Row]) -> dict[str, Any]:
+    errors = [row.relative_error or 0.0 for row in rows]
+    bounds = [row.error_interval or (error, error) for row, error in zip(rows, errors, strict=True)]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(high - error, 0.0) for (_, high), error in zip(bounds, errors, strict=True)],
+        "arrayminus": [
+            max(error - low, 0.0) for (low, _), error in zip(bounds, errors, strict=True)
+        ],
+        "thickness": 1.2,
+        "width": 2,
+    }
+
+
+def _error_axis(rows: Sequence[Row]) -> dict[str, Any]:
+    """An axis around 0 that holds every error; an interval of little worth may leave it."""
+    most = max(abs(row.relative_error or 0.0) for row in rows)
+    bounds = [abs(edge) for row in rows for edge in row.error_interval or ()]
+    reach = 1.15 * max(most, min(max(bounds, default=0.0), 2.0 * most), 0.02)
+    return {"range": [-reach, reach], "tickformat": "+.0%" if reach > 0.05 else "+.1%"}
+
+
+def _told(row: Row) -> list[str]:
+    error = row.relative_error
+    return [
+        label(row.label, LABEL_MAX),
+        _with_interval(row.measured, row.measured_interval, row.unit),
+        _with_interval(row.predicted, row.predicted_interval, row.unit),
+        "–" if error is None else signed_percent(error),
+    ]
+
+
+def _with_interval(value: float, interval: Interval | None, unit: str) -> str:
+    text = in_unit(value, unit)
+    if interval is None or interval[0] == interval[1]:
+        return text
+    return f"{text} ({in_unit(interval[0], unit)} to {in_unit(interval[1], unit)})"
+
+
+def in_unit(value: float, unit: str) -> str:
+    """``129 ns``, ``26.7 GB/s``, ``4.5 M/s``, ``0.93``."""
+    if unit == "s":
+        return seconds(value)
+    if unit in ("1", ""):
+        return plain(value)
+    return si(value, label(unit, 24))
+
+
+def _ends(rows: Sequence[Row]) -> Interval:
+    """A little more than the range of all values, and at least a factor of 1.5 wide."""
+    values = [value for row in rows for value in (row.measured, row.predicted)]
+    low, high = min(values), max(values)
+    room = max((high / low) ** 0.06, 1.12)
+    if high / low < 1.5:
+        room = max(room, math.sqrt(1.5 * low / high) * 1.12)
+    return low / room, high * room
+
+
+def _ticks(unit: str, low: float, high: float) -> dict[str, Any]:
+    """1, 2 and 5 of each power of ten, with their unit; powers alone over many decades."""
+    steps: tuple[float, ...] = (1.0, 2.0, 5.0) if high / low < 1e4 else (1.0,)
+    if high / low < 5:
+        steps = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [step * 10.0**power for power in powers for step in steps]
+    inside = [value for value in values if low <= value <= high]
+    return {"tickvals": inside, "ticktext": [in_unit(value, unit) for value in inside]}
+
+
+def _binary_powers(sizes: Sequence[float]) -> list[float]:
+    """Powers of two around the sizes, at most some ten."""
+    first = math.floor(math.log2(min(sizes)))
+    last = math.ceil(math.log2(max(sizes)))
+    step = max(1, math.ceil((last - first) / 10))
+    return [2.0**power for power in range(first, last + 1, step)]
+
+
+def _binary(size: float) -> str:
+    for scale, unit in ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
+        if size >= scale:
+            return f"{size / scale:g} {unit}"
+    return f"{size:g} B"
+
+
+def _add_band(figure: go.Figure, low: float, high: float) -> None:
+    """The diagonal, and ±10% around it."""
+    ends = [low, high]
+    figure.add_scatter(
+        x=[*ends, *reversed(ends)],
+        y=[(1 - BAND) * low, (1 - BAND) * high, (1 + BAND) * high, (1 + BAND) * low],
+        fill="toself",
+        fillcolor="rgba(91,104,117,0.10)",
+        line={"width": 0},
+        mode="lines",
+        name=f"±{BAND:.0%}",
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=ends,
+        y=ends,
+        mode="lines",
+        line={"color": SOFT, "width": 1, "dash": "dot"},
+        showlegend=False,
+        hoverinfo="skip",
+    )
+
+
+def _add_zero(figure: go.Figure, direction: str) -> None:
+    line = {"color": SOFT, "width": 1, "dash": "dot"}
+    if direction == "h":
+        figure.add_hline(0.0, line=line)
+    else:
+        figure.add_vline(0.0, line=line)
+
+
+def _top(figure: go.Figure) -> dict[str, int]:
+    """Room for the legend: some four names stand beside each other."""
+    names = sum(trace.showlegend is not False for trace in figure.data)
+    return {"t": 40 + 20 * math.ceil(names / 4)}

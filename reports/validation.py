@@ -1,0 +1,122 @@
+"""A page that holds predictions against measurements: figures in pictures, a summary, all rows.
+
+It is made of plain rows and tables, for any command that validates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..inputs import write_text_atomically
+from .page import Plot, Plots
+from .predicted_measured import (
+    Row,
+    predicted_against_measured,
+    residuals_by_group,
+    residuals_over_size,
+    units,
+)
+from .report import rendered
+
+AGAINST = "Predicted against measured, each with its interval; in the band: within 10%"
+OVER_SIZE = "Relative error by the size of the data"
+BY_GROUP = "Relative error by what was run; bars reach as far as both intervals allow"
+OF_UNIT = {"/s": "rates", "B/s": "bandwidths", "s": "times", "1": "shares"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table; ``bad`` ones are seen from afar."""
+
+    text: str
+    note: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its title; the first ``texts`` columns are text, the others numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    texts: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a page of a validation says.
+
+    ``path``: the line above the title; ``answer``: the paragraph below; ``summaries``, ``tables``:
+    before and behind the pictures, which are made of ``rows``; ``doubts``: what to distrust;
+    ``facts``: names and values.
+    """
+
+    title: str
+    path: str
+    answer: str
+    version: str
+    rows: Sequence[Row]
+    summaries: Sequence[Table] = ()
+    tables: Sequence[Table] = ()
+    doubts: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class _Chapter:
+    """The pictures of the rows of one unit."""
+
+    title: str
+    against: Plot | None
+    over_size: Plot | None
+    by_group: Plot | None
+
+
+@dataclass(frozen=True)
+class _Page:
+    title: str
+    path: str
+    answer: str
+    version: str
+    summaries: Sequence[Table]
+    tables: Sequence[Table]
+    doubts: Sequence[str]
+    facts: Sequence[tuple[str, str]]
+    chapters: list[_Chapter] = field(default_factory=list)
+
+
+def write_validation(validation: Validation, path: str | Path) -> Path:
+    """Writes the page to ``path``, whole or not at all; raises InputError."""
+    return write_text_atomically(path, validation_html(validation))
+
+
+def validation_html(validation: Validation) -> str:
+    """The page as text."""
+    plots = Plots()
+    page = _Page(
+        validation.title,
+        validation.path,
+        validation.answer,
+        validation.version,
+        [table for table in validation.summaries if table.rows],
+        [table for table in validation.tables if table.rows],
+        validation.doubts,
+        validation.facts,
+        [_chapter(plots, validation.rows, unit) for unit in units(validation.rows)],
+    )
+    return rendered("validation.html", page=page)
+
+
+def _chapter(plots: Plots, rows: Sequence[Row], unit: str) -> _Chapter:
+    chosen = [row for row in rows if row.unit == unit]
+    title = f"Predicted and measured {OF_UNIT.get(unit, 'figures')}"
+    return _Chapter(
+        title,
+        plots.plot(predicted_against_measured(chosen), AGAINST),
+        plots.plot(residuals_over_size(chosen, "size of the data"), OVER_SIZE),
+        plots.plot(residuals_by_group(chosen), BY_GROUP),
+    )

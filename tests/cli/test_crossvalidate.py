@@ -1,0 +1,232 @@
+"""``numatwin crossvalidate``: rows, JSON, exit status, files; synthetic planes but for one run."""
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Refused
+from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
+
+from numatwin.topologies.export import machine_yaml
+from numatwin.validate.crossvalidate import whole
+from numatwin.validate.measure import measure_host
+
+layout = pytest.importorskip("numatwin.validate.measure.layout")
+pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
+
+SUITE = """\
+name: mine
+title: Lookups <b>of mine</b>
+rounds: 3
+settings: {horizon: 50 ms, native_horizon: 50 ms, event_horizon: 2 ms}
+runs:
+  lookup:
+    scenario: host-lookup
+    grid: {size.index: [1/2 L2, 1 MiB]}
+"""
+ROW = {
+    "scenario": str,
+    "plane": str,
+    "metric": str,
+    "measured": float,
+    "measured_interval": list,
+    "predicted": float,
+    "predicted_interval": list,
+    "relative_error": float,
+    "set": str,
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> str:
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    # This host as the kernel tells it: nothing has to be measured.
+    description = layout.host_layout().description
+    (tmp_path / "host.yaml").write_text(machine_yaml(description))
+    return "mine.yaml"
+
+
+def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
+    given = {
+        "rates": {"native": steady(100.0), "flow": steady(104.0), "event": steady(97.0)},
+        "p99_ns": {"native": 1e3, "event": 1.1e3},
+        **changes,
+    }
+    made = SyntheticPlanes(**given)
+    monkeypatch.setattr(whole, "run_scenario", made)
+    monkeypatch.setattr("numatwin.validate.crossvalidate.session.OTHERS_MAX", 1e9)
+    monkeypatch.setattr("numatwin.validate.crossvalidate.session.STEAL_MAX", 1e9)
+    return made
+
+
+WORDS = ("crossvalidate", "mine.yaml", "--machine", "host.yaml")
+
+
+@pytest.mark.usefixtures("suite")
+def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    planes(monkeypatch)
+    before = sorted(Path.cwd().rglob("*"))
+    found = numatwin(*WORDS, "--json").json()
+    assert sorted(Path.cwd().rglob("*")) == before  # without --out nothing is left behind
+    assert {"suite", "rows", "summary", "checks", "holds", "noisy", "failures"} <= set(found)
+    assert (found["suite"], found["rounds"], found["holds"]) == ("mine", 3, True)
+    assert (found["noisy"], found["noise"]) == (False, [])
+    assert len(found["rows"]) == 2 * 3
+    for row in found["rows"]:
+        for name, kind in ROW.items():
+            assert isinstance(row[name], kind), name
+        assert row["set"] == "test"
+        for name in ("measured", "predicted"):
+            low, high = row[f"{name}_interval"]
+            assert low <= row[name] <= high
+        expected = (row["predicted"] - row["measured"]) / row["measured"]
+        assert row["relative_error"] == pytest.approx(expected)
+    assert {row["scenario"] for row in found["rows"]} == {"lookup: 1/2 L2", "lookup: 1 MiB"}
+    assert [left["what"] for left in found["left_out"]] == ["memory traffic"]
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    planes(monkeypatch)
+    done = numatwin(*WORDS)
+    assert (done.status, done.err) == (0, "")
+    assert re.search(r"lookup: 1/2 L2 +lookup +flow +100 /s +104 /s +\+4\.0%", done.out)
+    assert re.search(r"lookup: 1 MiB +lookup p99 +event +1 µs +1\.1 µs +\+10\.0%", done.out)
+    assert "aim throughput, median error ≤ 5%: 3.5%, reached" in done.out
+    assert "no rows of memory traffic (lookup): this host shows no counters" in done.out
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_missed_aim_is_status_1(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"native": steady(100.0), "flow": steady(130.0), "event": steady(100.0)}
+    planes(monkeypatch, rates=rates)
+    done = numatwin(*WORDS)
+    assert (done.status, done.err) == (1, "")
+    assert "worst error ≤ 25%: 30.0%, missed" in done.out
+    assert numatwin(*WORDS, "--json").status == 1
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_noisy_host_is_told_and_judged_by_intervals(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = {"native": by_round(100.0, 131.0, 90.0), "flow": steady(130.0), "event": steady(95.0)}
+    planes(monkeypatch, rates=rates)
+    done = numatwin(*WORDS)
+    assert done.status == 0
+    assert "lie more than 10% apart, at worst 41%" in done.out.replace("\n", " ")
+    assert "Noisy host: errors count from interval to interval." in done.out
+
+
+@pytest.mark.usefixtures("suite")
+def test_files(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    planes(monkeypatch)
+    done = numatwin(*WORDS, "--out", "kept")
+    assert done.status == 0
+    assert done.out.endswith("Rows: kept/rows.json\nReport: kept/report.html\n")
+    kept = sorted(str(p.relative_to("kept")) for p in Path("kept").rglob("*") if p.is_file())
+    assert {"machine.yaml", "rows.json", "report.html"} < set(kept)
+    for name in ("native-1", "native-2", "native-3", "flow", "event"):
+        assert f"records/lookup-1-MiB/{name}/record.json" in kept
+    assert json.loads(Path("kept/rows.json").read_text()) == numatwin(*WORDS, "--json").json()
+    page = Path("kept/report.html").read_text()
+    assert "<b>of mine</b>" not in page
+    assert "Lookups &lt;b&gt;of mine&lt;/b&gt;" in page
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_run_that_fails(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    planes(monkeypatch, failing={("native", 3): NO_MEMORY})
+    done = numatwin(*WORDS, "--out", "kept")
+    assert (done.status, done.err) == (1, "")
+    told = "failed: lookup: 1/2 L2 on native, round 2: no memory left for the engine: expected"
+    assert done.out.count(told) == 1
+    rows = json.loads(Path("kept/rows.json").read_text())
+    assert len(rows["rows"]) == 6
+    assert [failure["round"] for failure in rows["failures"]] == [2]
+    assert not rows["holds"]
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_interrupted(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, json_wanted: bool
+) -> None:
+    planes(monkeypatch, failing={("native", 4): KeyboardInterrupt()})
+    done = numatwin(*WORDS, "--out", "kept", *(["--json"] if json_wanted else []))
+    assert done.status == 130
+    assert done.err == "numatwin: interrupted; what was finished is kept\n"
+    rows = json.loads(Path("kept/rows.json").read_text())
+    assert (rows["interrupted"], rows["rounds"], len(rows["rows"])) == (True, 1, 6)
+    assert "interrupted" in Path("kept/report.html").read_text()
+    if json_wanted:
+        assert json.loads(done.out) == rows
+    else:
+        assert "lookup: 1 MiB" in done.out
+
+
+@pytest.mark.usefixtures("suite")
+def test_what_would_run(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planes(monkeypatch)
+    done = numatwin(*WORDS, "--list")
+    assert re.search(r"lookup: 1 MiB +host-lookup +flow, event +1 MiB +50 ms", done.out)
+    assert done.out.endswith("2 cases, each 3 times for real\n")
+    listed = numatwin(*WORDS, "--list", "--quick", "--json").json()
+    assert (listed["rounds"], len(listed["cases"])) == (2, 2)
+    assert made.played == []
+
+
+@pytest.mark.usefixtures("suite")
+def test_refused_before_anything_runs(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planes(monkeypatch)
+    assert "unknown suite: found 'nothing'" in refused("crossvalidate", "nothing")
+    assert "No such file" in refused("crossvalidate", "none/mine.yaml")
+    assert "unknown machine" in refused("crossvalidate", "mine.yaml", "--machine", "nothing")
+    told = refused("crossvalidate", "mine.yaml", "--machine", "amd-8n-ht")
+    assert "machine 'amd-8n-ht' has 64 hardware threads, and this host may use" in told
+    assert "cannot be written" in refused(*WORDS, "--out", "mine.yaml/kept")
+    assert made.played == []
+
+
+@pytest.mark.usefixtures("suite")
+def test_bad_suites_are_one_line_with_the_place(refused: Refused) -> None:
+    for old, new, told in (
+        ("host-lookup", "host-lokup", "mine.yaml:7:15: run 'lookup': unknown scenario"),
+        ("1/2 L2", "1/2 L8", "mine.yaml:8:25: run 'lookup': machine 'this-host' has no cache L8"),
+        ("runs:", "runs: {}\nrest:", "mine.yaml:5:1: runs: expected at least 1 in it"),
+        ("rounds: 3", "planes: [fast]", "mine.yaml:3:1: unknown field 'planes'"),
+    ):
+        Path("bad.yaml").write_text(SUITE.replace(old, new))
+        assert told.replace("mine", "bad") in refused("crossvalidate", "bad.yaml")
+
+
+TINY = """\
+name: tiny
+rounds: 1
+settings: {horizon: 200 ms, native_horizon: 200 ms, event_horizon: 1 ms, statistics.replications: 2}
+runs:
+  lookup: {scenario: host-lookup, settings: {size.index: 1 MiB}}
+"""
+
+
+def test_for_real(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host measured in some parts, engine and planes as they are."""
+    some = partial(measure_host, only=["latency", "routing"])
+    monkeypatch.setattr(whole, "measure_host", some)
+    Path("tiny.yaml").write_text(TINY)
+    done = numatwin("crossvalidate", "tiny.yaml", "--quick", "--out", "kept", "--json")
+    assert done.status in (0, 1), done.err  # how far off it is, is no matter here
+    found = json.loads(done.out)
+    test = [row for row in found["rows"] if row["set"] == "test"]
+    assert {(row["plane"], row["metric"]) for row in test} >= {
+        ("flow", "throughput.lookup"),
+        ("event", "throughput.lookup"),
+    }
+    assert all(row["measured"] > 0 and row["predicted"] > 0 for row in found["rows"])
+    groups = {row["group"] for row in found["rows"] if row["set"] == "calibration"}
+    assert {"latency", "routing"} <= groups
+    assert found["host"]["quick"]
+    assert done.status == (0 if found["holds"] else 1)

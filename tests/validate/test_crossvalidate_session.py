@@ -1,0 +1,252 @@
+"""Sessions of cross-validation on synthetic planes: rounds, rows, failures, interrupts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
+
+from numatwin.inputs import InputError
+from numatwin.sim.record import Record
+from numatwin.sim.scenario import Scenario
+from numatwin.topologies import load_machine
+from numatwin.topologies.catalogue import CATALOGUE as MACHINES
+from numatwin.validate.crossvalidate.corners import corners
+from numatwin.validate.crossvalidate.session import Found, Session
+from numatwin.validate.crossvalidate.suite import Case, load_suite
+
+NAME = "amd-8n-ht"
+SUITE = """\
+name: mine
+runs:
+  one: {scenario: host-lookup, settings: {workload: eris-lookup-1e9}}
+  two: {scenario: host-lookup, settings: {workload: lookup-zipf}, planes: [flow]}
+  three: {scenario: host-lookup, settings: {workload: lookup-hot-range}}
+"""
+ONE, TWO, THREE = "eris-lookup-1e9", "lookup-zipf", "lookup-hot-range"
+STEADY = {"native": steady(100.0), "flow": steady(110.0), "event": steady(95.0)}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, ...]:
+    path = tmp_path_factory.mktemp("suite") / "mine.yaml"
+    path.write_text(SUITE)
+    return load_suite(str(path), MACHINES.path(NAME), load_machine(NAME)).cases
+
+
+def found(cases: tuple[Case, ...], planes: SyntheticPlanes, rounds: int = 3) -> Found:
+    return Session(cases, rounds, play=planes).run()
+
+
+def test_rounds_go_through_all_cases_in_turn(cases: tuple[Case, ...]) -> None:
+    planes = SyntheticPlanes(STEADY)
+    found(cases, planes)
+    native = [name for name, plane in planes.played if plane == "native"]
+    assert native == [ONE, TWO, THREE] * 3
+    # Predictions are made in the first round, each beside its real run.
+    assert planes.played[:8] == [
+        (ONE, "native"), (ONE, "flow"), (ONE, "event"),
+        (TWO, "native"), (TWO, "flow"),
+        (THREE, "native"), (THREE, "flow"), (THREE, "event"),
+    ]  # fmt: skip
+    assert all(plane == "native" for _, plane in planes.played[8:])
+
+
+@settings(max_examples=20, deadline=None)
+@given(rounds=st.integers(1, 6), count=st.integers(1, 3), stop=st.integers(1, 18))
+def test_rounds_are_balanced_whenever_they_end(
+    cases: tuple[Case, ...], rounds: int, count: int, stop: int
+) -> None:
+    planes = SyntheticPlanes(STEADY, failing={("native", stop): KeyboardInterrupt()})
+    result = found(cases[:count], planes, rounds)
+    runs = [len(result.measured.get(case.name, [])) for case in cases[:count]]
+    assert sum(runs) == min(stop - 1, rounds * count)
+    assert max(runs) - min(runs) <= 1
+    assert sorted(runs, reverse=True) == runs
+    assert result.interrupted == (stop <= rounds * count)
+
+
+def test_rows_by_hand(cases: tuple[Case, ...]) -> None:
+    rates = {**STEADY, "native": by_round(90.0, 100.0, 130.0)}
+    rows = found(cases[:1], SyntheticPlanes(rates, {"native": 2e3, "event": 1.5e3})).rows()
+    told = {(row.plane, row.metric): row for row in rows}
+    assert set(told) == {
+        ("flow", "throughput.lookup"),
+        ("event", "throughput.lookup"),
+        ("event", "latency_ns.lookup.p99"),
+    }
+    flow = told["flow", "throughput.lookup"]
+    assert (flow.measured.value, flow.measured.low, flow.measured.high) == (100.0, 90.0, 130.0)
+    assert flow.relative_error == pytest.approx(0.1)
+    assert flow.error(noisy=True) == 0.0
+    assert told["event", "throughput.lookup"].relative_error == pytest.approx(-0.05)
+    assert told["event", "latency_ns.lookup.p99"].relative_error == pytest.approx(-0.25)
+    assert {row.kind for row in rows} == {"throughput", "p99 latency"}
+    assert {row.set for row in rows} == {"test"}
+
+
+def test_memory_traffic_that_is_not_measured_has_no_row(cases: tuple[Case, ...]) -> None:
+    result = found(cases[:1], SyntheticPlanes(STEADY))
+    assert not any(row.kind == "memory traffic" for row in result.rows())
+    reasons = {left.what: left for left in result.left_out()}
+    assert reasons["memory traffic"].reason == "this host shows no counters of its memory"
+    assert reasons["memory traffic"].runs == ("one",)
+    # Nor have synthetic runs a p99 latency.
+    assert set(reasons) == {"memory traffic", "latency_ns.lookup.p99"}
+
+
+def test_memory_traffic_that_is_measured_has_one(cases: tuple[Case, ...]) -> None:
+    planes = SyntheticPlanes(STEADY)
+
+    def play(scenario: Scenario) -> Record:
+        return replace(planes(scenario), bandwidth_Bps={"memory": 2e9})
+
+    rows = Session(cases[:1], 1, play=play).run().rows()
+    traffic = [row for row in rows if row.kind == "memory traffic"]
+    assert [(row.plane, row.relative_error) for row in traffic] == [("flow", 0.0), ("event", 0.0)]
+
+
+def test_a_real_run_that_fails_keeps_what_was_finished(cases: tuple[Case, ...]) -> None:
+    # Its second run of round 2 is that of case two.
+    planes = SyntheticPlanes(STEADY, failing={("native", 5): NO_MEMORY})
+    result = found(cases, planes)
+    (failure,) = result.failures
+    assert (failure.scenario, failure.plane, failure.round) == ("two", "native", 2)
+    assert failure.reason == "no memory left for the engine: expected a smaller --scale"
+    assert [len(result.measured[name]) for name in ("one", "two", "three")] == [3, 1, 3]
+    assert {row.scenario for row in result.rows()} == {"one", "two", "three"}
+    native = [name for name, plane in planes.played if plane == "native"]
+    assert native == [ONE, TWO, THREE, ONE, TWO, THREE, ONE, THREE]  # two is not tried again
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("a worker\ndied"), OSError(28, "disk full")])
+def test_other_failures_of_runs(cases: tuple[Case, ...], failure: Exception) -> None:
+    planes = SyntheticPlanes(STEADY, failing={("event", 1): failure})
+    result = found(cases, planes)
+    (told,) = result.failures
+    assert (told.scenario, told.plane) == ("one", "event")
+    assert "\n" not in told.reason
+    assert [row.plane for row in result.rows() if row.scenario == "one"] == ["flow"]
+
+
+def test_mistakes_of_the_program_are_no_failures_of_runs(cases: tuple[Case, ...]) -> None:
+    planes = SyntheticPlanes(STEADY, failing={("native", 2): KeyError("a bug")})
+    with pytest.raises(KeyError):
+        found(cases, planes)
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_an_interrupt_keeps_what_was_finished(cases: tuple[Case, ...], at: int) -> None:
+    planes = SyntheticPlanes(STEADY, failing={("native", at): KeyboardInterrupt()})
+    result = found(cases, planes)
+    assert result.interrupted
+    assert result.rounds == (at - 1) // 3
+    first_round = min(at - 1, 3)
+    assert {row.scenario for row in result.rows()} == {"one", "two", "three"} & {
+        ("one", "two", "three")[k] for k in range(first_round)
+    }
+
+
+def test_records_are_handed_over_one_by_one(cases: tuple[Case, ...]) -> None:
+    kept: list[tuple[str, str]] = []
+    Session(
+        cases[:2],
+        2,
+        play=SyntheticPlanes(STEADY),
+        keep=lambda case, name, record: kept.append((case, name)),
+    ).run()
+    assert kept == [
+        ("one", "native-1"), ("one", "flow"), ("one", "event"),
+        ("two", "native-1"), ("two", "flow"),
+        ("one", "native-2"), ("two", "native-2"),
+    ]  # fmt: skip
+
+
+def test_a_full_disk_costs_no_row(cases: tuple[Case, ...]) -> None:
+    asked: list[str] = []
+
+    def full(case: str, name: str, record: Record) -> None:
+        asked.append(name)
+        raise InputError("cannot be written: No space left on device", "kept")
+
+    result = Session(cases, 2, play=SyntheticPlanes(STEADY), keep=full).run()
+    assert asked == ["native-1"]  # not tried again
+    assert result.not_kept == (
+        "records are not kept from 'one' on: kept: cannot be written: No space left on device"
+    )
+    assert {row.scenario for row in result.rows()} == {"one", "two", "three"}
+    assert result.failures == []
+
+
+def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
+    told: list[float] = []
+    Session(
+        cases, 2, play=SyntheticPlanes(STEADY), progress=lambda part, _: told.append(part)
+    ).run()
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0.0, 1.0)
+    assert len(set(told)) == 3 * 2 + 5 + 1
+
+
+# -- the interval of a prediction -----------------------------------------------------------------
+
+RANGES = """\
+name: mine
+source: made up
+node_types:
+  node:
+    cores: 4
+    clock: {value: 2 GHz, range: [1 GHz, 3 GHz]}
+    outstanding_misses: {value: 10, range: [8, 12]}
+    caches: [{level: 1, size: 32 KiB, line: 64 B, latency: {value: 2 ns, range: [1 ns, 3 ns]}}]
+    memory:
+      size: 8 GiB
+      latency: 100 ns
+      bandwidth: {value: 20 GB/s, range: [15 GB/s, 25 GB/s]}
+nodes: [{id: 0, type: node}]
+"""
+
+
+def test_corners_of_the_facts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(RANGES)
+    both = corners(load_machine(str(path)).description)
+    assert both is not None
+    told = []
+    for corner in both:
+        node = corner["node_types"]["node"]
+        told.append(
+            (
+                node["clock"]["value"],
+                node["outstanding_misses"]["value"],
+                node["caches"][0]["latency"]["value"],
+                node["memory"]["latency"],
+                node["memory"]["bandwidth"]["value"],
+            )
+        )
+    assert told == [
+        ("1 GHz", 8, "3 ns", "100 ns", "15 GB/s"),
+        ("3 GHz", 12, "1 ns", "100 ns", "25 GB/s"),
+    ]
+
+
+def test_without_ranges_there_are_no_corners(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("\n".join(line for line in RANGES.splitlines() if "range" not in line))
+    assert corners(load_machine(str(path)).description) is None
+
+
+def test_the_interval_reaches_from_the_worse_to_the_better(cases: tuple[Case, ...]) -> None:
+    worse, better = {"name": "worse"}, {"name": "better"}
+    machine = cases[1].predicted["flow"].settings["machine"]
+    speeds = {"worse": 80.0, "better": 130.0}
+
+    planes = SyntheticPlanes(
+        {"native": steady(100.0), "flow": lambda s, _: speeds.get(s.machine.name, 100.0)}
+    )
+    corner_machines = [{**machine, **corner} for corner in (worse, better)]
+    result = Session(cases[1:2], 1, play=planes, corners=corner_machines).run()
+    (row,) = result.rows()
+    assert (row.predicted.value, row.predicted.low, row.predicted.high) == (100.0, 80.0, 130.0)

@@ -1,0 +1,7 @@
+"""Predictions against real runs on this host: suites, rounds, rows and what they sum up to."""
+
+from .rows import Row
+from .session import Found, Session
+from .suite import Case, Suite, load_suite, suite_names
+
+__all__ = ["Case", "Found", "Row", "Session", "Suite", "load_suite", "suite_names"]

@@ -1,0 +1,200 @@
+"""The report of a cross-validation: what is said in words and tables; ``reports`` lays it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._version import __version__
+from ...inputs.quantities import time_text
+from ...reports.facts import fact_rows
+from ...reports.predicted_measured import Interval as Bounds
+from ...reports.predicted_measured import Row as Drawn
+from ...reports.validation import Cell, Table, Validation
+from ...reports.words import count, listing, percent, seconds, si, signed_percent
+from ...sim.statistics import Interval
+from .result import Result
+from .rows import Row
+from .summary import Check, Errors
+
+NANO = 1e-9
+
+
+def validation_of(result: Result) -> Validation:
+    """What the page of ``result`` says."""
+    host = result.machine.description.host
+    day = "" if host is None else f" · {host.date[:10]}"
+    found = result.found
+    return Validation(
+        title=result.suite.title or f"Suite {result.suite.name}",
+        path=f"suite {result.suite.name} · {result.machine.name}{day} · "
+        f"{count(found.rounds, 'round')}",
+        answer=" ".join(_answer(result)),
+        version=__version__,
+        rows=[_drawn(row) for row in sorted(result.rows, key=lambda row: row.set != "test")],
+        summaries=[_aims(result.checks), _errors(result.errors, result.noisy)],
+        tables=[*_rows(result), _failures(result), _left_out(result)],
+        doubts=result.warnings,
+        facts=_facts(result),
+    )
+
+
+def _answer(result: Result) -> Iterator[str]:
+    missed = [check for check in result.checks if not check.holds]
+    throughput = [
+        e for e in result.errors if (e.set, e.kind, e.plane) == ("test", "throughput", None)
+    ]
+    if throughput:
+        errors = throughput[0]
+        yield (
+            f"Of {count(errors.rows, 'predicted throughput')} of real runs, "
+            f"{percent(errors.near)} are within 10%; the median error is "
+            f"{percent(errors.median, 1)}, the worst {percent(errors.worst, 1)}."
+        )
+    if not result.checks:
+        yield "Nothing was both measured and predicted."
+    elif missed:
+        told = listing(f"{check.name} of {check.kind}" for check in missed)
+        yield f"The aim is missed: {told}."
+    else:
+        yield "The aim is reached."
+    if result.noisy:
+        yield "The host was noisy: an error is the gap between two intervals here."
+    if result.found.failures:
+        yield f"{count(len(result.found.failures), 'run')} failed."
+    if result.found.interrupted:
+        yield "The session was interrupted: rows are of what was finished."
+
+
+def _aims(checks: list[Check]) -> Table:
+    def cells(check: Check) -> list[Cell]:
+        sign = "≥" if check.at_least else "≤"
+        return [
+            Cell(check.kind),
+            Cell(check.name),
+            Cell("reached" if check.holds else "missed", bad=not check.holds),
+            Cell(f"{sign} {percent(check.aim)}"),
+            Cell(percent(check.found, 1)),
+        ]
+
+    return Table(
+        "The aim, on the test set",
+        ("of", "what", "", "aim", "found"),
+        [cells(check) for check in checks],
+        texts=3,
+    )
+
+
+def _errors(errors: list[Errors], noisy: bool) -> Table:
+    return Table(
+        "Errors",
+        ("set", "of", "plane", "rows", "median", "worst", "within 10%"),
+        [
+            [
+                Cell(one.set),
+                Cell(one.kind),
+                Cell(one.plane or "all"),
+                Cell(str(one.rows)),
+                Cell(percent(one.median, 1)),
+                Cell(percent(one.worst, 1)),
+                Cell(percent(one.near)),
+            ]
+            for one in errors
+        ],
+        texts=3,
+        note="Calibration set: primitives that the machine file was made of. Test set: real runs, "
+        "to which nothing was fitted."
+        + (" Errors are gaps between intervals, as the host was noisy." if noisy else ""),
+    )
+
+
+def _rows(result: Result) -> Iterator[Table]:
+    for of_set, title in (("test", "Test set"), ("calibration", "Calibration set")):
+        rows = [row for row in result.rows if row.set == of_set]
+        yield Table(
+            title,
+            ("scenario", "figure", "plane", "measured", "predicted", "error"),
+            [_row(row) for row in rows],
+            texts=3,
+        )
+
+
+def _row(row: Row) -> list[Cell]:
+    rounds = f", {count(len(row.values), 'round')}" if row.values else ""
+    error = row.relative_error
+    return [
+        Cell(row.scenario),
+        Cell(row.metric),
+        Cell(row.plane),
+        Cell(_written(row.measured.value, row.unit), _bounds(row.measured, row.unit) + rounds),
+        Cell(_written(row.predicted.value, row.unit), _bounds(row.predicted, row.unit)),
+        Cell(signed_percent(error), bad=abs(error) > 0.25),
+    ]
+
+
+def _failures(result: Result) -> Table:
+    return Table(
+        "Runs that failed",
+        ("scenario", "plane", "round", "why"),
+        [
+            [Cell(one.scenario), Cell(one.plane), Cell(str(one.round)), Cell(one.reason)]
+            for one in result.found.failures
+        ],
+        texts=4,
+    )
+
+
+def _left_out(result: Result) -> Table:
+    return Table(
+        "Without a row",
+        ("what", "of", "why"),
+        [[Cell(one.what), Cell(", ".join(one.runs)), Cell(one.reason)] for one in result.left_out],
+        texts=3,
+    )
+
+
+def _facts(result: Result) -> list[tuple[str, str]]:
+    description, found = result.machine.description, result.found
+    host = description.host
+    facts = [
+        ("machine", f"{description.name}: {description.title}"),
+        ("source", description.source or "–"),
+        ("rounds", f"{found.rounds} of {result.suite.rounds}"),
+        ("real runs", time_text(max(found.seconds, NANO))),
+        ("taken by the hypervisor", percent(found.stolen, 1)),
+        ("used by other programs", percent(found.others, 1)),
+    ]
+    if host is not None:
+        facts += fact_rows(host.model_dump(mode="json", exclude_none=True))
+    return facts
+
+
+def _drawn(row: Row) -> Drawn:
+    """The row as pictures want it, in SI units."""
+    scale, unit = (NANO, "s") if row.unit == "ns" else (1.0, row.unit)
+
+    def bounds(interval: Interval) -> Bounds:
+        return interval.low * scale, interval.high * scale
+
+    return Drawn(
+        label=f"{row.scenario}, {row.metric}, {row.plane}",
+        group=row.group,
+        set=row.set,
+        unit="/s" if unit == "1/s" else unit,
+        measured=row.measured.value * scale,
+        predicted=row.predicted.value * scale,
+        measured_interval=bounds(row.measured),
+        predicted_interval=bounds(row.predicted),
+        size=row.size_bytes,
+    )
+
+
+def _written(value: float, unit: str) -> str:
+    if unit in ("ns", "s"):
+        return seconds(value * (NANO if unit == "ns" else 1.0))
+    return percent(value, 1) if unit == "1" else si(value, unit.removeprefix("1"))
+
+
+def _bounds(interval: Interval, unit: str) -> str:
+    if interval.low == interval.high:
+        return ""
+    return f"{_written(interval.low, unit)} to {_written(interval.high, unit)}"

@@ -1,0 +1,292 @@
+"""A session of cross-validation: real runs in rounds, predictions beside them, rows at the end.
+
+Rounds go A B C, A B C …, so that whatever drifts on the host hits all cases alike; predictions are
+made in the first round, each after its real run. What is finished when an interrupt comes, or when
+a real run fails, stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...inputs import InputError
+from ...sim.record import Record, part_at
+from ...sim.run import run_scenario
+from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
+from ...sim.statistics import Interval
+from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
+from ..metrics import Metric
+from .rows import Kind, Row, measured_interval
+from .suite import Case, LeftOut
+
+Play = Callable[[Scenario], Record]
+Progress = Callable[[float, str], None]
+Keep = Callable[[str, str, Record], None]
+
+# What can go wrong in a run without being a mistake of this program.
+FAILURES = (InputError, OSError, MemoryError, RuntimeError)
+KINDS: Mapping[str, Kind] = {
+    "throughput": "throughput",
+    "bandwidth_Bps": "memory traffic",
+    "latency_ns": "latency",
+    "recovery": "recovery",
+}
+NOT_MEASURED = {
+    "memory traffic": "this host shows no counters of its memory controllers, or none are read",
+}
+
+NO_FIGURE = "real runs have no such figure: it is not measured, or too little was done"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not come to its end; ``round`` is counted from 1."""
+
+    scenario: str
+    plane: str
+    round: int
+    reason: str
+
+    def as_json(self) -> dict[str, object]:
+        """As ``--json`` has it."""
+        return {
+            "scenario": self.scenario,
+            "plane": self.plane,
+            "round": self.round,
+            "reason": self.reason,
+        }
+
+
+@dataclass
+class Found:
+    """What a session has found so far. ``not_kept``: why some records were not, in words.
+
+    ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
+    ``bounds``: likewise, with the machine's facts at either end of their ranges.
+    ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
+    hypervisor) and ``others_s`` (used by other programs).
+    """
+
+    cases: Sequence[Case]
+    measured: dict[str, list[Record]] = field(default_factory=dict)
+    predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
+    bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    not_kept: str | None = None
+    rounds: int = 0
+    interrupted: bool = False
+    seconds: float = 0.0
+    stolen_s: float = 0.0
+    others_s: float = 0.0
+
+    def rows(self) -> list[Row]:
+        """One of each figure that was both measured and predicted, in the order of the cases."""
+        return [row for case in self.cases for row in self._rows_of(case)]
+
+    def _rows_of(self, case: Case) -> Iterator[Row]:
+        measured = self.measured.get(case.name, [])
+        for metric in case.metrics if measured else ():
+            values = [value for one in measured if (value := figure(metric, one)) is not None]
+            if not values:
+                continue
+            for plane, record in self.predicted.get(case.name, {}).items():
+                value = figure(metric, record)
+                if value is None:
+                    continue
+                yield Row(
+                    scenario=case.name,
+                    group=case.run,
+                    plane=plane,
+                    metric=str(metric),
+                    kind=kind_of(metric),
+                    unit=metric.unit,
+                    measured=measured_interval(values),
+                    predicted=self._interval(case, plane, metric, record, value),
+                    set="test",
+                    values=tuple(values),
+                    size_bytes=case.size_bytes,
+                )
+
+    def _interval(
+        self, case: Case, plane: str, metric: Metric, record: Record, value: float
+    ) -> Interval:
+        """From the machine with the worse facts to that with the better, and, relative to these,
+        as far as the confidence interval of the plane's own draws."""
+        bounds = self.bounds.get(case.name, {}).get(plane, [])
+        values = [one for bound in bounds if (one := figure(metric, bound)) is not None]
+        low, high = metric.interval(record) or (value, value)
+        if not value:
+            return Interval(value, min([*values, low]), max([*values, high]))
+        return Interval(
+            value,
+            min([*values, value]) * min(max(low / value, 0.0), 1.0),
+            max([*values, value]) * max(high / value, 1.0),
+        )
+
+    def left_out(self) -> list[LeftOut]:
+        """Figures without a row: what no real run has, and planes that cannot play a case."""
+        runs: dict[tuple[str, str], dict[str, None]] = {}
+        for case in self.cases:
+            for plane, why in case.unable.items():
+                runs.setdefault((f"plane {plane}", why), {})[case.run] = None
+            records = self.measured.get(case.name, [])
+            for metric in case.metrics if records else ():
+                if all(figure(metric, one) is None for one in records):
+                    what, why = _without(metric, records[-1])
+                    runs.setdefault((what, why), {})[case.run] = None
+        return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
+
+    @property
+    def stolen(self) -> float:
+        """Share of all CPUs' time that the hypervisor took while real runs were under way."""
+        return self._share(self.stolen_s)
+
+    @property
+    def others(self) -> float:
+        """The same of other programs."""
+        return self._share(self.others_s)
+
+    def _share(self, cpu_s: float) -> float:
+        return cpu_s / max(self.seconds * (os.cpu_count() or 1), 1e-9)
+
+    def noise(self) -> Iterator[str]:
+        """A line for each reason to distrust what was measured."""
+        if self.stolen > STEAL_MAX:
+            yield (
+                f"noisy host: the hypervisor took {self.stolen:.0%} of the CPUs' time during real "
+                "runs"
+            )
+        if self.others > OTHERS_MAX:
+            yield (
+                f"noisy host: other programs used {self.others:.0%} of the CPUs' time during real "
+                "runs"
+            )
+
+
+def kind_of(metric: Metric) -> Kind:
+    """What the aim knows a metric as."""
+    if metric.path[0] == "latency_ns" and metric.path[2] == "p99":
+        return "p99 latency"
+    return KINDS.get(metric.path[0], "other")
+
+
+def figure(metric: Metric, record: Record) -> float | None:
+    """The metric of a record; None where it has none."""
+    try:
+        return metric.of_record(record)
+    except InputError:
+        return None
+
+
+def _without(metric: Metric, record: Record) -> tuple[str, str]:
+    """What a real run has no figure of, and why."""
+    if kind_of(metric) != "memory traffic":
+        return str(metric), NO_FIGURE
+    told = part_at(record.model, ("native", "memory_traffic"))
+    return "memory traffic", str(told) if told else NO_FIGURE
+
+
+class Session:
+    """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
+    again, for their intervals. ``play`` runs a scenario on its plane; ``keep`` is given each record
+    with its case and a name of its own; ``progress`` the part that is done, and what comes next.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        rounds: int,
+        *,
+        corners: Sequence[Mapping[str, Any]] = (),
+        play: Play = run_scenario,
+        progress: Progress | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self.rounds = rounds
+        self.found = Found(cases)
+        self._corners = corners
+        self._play, self._progress, self._keep = play, progress, keep
+        self._steps = sum(rounds + len(case.predicted) for case in cases)
+        self._done = 0
+
+    def run(self) -> Found:
+        """All rounds, or what comes before an interrupt."""
+        found = self.found
+        try:
+            for number in range(1, self.rounds + 1):
+                for case in found.cases:
+                    self._measure(case, number)
+                    if number == 1:
+                        self._predict(case)
+                found.rounds = number
+        except KeyboardInterrupt:
+            found.interrupted = True
+        if self._progress is not None:
+            self._progress(1.0, "done")
+        return found
+
+    def _measure(self, case: Case, number: int) -> None:
+        self._tell(f"{case.name}, for real")
+        if not self._failed(case, NATIVE):
+            # Each round is a run of its own, so that host and engine start afresh.
+            plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
+            before = ticks()
+            try:
+                record = self._play(replace(case.native, statistics=plan))
+            except FAILURES as failure:
+                self._fail(case, NATIVE, number, failure)
+            else:
+                self.found.measured.setdefault(case.name, []).append(record)
+                self._kept(case, f"{NATIVE}-{number}", record)
+            self._watched(before, ticks())
+        self._done += 1
+
+    def _predict(self, case: Case) -> None:
+        for plane, scenario in case.predicted.items():
+            self._tell(f"{case.name}, on plane {plane}")
+            try:
+                record = self._play(scenario)
+                bounds = [self._play(_on(scenario, corner)) for corner in self._corners]
+            except FAILURES as failure:
+                self._fail(case, plane, 1, failure)
+            else:
+                self.found.predicted.setdefault(case.name, {})[plane] = record
+                self.found.bounds.setdefault(case.name, {})[plane] = bounds
+                self._kept(case, plane, record)
+            self._done += 1
+
+    def _watched(self, before: Ticks, after: Ticks) -> None:
+        others_s = (after.busy - before.busy) - (after.own - before.own)
+        self.found.seconds += after.wall - before.wall
+        self.found.others_s += max(others_s, 0.0)
+        self.found.stolen_s += max(after.stolen - before.stolen, 0.0)
+
+    def _failed(self, case: Case, plane: str) -> bool:
+        return any((one.scenario, one.plane) == (case.name, plane) for one in self.found.failures)
+
+    def _fail(self, case: Case, plane: str, number: int, failure: BaseException) -> None:
+        reason = " ".join(str(failure).split()) or type(failure).__name__
+        self.found.failures.append(Failure(case.name, plane, number, reason))
+
+    def _kept(self, case: Case, name: str, record: Record) -> None:
+        if self._keep is None or self.found.not_kept is not None:
+            return
+        try:
+            self._keep(case.name, name, record)
+        except InputError as failure:  # the disk is full: rows are made all the same
+            self.found.not_kept = f"records are not kept from '{case.name}' on: {failure}"
+
+    def _tell(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress(self._done / max(self._steps, 1), text)
+
+
+def _on(scenario: Scenario, machine: Mapping[str, Any]) -> Scenario:
+    """The scenario on another machine, run once: a bound needs no interval of its own."""
+    settings = {**scenario.settings, "machine": machine}
+    once = {"replications": 1, "half_width": None}
+    plan = scenario.statistics.model_copy(update=once)
+    return replace(scenario_from_settings(settings), statistics=plan)

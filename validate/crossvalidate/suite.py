@@ -1,0 +1,391 @@
+"""Suites for cross-validation: which scenarios run for real and on which planes beside it.
+
+A run names a scenario, settings, and a grid: each combination of its axes' values is one case. See
+``../suites/crossvalidate/host.yaml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
+from ...inputs.fields import near
+from ...inputs.names import Name
+from ...inputs.yaml_file import Place
+from ...sim.scenario import (
+    NATIVE,
+    SIMULATED,
+    Scenario,
+    load_scenario,
+    scenario_from_settings,
+)
+from ...topologies import Machine
+from ...workloads import Workload
+from ..metrics import Metric
+from .sizes import bytes_of, entries_of, size_bytes
+
+CATALOGUE = Catalogue(Path(__file__).parent.parent / "suites" / "crossvalidate", "suite")
+
+Value = str | int | float | bool
+Values = Annotated[dict[str, Value], Field(max_length=100)]
+Axis = (
+    Annotated[list[Value], Field(min_length=1, max_length=100)]
+    | Annotated[dict[str, Value], Field(min_length=1, max_length=100)]
+)
+
+# Settings that are no fields of a scenario; ``size.OBJECT`` is one too.
+OPTIONS = ("workload", "policy")
+SIZE = "size."
+# The host is the machine, and the suite says which planes play.
+NOT_SET = ("machine", "plane", "name", "extends")
+CASES_MAX = 1_000
+# What a setting, or an option, is called in errors.
+_SOURCE = re.compile(r"--(?:set ([^=]+)=|(workload|policy)\b)")
+QUICK_ROUNDS = 2
+
+
+class RunDescription(Strict):
+    """One run of a suite, or, with a ``grid``, a run for each combination of its values.
+
+    ``settings``: values by path, as ``--set`` has them; also ``workload``, ``policy`` (names, or
+    paths relative to the suite's file) and ``size.OBJECT`` (see ``sizes.py``). ``grid``: of such a
+    path, the values, or names for them. ``planes``: that predict it. ``metrics``: by default
+    throughput and p99 latency of all operations, and traffic of the memory.
+    """
+
+    scenario: str
+    planes: Annotated[tuple[str, ...], Field(min_length=1)] = ("flow", "event")
+    metrics: tuple[str, ...] = ()
+    settings: Values = Field(default_factory=dict)
+    grid: Annotated[dict[str, Axis], Field(max_length=8)] = Field(default_factory=dict)
+
+    @field_validator("planes")
+    @classmethod
+    def _predict(cls, planes: tuple[str, ...]) -> tuple[str, ...]:
+        for plane in planes:
+            if plane not in SIMULATED:
+                raise ValueError(f"unknown plane '{plane}': expected {' or '.join(SIMULATED)}")
+        return planes
+
+
+class SuiteDescription(Strict):
+    """A suite's file. ``rounds``: how often each case runs for real; ``settings``: of all runs."""
+
+    name: Name
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    rounds: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 5
+    settings: Values = Field(default_factory=dict)
+    runs: Annotated[dict[Name, RunDescription], Field(min_length=1, max_length=100)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario to be measured and predicted.
+
+    ``name``: of its run and its values on the grid; ``run``: of its run; ``at``: its values by
+    axis; ``predicted``: by plane; ``unable``: planes that cannot play it, and why; ``size_bytes``:
+    of all its data.
+    """
+
+    name: str
+    run: str
+    at: Mapping[str, str]
+    native: Scenario
+    predicted: Mapping[str, Scenario]
+    unable: Mapping[str, str]
+    metrics: tuple[Metric, ...]
+    size_bytes: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What has no row, of which runs of the suite, and why."""
+
+    what: str
+    reason: str
+    runs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """As ``--json`` has it."""
+        return {"what": self.what, "reason": self.reason, "runs": list(self.runs)}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite on one machine, ready to run; ``path`` is its file.
+
+    ``left_out``: cases that cannot run on this machine, though on the scenario's own.
+    """
+
+    name: str
+    title: str
+    path: Path
+    machine: Machine
+    rounds: int
+    cases: tuple[Case, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The cases, as ``--list --json`` has them."""
+        return [
+            {
+                "scenario": case.name,
+                "of": case.native.name,
+                "planes": list(case.predicted),
+                "metrics": [str(metric) for metric in case.metrics],
+                "size_bytes": case.size_bytes,
+                "horizon_s": case.native.horizon_s,
+            }
+            for case in self.cases
+        ]
+
+
+def suite_names() -> list[str]:
+    """The names of the bundled suites, in alphabetical order."""
+    return CATALOGUE.names()
+
+
+def load_suite(
+    name_or_path: str, machine_path: Path, machine: Machine, *, quick: bool = False
+) -> Suite:
+    """The bundled suite of that name, or the one in that file, on the machine in a file.
+
+    ``quick``: two rounds at most, and of each axis its first and its last value. Raises InputError.
+    """
+    path = _path(name_or_path)
+    document = load_yaml(path)
+    description = document.read_as(SuiteDescription)
+    loader = _Loader(document, description, path.parent, str(machine_path), machine)
+    cases = tuple(
+        case
+        for name, run in description.runs.items()
+        for case in loader.cases(name, _thinned(run) if quick else run)
+    )
+    if len(cases) > CASES_MAX:
+        raise InputError(f"{len(cases)} runs", str(path), expected=f"at most {CASES_MAX}")
+    rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
+    left_out = tuple(
+        LeftOut("any figure", why, tuple(runs)) for why, runs in loader.not_here.items()
+    )
+    if not cases:
+        raise InputError(
+            "no run of the suite can be played here", str(path), expected=left_out[0].reason
+        )
+    return Suite(description.name, description.title, path, machine, rounds, cases, left_out)
+
+
+def _path(name_or_path: str) -> Path:
+    if CATALOGUE.is_bundled(name_or_path) and name_or_path not in suite_names():
+        expected = near(name_or_path, suite_names()) or f"one of {', '.join(suite_names())}"
+        raise InputError(
+            "unknown suite", token=name_or_path, expected=f"{expected}, or a path to a .yaml file"
+        )
+    return CATALOGUE.path(name_or_path)
+
+
+def _thinned(run: RunDescription) -> RunDescription:
+    """The run with the first and the last value of each axis."""
+
+    def ends(axis: list[Value] | dict[str, Value]) -> list[Value] | dict[str, Value]:
+        if isinstance(axis, dict):
+            names = list(axis)
+            return {name: axis[name] for name in (names[0], names[-1])}
+        return axis if len(axis) < 2 else [axis[0], axis[-1]]
+
+    return run.model_copy(update={"grid": {name: ends(axis) for name, axis in run.grid.items()}})
+
+
+@dataclass(frozen=True)
+class _Loader:
+    document: Document
+    description: SuiteDescription
+    folder: Path
+    machine_path: str
+    machine: Machine
+    workloads: dict[tuple[str, str | None], Workload] = field(default_factory=dict)
+    not_here: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Runs that this machine is not able to play, by the reason."""
+
+    def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
+        """One of each combination of the grid's values."""
+        place: Place = ("runs", name)
+        axes = [list(_named(axis).items()) for axis in run.grid.values()]
+        for values in product(*axes):
+            labels = dict(zip(run.grid, (label for label, _ in values), strict=True))
+            chosen = dict(zip(run.grid, (value for _, value in values), strict=True))
+            settings = {**self.description.settings, **run.settings, **chosen}
+            places = {path: (*place, "settings", path) for path in run.settings}
+            places |= {path: self._place_on_grid(name, run, path, chosen[path]) for path in chosen}
+            case = self._case(name, run, labels, settings, places)
+            if case is not None:
+                yield case
+
+    def _place_on_grid(self, name: str, run: RunDescription, path: str, value: Value) -> Place:
+        axis, place = run.grid[path], ("runs", name, "grid", path)
+        if isinstance(axis, dict):
+            return (*place, next(label for label, one in axis.items() if one == value))
+        return (*place, axis.index(value))
+
+    def _case(
+        self,
+        name: str,
+        run: RunDescription,
+        labels: Mapping[str, str],
+        settings: Mapping[str, Value],
+        places: Mapping[str, Place],
+    ) -> Case | None:
+        for path in settings:
+            if path.split(".")[0] in NOT_SET:
+                raise self.document.error(
+                    places.get(path, ("settings", path)),
+                    f"run '{name}': '{path}' cannot be set: the host is the machine",
+                )
+        native = self._native(name, run, settings, places)
+        if native is None:
+            return None
+        predicted: dict[str, Scenario] = {}
+        unable: dict[str, str] = {}
+        for plane in run.planes:
+            if plane not in native.system.PLANES:
+                continue
+            try:
+                predicted[plane] = scenario_from_settings({**native.settings, "plane": plane})
+            except InputError as failure:  # of the machine: what the file says has just been read
+                unable[plane] = failure.message
+        metrics = self._metrics(name, run, native)
+        return Case(
+            f"{name}: {', '.join(labels.values())}" if labels else name,
+            name,
+            labels,
+            native,
+            predicted,
+            unable,
+            metrics,
+            sum(bytes_of(stored) for stored in native.workload.objects.values()),
+        )
+
+    def _native(
+        self,
+        name: str,
+        run: RunDescription,
+        settings: Mapping[str, Value],
+        places: Mapping[str, Place],
+    ) -> Scenario | None:
+        """The scenario for the native plane, its objects as large as the settings say.
+
+        None where it is this machine that is not able to play it: on its own it can be.
+        """
+        place: Place = ("runs", name, "scenario")
+        try:
+            scenario = str(self._beside(run.scenario))
+            options: dict[str, Any] = {
+                "plane": NATIVE,
+                "workload": self._beside(settings.get("workload")),
+                "policy": self._beside(settings.get("policy")),
+            }
+            written = [
+                f"{path}={_written(value)}"
+                for path, value in settings.items()
+                if path not in OPTIONS and not path.startswith(SIZE)
+            ]
+            sizes = {path: value for path, value in settings.items() if path.startswith(SIZE)}
+            if sizes:
+                key = (scenario, options["workload"])
+                if key not in self.workloads:
+                    self.workloads[key] = load_scenario(scenario, **options).workload
+                written.append("scale=1.0")
+            for path, value in sizes.items():
+                place = places.get(path, ("settings", path))
+                written.append(self._sized(self.workloads[key], path, value))
+        except InputError as failure:
+            raise self._told(name, failure, place, places) from None
+        try:
+            return load_scenario(scenario, machine=self.machine_path, **options, settings=written)
+        except InputError as failure:
+            told = self._told(name, failure, ("runs", name, "scenario"), places)
+            if not _loads(scenario, options, written):
+                raise told from None
+            self.not_here.setdefault(failure.message, {})[name] = None
+            return None
+
+    def _sized(self, workload: Workload, path: str, value: Value) -> str:
+        """The setting that makes an object that large."""
+        wanted, objects = path.removeprefix(SIZE), workload.objects
+        if wanted not in objects:
+            raise InputError(
+                f"no object '{wanted}' in workload '{workload.name}'",
+                expected=near(wanted, objects),
+            )
+        size = size_bytes(str(value), self.machine)
+        field, count = entries_of(objects[wanted], size)
+        return f"workload.objects.{wanted}.{field}={count}"
+
+    def _told(
+        self, name: str, failure: InputError, place: Place, places: Mapping[str, Place]
+    ) -> InputError:
+        """``failure`` at the line of the suite that it comes from, where that can be told."""
+        if failure.file is not None and failure.line is not None:
+            return failure
+        told = failure.message
+        if (source := _SOURCE.match(failure.file or "")) is not None:
+            path = source[1] or source[2]
+            place = places.get(path, place)
+            if path in self.description.settings and path not in places:
+                place = ("settings", path)
+        elif failure.file is not None:
+            told = f"{failure.file}: {told}"
+        return self.document.error(
+            place, f"run '{name}': {told}", token=failure.token, expected=failure.expected
+        )
+
+    def _metrics(self, name: str, run: RunDescription, scenario: Scenario) -> tuple[Metric, ...]:
+        operations = list(scenario.workload.operations)
+        if not run.metrics:
+            told = [f"throughput.{operation}" for operation in operations]
+            told += [f"latency_ns.{operation}.p99" for operation in operations]
+            return tuple(Metric.parsed(text) for text in (*told, "bandwidth_Bps.memory"))
+        metrics = []
+        for at, text in enumerate(run.metrics):
+            place: Place = ("runs", name, "metrics", at)
+            try:
+                metric = Metric.parsed(text)
+                metric.check_operation(scenario)
+            except InputError as failure:
+                raise self.document.error(
+                    place, f"run '{name}': {failure.message}", token=text, expected=failure.expected
+                ) from None
+            metrics.append(metric)
+        return tuple(metrics)
+
+    def _beside(self, value: Value | None) -> str | None:
+        """A path that is relative to the suite's file, from here."""
+        text = None if value is None else str(value)
+        if text is None or not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
+            return text
+        return str(self.folder / text)
+
+
+def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -> bool:
+    """Whether a scenario loads on the machine that it names itself."""
+    try:
+        load_scenario(scenario, **options, settings=settings)
+    except InputError:
+        return False
+    return True
+
+
+def _named(axis: list[Value] | dict[str, Value]) -> dict[str, Value]:
+    """The axis's values by name: their own text where they have none."""
+    return axis if isinstance(axis, dict) else {_written(value): value for value in axis}
+
+
+def _written(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,132 @@
+"""What the rows come to: errors by set, kind and plane, and whether the aim is reached.
+
+The aim, on the test set: of throughput and of memory traffic the median error is at most 5%, 90% of
+the rows are within 10%, and the worst within 25%; of p99 latency each row is within 25%. On a noisy
+host a row's error is the gap between its two intervals, so that it is a miss only where they do not
+overlap within the aim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from .rows import Row
+
+MEDIAN_MAX, WORST_MAX = 0.05, 0.25
+NEAR, NEAR_SHARE = 0.10, 0.90
+SPREAD_MAX, SPREAD_SHARE = 0.10, 0.25
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the aim: ``found`` against ``aim``, at most or (``at_least``) at least that."""
+
+    kind: str
+    name: str
+    aim: float
+    found: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is reached."""
+        return self.found >= self.aim if self.at_least else self.found <= self.aim
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``--json`` has it."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "aim": self.aim,
+            "found": self.found,
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of some rows: how many, their median and worst error, and the share within 10%.
+
+    ``plane``: None for all planes together.
+    """
+
+    set: str
+    kind: str
+    plane: str | None
+    rows: int
+    median: float
+    worst: float
+    near: float
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``--json`` has it."""
+        return {
+            "set": self.set,
+            "kind": self.kind,
+            "plane": self.plane,
+            "rows": self.rows,
+            "median_error": self.median,
+            "worst_error": self.worst,
+            "within_10_percent": self.near,
+        }
+
+
+def errors_of(rows: Sequence[Row], noisy: bool) -> list[Errors]:
+    """By set and kind, all planes together and, of several, each alone."""
+    found = []
+    for name, kind in dict.fromkeys((row.set, row.kind) for row in rows):
+        chosen = [row for row in rows if (row.set, row.kind) == (name, kind)]
+        planes = list(dict.fromkeys(row.plane for row in chosen))
+        found.append(_errors(name, kind, None, chosen, noisy))
+        if len(planes) > 1:
+            found += [
+                _errors(name, kind, plane, [row for row in chosen if row.plane == plane], noisy)
+                for plane in planes
+            ]
+    return sorted(found, key=lambda one: one.set)
+
+
+def _errors(name: str, kind: str, plane: str | None, rows: Sequence[Row], noisy: bool) -> Errors:
+    errors = [row.error(noisy) for row in rows]
+    near = sum(error <= NEAR for error in errors) / len(errors)
+    return Errors(name, kind, plane, len(rows), median(errors), max(errors), near)
+
+
+def checks_of(rows: Sequence[Row], noisy: bool) -> list[Check]:
+    """The aim, held against the rows of the test set; kinds without a row are left out."""
+    return [
+        check
+        for errors in errors_of([row for row in rows if row.set == "test"], noisy)
+        if errors.plane is None
+        for check in _checks(errors)
+    ]
+
+
+def _checks(errors: Errors) -> Iterator[Check]:
+    if errors.kind in ("throughput", "memory traffic"):
+        yield Check(errors.kind, "median error", MEDIAN_MAX, errors.median)
+        yield Check(errors.kind, "rows within 10%", NEAR_SHARE, errors.near, at_least=True)
+        yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
+    elif errors.kind == "p99 latency":
+        yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
+
+
+def spread_warnings(rows: Sequence[Row]) -> Iterator[str]:
+    """A line where the rounds of many figures lie far apart: the host was not quiet."""
+    spans = {}
+    for row in rows:
+        if len(row.values) > 1 and row.kind == "throughput" and row.set == "test":
+            low, high = row.measured.low, row.measured.high
+            spans[row.scenario, row.metric] = (
+                (high - low) / row.measured.value if row.measured.value else math.inf
+            )
+    wide = [span for span in spans.values() if span > SPREAD_MAX]
+    if spans and len(wide) > SPREAD_SHARE * len(spans):
+        yield (
+            f"noisy host: the rounds of {len(wide)} of {len(spans)} measured throughputs lie more "
+            f"than {SPREAD_MAX:.0%} apart, at worst {max(wide):.0%}"
+        )
