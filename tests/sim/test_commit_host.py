@@ -67,7 +67,16 @@ def ends(look_us: float, each_us: float) -> Ends:
                 complete=took,
             )
         )
-    return Ends(TransportCosts.model_construct(ends=tuple(found)))
+    time = seconds(US)
+    return Ends(
+        TransportCosts.model_construct(
+            look=time,
+            arm=time,
+            sleeper_size=quantity(64.0),
+            sleeper_same=time,
+            ends=tuple(found),
+        )
+    )
 
 
 def test_a_look_and_each_request_are_told_apart() -> None:
