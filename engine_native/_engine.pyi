@@ -316,7 +316,7 @@ class Engine:
     def latencies(self, operation: int) -> npt.NDArray[np.uint64]:
         """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
     def memory(self) -> list[ObjectMemory]: ...
-    def stop(self) -> None:
+    def stop(self, patience_s: float = 60.0) -> None:
         """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
     def cancel(self) -> None:
         """Ends at once."""

@@ -8,7 +8,8 @@ baseline file. See ``suites/policies.yaml``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -181,56 +182,57 @@ def _loaded(
     document: Document, name: str, check: Check, folder: Path, seed: int | None
 ) -> LoadedCheck:
     place: Place = ("checks", name)
-    line = document.marks.get(place, (None, None))[0]
-    try:
+    other = None
+    with _told_at(document, place, check):
         scenario = _scenario(check, check, folder, seed)
-        other = None
-        if check.against is not None:
-            place = ("checks", name, "against")
+    if check.against is not None:
+        with _told_at(document, (*place, "against"), check):
             other = _scenario(check, _over(check, check.against), folder, seed)
-        place = ("checks", name, "metric")
+    with _told_at(document, (*place, "metric"), check):
         metric = Metric.parsed(check.metric)
         metric.check(scenario)
-    except InputError as failure:
-        if failure.file is not None and failure.line is not None:
-            raise  # of another file, which knows better
-        field, told = _at_fault(check, failure)
-        raise document.error(
-            (*place, *field),
-            f"check '{name}': {told}",
-            token=failure.token,
-            expected=failure.expected,
-        ) from None
     if other is not None and other.hash == scenario.hash:
         raise document.error(
-            ("checks", name, "against"),
+            (*place, "against"),
             f"check '{name}': against: it is what is checked itself",
             expected="another policy, machine, workload, scale or setting",
         )
     bound = None
-    for field in ("at_least", "at_most"):
-        raw = getattr(check, field)
+    higher = metric.higher_is_better if check.better is None else check.better == "higher"
+    kind: Literal["bound", "against", "baseline"] = "baseline" if other is None else "against"
+    for side, raw in (("at_least", check.at_least), ("at_most", check.at_most)):
         if raw is not None:
-            bound = _bound(document, (*place[:2], field), raw, metric)
+            bound = _bound(document, (*place, side), raw, metric)
+            higher, kind = side == "at_least", "bound"
     tolerance = check.tolerance
     if tolerance is None:
         tolerance = TOLERANCE if bound is None else 0.0
     if bound is None and metric.in_bins and tolerance < TOLERANCE_IN_BINS_MIN:
         raise document.error(
-            ("checks", name, "tolerance"),
+            (*place, "tolerance"),
             f"check '{name}': tolerance: {metric} is counted in coarser steps",
             token=f"{tolerance:g}",
             expected=f"at least {TOLERANCE_IN_BINS_MIN:g}",
         )
-    higher = metric.higher_is_better if check.better is None else check.better == "higher"
-    if check.at_least is not None or check.at_most is not None:
-        higher = check.at_least is not None
-    kind: Literal["bound", "against", "baseline"] = "baseline"
-    if bound is not None:
-        kind = "bound"
-    elif other is not None:
-        kind = "against"
+    line = document.marks.get(place, (None, None))[0]
     return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
+
+
+@contextmanager
+def _told_at(document: Document, place: Place, check: Check) -> Iterator[None]:
+    """Tells an error where it stands in the suite, unless it stands in a file of its own."""
+    try:
+        yield
+    except InputError as failure:
+        if failure.file is not None and failure.line is not None:
+            raise
+        field, told = _at_fault(check, failure)
+        raise document.error(
+            (*place, *field),
+            f"check '{place[1]}': {told}",
+            token=failure.token,
+            expected=failure.expected,
+        ) from None
 
 
 def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:

@@ -131,9 +131,14 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         to = console()
         columns = ("check", "value", "against", "better by", "runs", "verdict")
         to.print(table(columns, (_cells(result) for result in results), left=1))
-        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        new = sum(
+            result.reference is None for result in results
+        )  # undecided, for want of any other
+        shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
+        shown |= {"undecided": shown["undecided"] - new, "new": new}
+        told = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
         to.print(f"\n{len(results)} of {len(suite.checks)} checks: {told}")
-        if any(r.verdict == "undecided" and r.reference is not None for r in results):
+        if shown["undecided"]:
             to.print(
                 "Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell."
             )

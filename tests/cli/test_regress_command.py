@@ -50,6 +50,7 @@ def test_the_whole_way(numatwin: CommandLine) -> None:
     first = numatwin("regress", "mine.yaml", "--update")
     assert (first.status, first.err) == (0, "")
     assert first.out.count("no baseline before") == 2
+    assert "2 of 2 checks: 2 new\n" in first.out
     assert "bound" not in first.out  # it needs none
     assert f"Baseline: {BASELINE}\n" in first.out
     done = numatwin("regress", "mine.yaml")

@@ -169,6 +169,23 @@ def test_a_machine_file_that_was_changed(tmp_path: Path) -> None:
     assert "another machine than 'amd-8n-ht'" in refused(path, load_suite(write(tmp_path, text)))
 
 
+def test_words_about_a_machine_are_of_no_matter(tmp_path: Path) -> None:
+    import numatwin.topologies
+
+    file = Path(numatwin.topologies.__file__).parent / "amd-8n-ht.yaml"
+    mine = tmp_path / "amd-8n-ht.yaml"
+    mine.write_text(file.read_text())
+    text = FLOW + "    machine: ./amd-8n-ht.yaml\n"
+    path = baseline(load_suite(write(tmp_path, text)))
+    words = (
+        mine.read_text().replace("title: 4 ×", "title: four of").replace("notes:", "notes:\n  - x")
+    )
+    words = words.replace("base frequency, turbo not counted", "another source")
+    assert words.count("another source") == words.count("four of") == 1
+    mine.write_text(f"{words}\nwarnings: [noisy]\n")
+    assert baseline_of(load_suite(write(tmp_path, text)), path)
+
+
 @pytest.mark.parametrize(
     "change",
     ["    policy: ma-8\n", "    settings: {system.buffer_commands: 64}\n"],
