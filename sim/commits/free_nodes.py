@@ -17,6 +17,7 @@ class FreeNodes:
 
     @property
     def left(self) -> int:
+        """How many."""
         return len(self._able) - len(self._role)
 
     def take_listed(self, nodes: int | tuple[int, ...] | None, field: str) -> tuple[int, ...]:
