@@ -1,7 +1,7 @@
 """The native plane of ERIS: real workers on this host, watched and steered by the control plane.
 
-One engine serves all replications of a run: its data stay loaded and its clients go on; each
-replication begins with the workload's first phase and with even partitions.
+One engine serves all replications of a run: its data stay loaded; each replication begins with the
+workload's first phase and with even partitions. Clients pause while these are made even.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .memory_traffic import MemoryTraffic, NoCounters
 Floats = npt.NDArray[np.float64]
 
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
-SETTLE_S = 60.0  # how long the partitions of the last replication may take to be even again
+SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
 class ErisHost:
@@ -54,6 +54,9 @@ class ErisHost:
             self.engine.load()
         except MemoryError as failure:
             raise _no_memory(failure) from None
+        except OSError as failure:
+            workers = f"{len(nodes)} workers"
+            raise InputError(f"no threads for {workers}: {failure.strerror}") from None
         except ValueError as failure:
             raise InputError(f"the native engine refuses: {failure}") from None
         self.memory = self.engine.memory()
@@ -88,20 +91,33 @@ class ErisHost:
             self._even_out()
 
     def _even_out(self) -> None:
-        """Partitions as they were when the engine was loaded."""
-        until = time.monotonic() + SETTLE_S
+        """Partitions as they were when the engine was loaded; clients pause meanwhile."""
+        self.engine.set_making(False)
         for k, bounds in enumerate(self.initial):
-            self._wait_for_cycle(k, until)
+            self._wait_for_cycle(k)
             wanted = bounds if bounds else self.sizes[k].astype(int).tolist()
             self.engine.rebalance(k, wanted)
-            self._wait_for_cycle(k, until)
+            self._wait_for_cycle(k)
+        self.engine.set_making(True)
 
-    def _wait_for_cycle(self, k: int, until: float) -> None:
+    def _wait_for_cycle(self, k: int) -> None:
+        """As long as something moves: much data take long."""
+        moved, since_s = -1, time.monotonic()
         while self.engine.balancing(k):
-            self.engine.check()
-            if time.monotonic() > until:
-                raise InputError(f"a balancing cycle is not over after {SETTLE_S:g} s")
+            self.check()
+            now, now_s = int(self.engine.totals()["copied_bytes"].sum()), time.monotonic()
+            if now != moved:
+                moved, since_s = now, now_s
+            elif now_s - since_s > SETTLE_S:
+                raise InputError(f"a balancing cycle has not moved for {SETTLE_S:g} s")
             time.sleep(SLICE_S / 10)
+
+    def check(self) -> None:
+        """Raises InputError where a worker failed."""
+        try:
+            self.engine.check()
+        except MemoryError as failure:
+            raise _no_memory(failure) from None
 
 
 class NativeEris:
@@ -136,14 +152,8 @@ class NativeEris:
             self._watched = self._since
         while (left_s := until_s - (self._engine.time_s - self._began_s)) > 0:
             time.sleep(min(left_s, SLICE_S))
-            self._check()
+            self._host.check()
         self._time_s = until_s
-
-    def _check(self) -> None:
-        try:
-            self._engine.check()
-        except MemoryError as failure:
-            raise _no_memory(failure) from None
 
     # -- the control plane ------------------------------------------------------------------------
 
@@ -236,7 +246,7 @@ class NativeEris:
     def outcome(self) -> Outcome:
         """See Plane."""
         now, before = self._engine.totals(), self._since
-        self._check()
+        self._host.check()
         counted_s = now["time_s"] - before["time_s"]
         traffic, earlier = self._host.traffic_bytes(), self._traffic_before
         memory_Bps = (
@@ -358,8 +368,10 @@ def _part(part: float, whole: float) -> float | None:
 
 
 def _no_memory(failure: MemoryError) -> InputError:
-    told = f": {failure}" if str(failure) else ""
-    return InputError(f"no memory left for the engine{told}", expected="a smaller --scale")
+    told = str(failure)
+    if not told.startswith("no memory"):  # "std::bad_alloc"
+        told = "no memory left for the engine"
+    return InputError(told, expected="a smaller --scale")
 
 
 @contextmanager
@@ -377,6 +389,8 @@ def native_eris() -> Iterator[Maker]:
         for one in host:
             if one.started:
                 one.engine.stop()  # checks that nothing was lost or done twice
+    except MemoryError as failure:
+        raise _no_memory(failure) from None
     finally:
         for one in host:
             one.close()

@@ -8,7 +8,7 @@ missing and had to be assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..topologies.machine import CacheLevel, Machine, Node
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 LINE_BYTES = 64.0
 
 # Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
@@ -39,6 +40,13 @@ ASSUMED_STREAMING_MISSES = 16.0
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
 ASSUMED_LATENCY_NS = 100.0
+
+# What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
+# and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
+# controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
+# vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
+# Nothing was fitted. Only peak bandwidths of mixes use it: see ``mixed_memory_Bps``.
+ASSUMED_WRITE_TURNAROUND = 0.46
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,13 @@ class CostModel:
         scales: Scales | None = None,
         instructions: InstructionCounts = INSTRUCTIONS,
     ) -> None:
-        self.machine, self.instructions = machine, instructions
-        self.engine = machine.description.engine
+        self.machine, self.engine = machine, machine.description.engine
         self.scales = scales or Scales()
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
         self._collect()
+        self.counted = instructions
+        self.instructions = self._measured(instructions)
         self._tell()
 
     def _collect(self) -> None:
@@ -104,10 +113,6 @@ class CostModel:
                 for n in nodes
             ]
         )
-        if self.engine is not None:
-            first = int(np.argmax(self.cores > 0))  # where the loops were measured
-            rate = float(self.instructions_per_s[first]) / s.cores
-            self.instructions = self.instructions.measured(self.engine, rate)
         latency = self.machine.latency_ns
         if np.isnan(latency).all():
             latency = np.full_like(latency, ASSUMED_LATENCY_NS)
@@ -124,6 +129,22 @@ class CostModel:
         self.misses: Floats = self._outstanding() * s.misses
         for path in self.machine.doubtful:
             self.warnings.append(f"doubtful value used: {path}")
+
+    def _measured(self, counts: InstructionCounts) -> InstructionCounts:
+        """``counts`` with those that make what the machine's engine and core times say, where it
+        has any; what was fitted stands in for what was measured.
+        """
+        described = self.machine.description
+        first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
+        if first is None:
+            return counts
+        rate = float(self.instructions_per_s[first]) / self.scales.cores
+        if described.engine is not None:
+            counts = counts.measured(described.engine, rate)
+        times = {str(name): time.value for name, time in (described.core_times or {}).items()}
+        return replace(
+            counts, **{f.name: times[f.name] * rate for f in fields(counts) if f.name in times}
+        )
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
         if value is not None:
@@ -222,13 +243,27 @@ class CostModel:
         The batch makes the loads independent, but the core looks ahead no further than its reorder
         window, and has only so many line-fill buffers.
         """
-        per_step = self.instructions.tree_level
+        per_step = self.counted.tree_level  # instructions, however long they take
         window = np.array([_nan(node.reorder_window) / per_step for node in self.machine.nodes])
         per_core = np.divide(
             self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
         )
         limited = np.fmin(per_core, window * self.scales.misses)
         return np.asarray(np.maximum(limited, 1.0))
+
+    def random_misses_of(self, core_node: Ints) -> Floats:
+        """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
+
+        Cores share what carries their misses: between what one of a node has alone and what each
+        has while all work, in proportion to how many others do.
+        """
+        nodes = self.machine.nodes
+        together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
+        alone = np.array([_nan(node.outstanding_misses) for node in nodes])
+        lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
+        working = np.bincount(core_node, minlength=len(nodes))
+        others = np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost * others), 1.0))
 
     @cached_property
     def streaming_misses(self) -> Floats:
@@ -425,6 +460,19 @@ class CostModel:
         """(…, n) what ``load`` (…, n) of each controller, 0 to 1, adds to its latency."""
         idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
         return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
+
+    def mixed_memory_Bps(self, written: float) -> Floats:
+        """(n,) what each controller delivers at most where this share of its lines are writes.
+
+        Each written line takes the time of ``write_turnaround`` lines more: B / (1 + written · t).
+        """
+        turnaround = np.array(
+            [
+                ASSUMED_WRITE_TURNAROUND if node.write_turnaround is None else node.write_turnaround
+                for node in self.machine.nodes
+            ]
+        )
+        return np.asarray(self.memory_Bps / (1.0 + written * turnaround))
 
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""

@@ -67,6 +67,7 @@ class Node:
     clock_Hz: float | None
     ipc: float | None
     outstanding_misses: float | None
+    outstanding_misses_together: float | None
     streaming_misses: float | None
     reorder_window: float | None
     caches: tuple[CacheLevel, ...]
@@ -74,6 +75,7 @@ class Node:
     core_active_W: float | None
     core_idle_W: float | None
     memory_energy_J_per_bit: float | None
+    write_turnaround: float | None = None
 
     @property
     def threads(self) -> int:

@@ -76,6 +76,7 @@ def _node(
         clock_Hz=si(kind.clock),
         ipc=plain(kind.ipc),
         outstanding_misses=plain(kind.outstanding_misses),
+        outstanding_misses_together=plain(kind.outstanding_misses_together),
         streaming_misses=plain(kind.streaming_misses),
         reorder_window=plain(kind.reorder_window),
         caches=tuple(
@@ -92,6 +93,7 @@ def _node(
         core_active_W=si(energy.core_active) if energy else None,
         core_idle_W=si(energy.core_idle) if energy else None,
         memory_energy_J_per_bit=si(energy.memory) if energy else None,
+        write_turnaround=plain(memory.write_turnaround),
     )
 
 

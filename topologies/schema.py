@@ -23,6 +23,7 @@ from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 from .engine_costs import EngineCosts
 from .measurements import HostState, Measurement
+from .processes import ProcessCosts
 
 NODES_MAX = 1_024
 NODE_ID_MAX = 1_000_000
@@ -109,11 +110,16 @@ class MemorySideCache(Strict):
 
 
 class Memory(Strict):
-    """A node's memory. ``size`` 0 B is a node without memory; left out, the size is unknown."""
+    """A node's memory. ``size`` 0 B is a node without memory; left out, the size is unknown.
+
+    ``write_turnaround``: what a written line costs the controller beyond its transfer, in times of
+    a line, as the memory's bus turns from reads to writes and back.
+    """
 
     size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
+    write_turnaround: Fact | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
     side_caches: tuple[MemorySideCache, ...] = ()
 
@@ -133,6 +139,7 @@ class NodeType(Strict):
     on such nodes.
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
+    ``outstanding_misses_together``: the same of each core while all cores of the node do so;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap.
@@ -143,6 +150,7 @@ class NodeType(Strict):
     clock: Frequency | None = None
     ipc: Fact | None = None
     outstanding_misses: Fact | None = None
+    outstanding_misses_together: Fact | None = None
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
     caches: tuple[Cache, ...] = ()
@@ -231,6 +239,29 @@ class Link(Strict):
     ends: tuple[EndId, EndId]
     type: Name
     ports: tuple[str | int, str | int] | None = None
+
+
+# What the engine's inner loops are called; ``sim/instructions.py`` says what each is.
+CoreStep = Literal[
+    "tree_level",
+    "tree_entry",
+    "upsert_entry",
+    "upsert_shared",
+    "generate",
+    "route_level",
+    "route_split",
+    "flush_fixed",
+    "flush_line",
+    "receive",
+    "scan_line_sum",
+    "scan_line_sum_32",
+    "scan_line_bitmap",
+    "scan_line_bitmap_32",
+    "scan_position",
+    "flatten_key",
+    "rebuild_key",
+    "link_level",
+]
 
 
 class Generator(Strict):
@@ -370,7 +401,9 @@ class MachineDescription(Strict):
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
     name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
-    take on the machine's cores; ERIS as published is predicted without. No plane reads
+    take on a core of the first node that has any; ERIS as published is predicted without.
+    ``core_times``: what was fitted of the inner loops on such a core. What neither has is counted
+    instructions ÷ (IPC × clock). ``processes``: of a machine that is one host. No plane reads
     ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
     """
 
@@ -393,9 +426,11 @@ class MachineDescription(Strict):
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
+    core_times: dict[CoreStep, Duration] | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None
+    processes: ProcessCosts | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

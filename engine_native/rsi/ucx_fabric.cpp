@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <new>
 
 namespace numatwin::native {
 namespace {
@@ -157,7 +158,11 @@ class UcxFabric final : public Fabric {
         return true;
     }
 
-    bool progress() override { return ucp_worker_progress(worker_) > 0; }
+    bool progress() override {
+        const bool worked = ucp_worker_progress(worker_) > 0;
+        if (lost_a_message_) throw std::bad_alloc();
+        return worked;
+    }
 
     void sleep(std::chrono::milliseconds longest) override {
         if (!messages_.empty()) return;
@@ -265,8 +270,13 @@ class UcxFabric final : public Fabric {
 
     static ucs_status_t on_message(void* self, const void*, std::size_t, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t*) {
+        auto& fabric = *static_cast<UcxFabric*>(self);
         const auto* first = static_cast<const std::byte*>(data);
-        static_cast<UcxFabric*>(self)->messages_.emplace_back(first, first + bytes);
+        try {
+            fabric.messages_.emplace_back(first, first + bytes);
+        } catch (const std::bad_alloc&) {
+            fabric.lost_a_message_ = true;  // told by progress(): nothing is thrown through UCX
+        }
         return UCS_OK;
     }
 
@@ -288,6 +298,7 @@ class UcxFabric final : public Fabric {
     std::byte* region_ = nullptr;
     std::size_t region_bytes_ = 0;
     int wakeup_ = -1;
+    bool lost_a_message_ = false;
     std::vector<Connection> peers_;
     std::deque<std::vector<std::byte>> messages_;
 };

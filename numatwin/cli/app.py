@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .calibrate import calibrate
 from .compare import compare
 from .crossvalidate import crossvalidate
 from .failures import exit_status
@@ -62,6 +63,12 @@ _add(app, "run", run, "run eris-fig13 --policy ma-8")
 _add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
+_add(
+    app,
+    "calibrate",
+    calibrate,
+    "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
+)
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 

@@ -29,13 +29,13 @@ def record_folders(paths: Iterable[Path]) -> Iterator[Path]:
         yield from inner or [path]
 
 
-def check_ending(out: Path, *endings: str) -> None:
+def check_ending(out: Path, *endings: str, option: str = "--out") -> None:
     """Raises InputError unless ``out`` has one of the endings: what is written is of that kind."""
     from ..inputs import InputError
 
     if out.suffix.lower() not in endings:
         raise InputError(
-            "--out: not such a file",
+            f"{option}: not such a file",
             token=str(out),
             expected=f"an ending of {' or '.join(endings)}",
         )

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import hit_rates
-from ..costs import CostModel
+from ..costs import LINE_BYTES, CostModel
 from ..prefix_tree import ArrayTree
 from .index import placed_regions, with_page_walks
 
@@ -59,25 +59,36 @@ def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
     node = int(np.argmax(costs.cores > 0))
     level_s = costs.instructions.tree_level / costs.instructions_per_s[node]
     levels = np.array([ArrayTree(point.keys).levels for point in walk])
-    held = [_idle_held_s(costs, node, point.keys, page_bytes) for point in walk]
+    found = [_misses(costs, node, point.keys, page_bytes) for point in walk]
+    held = np.array([held_s for held_s, _ in found])
+    lines = np.array([missed for _, missed in found])
 
-    def more(times: Sequence[float]) -> Floats:
+    def more(times: Sequence[float], passed: float) -> Floats:
         # Levels are instructions, which count elsewhere.
-        beyond = np.array(times) - times[0] - (levels - levels[0]) * level_s
-        return np.maximum.accumulate(np.maximum(beyond, 0.0))
+        core_s = times[0] + (levels - levels[0]) * level_s
+        takes_s = np.array(times)
+        # It loaded the memory itself: what it would take without.
+        load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
+        wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
+        loaded_s = held + lines * wait_s / costs.random_misses[node]
+        takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
+        return np.maximum.accumulate(np.maximum(takes_s - core_s, 0.0))
 
-    rising = np.maximum.accumulate(np.array(held))
+    rising = np.maximum.accumulate(held)
     # Points with misses alike: the largest index of them.
     last = np.append(np.diff(rising) > 0, True)
     return Overlap(
         rising[last],
-        more([point.lookup.value for point in walk])[last],
-        more([point.upsert.value for point in walk])[last],
+        more([point.lookup.value for point in walk], 1.0)[last],
+        # What is changed is written back.
+        more([point.upsert.value for point in walk], 2.0)[last],
     )
 
 
-def _idle_held_s(costs: CostModel, node: int, keys: int, page_bytes: float) -> float:
-    """Time that a lookup's misses hold of the slots of the only core at work."""
+def _misses(costs: CostModel, node: int, keys: int, page_bytes: float) -> tuple[float, float]:
+    """Of a lookup by the only core at work: time that its misses hold its slots, idle, and lines
+    from memory.
+    """
     one = np.ones((1, 1))
     regions = with_page_walks(
         placed_regions(ArrayTree(keys), np.full((1, 1), float(keys)), one),
@@ -90,7 +101,8 @@ def _idle_held_s(costs: CostModel, node: int, keys: int, page_bytes: float) -> f
     in_private = hit_rates(lines, rate, private.lines[[node]])
     missed = rate * (1.0 - in_private)
     in_last = hit_rates(lines, missed, last.lines[[node]])
+    from_memory = float((missed * (1.0 - in_last)).sum())
     held_s = float((rate * in_private).sum()) * private.latency_s[node]
     held_s += float((missed * in_last).sum()) * last.latency_s[node]
-    held_s += float((missed * (1.0 - in_last)).sum()) * np.nanmin(costs.idle_s[node])
-    return float(held_s / costs.random_misses[node])
+    held_s += from_memory * np.nanmin(costs.idle_s[node])
+    return float(held_s / costs.random_misses[node]), from_memory

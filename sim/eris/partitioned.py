@@ -128,7 +128,7 @@ class PartitionedDemands(ErisDemands):
         held_s = hits * costs.last_cache.latency_s[node]
         held_s += private * costs.private_cache.latency_s[node]
         held_s += misses * costs.idle_s[node, self.home[node]]
-        held_s /= costs.random_misses[node]
+        held_s /= costs.random_misses_of(self.workers.core_node)[node]
         each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
         core_s = instructions / costs.instructions_per_s[node]
         return self.overlap.pace(held_s * each, core_s * each, upserts * each)
@@ -141,7 +141,8 @@ class PartitionedDemands(ErisDemands):
         shape = (len(order), workers.count)
         found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
         found.surely_s[:] = np.inf
-        random, stream = costs.random_misses[node], costs.streaming_misses[node]
+        random = costs.random_misses_of(workers.core_node)[node]
+        stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         fits = self._scans_fit(phase, partitions)

@@ -191,7 +191,7 @@ class ErisDemands(ABC):
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
-        mlp = costs.streaming_misses if stream else costs.random_misses
+        mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
         last_s = costs.last_cache.latency_s[node]
         if stream:
             last_s = costs.scanned_s(last_s / mlp[node]) * mlp[node]

@@ -125,7 +125,7 @@ class _Search:
         self.issued = np.full(len(self.node), 1.0 / len(self.node))
         # No more misses of a tree walk overlap than a group has commands.
         in_batch = demand.batch * solver.threads
-        self.random_misses = np.minimum(self.costs.random_misses[self.node], in_batch)
+        self.random_misses = np.minimum(self.costs.random_misses_of(self.node)[self.node], in_batch)
         self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
         self.read_lines = self._lines(self._reads())

@@ -1,6 +1,7 @@
 """Help is there at once, and each command's example works as it stands."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -28,8 +29,12 @@ def commands() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that examples run in: as after two runs with default names."""
+    """The folder that examples run in: as after two runs with default names, with a server's data
+    sheet and what Intel MLC printed on it.
+    """
     folder = tmp_path_factory.mktemp("examples")
+    for file in ("server-2s.yaml", "mlc-2s.txt"):
+        shutil.copy(Path(__file__).parents[2] / "docs" / "examples" / file, folder)
     for policy in ("none", "ma-8"):
         _shell(f"numatwin run eris-fig13 --policy {policy}", folder)
     return folder

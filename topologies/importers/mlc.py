@@ -60,6 +60,40 @@ class _Table:
     columns: tuple[int, ...] = ()
     rows: set[int] = field(default_factory=set)
     values: dict[Pair, Quantity] = field(default_factory=dict)
+    lines: dict[Pair, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a text of MLC holds, each value with its line: all of reads but for the mixes.
+
+    ``latency``, ``bandwidth``: (initiator, home, value, line); ``loaded``: (point, line) in the
+    order of the text; ``mixes``: (mix, line).
+    """
+
+    version: str | None
+    latency: tuple[tuple[int, int, float, int], ...]
+    bandwidth: tuple[tuple[int, int, float, int], ...]
+    loaded: tuple[tuple[LoadedPoint, int], ...]
+    mixes: tuple[tuple[ReadWriteMix, int], ...]
+
+
+def printed(source: Source) -> Printed:
+    """All that ``source`` says, to calibrate on; raises InputError, also where it is cut off."""
+    reader = _Reader(source)
+    reader.inventory()
+    reader.check_whole()
+    tables = {
+        name: tuple((*pair, value.value, table.lines[pair]) for pair, value in table.values.items())
+        for name, table in reader.tables.items()
+    }
+    return Printed(
+        reader.version,
+        tables.get("latency", ()),
+        tables.get("bandwidth", ()),
+        tuple(zip(reader.loaded, reader.loaded_lines, strict=True)),
+        tuple((mix, reader.mix_lines[name]) for name, mix in reader.mixes.items()),
+    )
 
 
 @dataclass
@@ -75,6 +109,10 @@ class _Reader:
     iteration: Quantity | None = None
     notes: list[str] = field(default_factory=list)
     values_left: int = _VALUES_MAX
+    loaded_lines: list[int] = field(default_factory=list)
+    mix_lines: dict[str, int] = field(default_factory=dict)
+    begun: tuple[str, int] | None = None  # the last heading of figures, and its line
+    last_figure: int = 0  # the last line that has one
 
     def inventory(self) -> Inventory:
         for number, line in enumerate(self.source.lines, 1):
@@ -142,8 +180,10 @@ class _Reader:
             self._loaded_line((match[2] or "").split(), number)
         elif self.section == "mixes" and (match := _MIX.fullmatch(line)):
             value = self._quantity(match[2], "MB/s", "bandwidth", number)
+            self.last_figure = number
             if value is not None:
                 self.mixes[match[1]] = ReadWriteMix(name=match[1], bandwidth=value)
+                self.mix_lines[match[1]] = number
 
     def _begin(self, section: str, line: str, number: int, traffic: str | None = None) -> None:
         if section == "loaded" and line.startswith("Inject"):
@@ -151,11 +191,37 @@ class _Reader:
             if self.loaded:
                 self._note("Several loaded-latency curves: the last is given.")
             if self._reads("loaded-latency curve"):
-                self.loaded = []
+                self.loaded, self.loaded_lines = [], []
             return
         if section == "latency" and "(in " in line and "(in ns)" not in line:
             raise self.source.error("idle latencies in another unit", number, token=line)
         self.section, self.traffic, self.table = section, traffic, _Table()
+        self.begun = (line, number) if section != "other" else None
+
+    def check_whole(self) -> None:
+        """Raises InputError where the text ends in the middle of a table, or of a number."""
+        lines = self.source.lines
+        end = max((number for number, line in enumerate(lines, 1) if line.strip()), default=0)
+        if self.begun is not None and self.last_figure < self.begun[1]:
+            line, number = self.begun
+            raise self.source.error("cut off: no figures below", number, token=line)
+        for name, table in self.tables.items():
+            others = [other.rows for key, other in self.tables.items() if key != name]
+            missing = [
+                node
+                for node in table.columns
+                # A node without CPUs has no row in any table.
+                if node not in table.rows and (not others or any(node in rows for rows in others))
+            ]
+            if missing and max(table.lines.values(), default=0) == end:
+                raise self.source.error(
+                    f"cut off: no row of node {missing[0]}",
+                    end,
+                    expected=f"{len(table.columns)} rows, one per column",
+                )
+        # All figures of these tables have a decimal point and digits behind it.
+        if self.last_figure == end and not re.search(r"\.\d+$|-$", lines[end - 1].strip()):
+            raise self.source.error("cut off in the last number", end, token=lines[end - 1].strip())
 
     def _matrix_line(self, line: str, number: int) -> None:
         if match := _HEAD.fullmatch(line):
@@ -188,10 +254,12 @@ class _Reader:
             raise self.source.error(f"more than {_VALUES_MAX:,} values", number)
         unit, dimension = ("ns", "time") if self.section == "latency" else ("MB/s", "bandwidth")
         self.table.rows.add(node)
+        self.last_figure = number
         for home, text in zip(self.table.columns, values, strict=True):
             value = None if text == "-" else self._quantity(text, unit, dimension, number)
             if value is not None:
                 self.table.values[node, home] = value
+                self.table.lines[node, home] = number
 
     def _loaded_line(self, values: list[str], number: int) -> None:
         if len(values) < 2:
@@ -200,10 +268,12 @@ class _Reader:
                 number,
                 expected="delay, latency and bandwidth",
             )
+        self.last_figure = number
         latency = self._quantity(values[0], "ns", "time", number)
         bandwidth = self._quantity(values[1], "MB/s", "bandwidth", number)
         if latency is not None and bandwidth is not None and self._reads("loaded-latency curve"):
             self.loaded.append(LoadedPoint(bandwidth=bandwidth, latency=latency))
+            self.loaded_lines.append(number)
 
     def _reads(self, what: str) -> bool:
         """Whether this section's traffic is reads, which is what a description holds."""

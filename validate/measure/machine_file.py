@@ -19,11 +19,12 @@ from ...topologies.schema import (
 )
 from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
+from .processes import process_costs
 from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = ("outstanding_misses", "streaming_misses")
+_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_misses")
 
 
 def measured_description(result: Result) -> MachineDescription:
@@ -49,6 +50,7 @@ class _Writer:
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
             "engine": engine_costs(result.measurements) or base.engine,
+            "processes": process_costs(result.measurements, self.day),
         }
         if len(result.layout.nodes) > 1:
             for field, name in (

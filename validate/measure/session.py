@@ -10,7 +10,7 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ...topologies.measurements import HostState, Measurement
-from . import bandwidth, copying, engine_costs, engine_loop, latency, sharing
+from . import bandwidth, copying, engine_costs, engine_loop, latency, processes, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
 from .host import host_state
 from .layout import Layout, host_layout
@@ -31,6 +31,7 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "loop": (engine_loop.measure, 2.0),
     "walk": (engine_loop.measure_walk, 4.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
+    "processes": (processes.measure, 3.0),
 }
 _SPIN_EVERY_S = 0.1
 CLOCK = "additions that wait for one another, one a cycle"

@@ -1,0 +1,191 @@
+"""``numatwin calibrate``: a machine's low-level parameters, fitted to measurements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .files import check_ending
+from .machine import MachineArgument
+from .output import console, latency, number, print_json, table
+from .run import progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..validate.calibrate import Calibration
+    from ..validate.calibrate.calibration import Residual
+
+ROWS_MAX = 40
+
+
+def calibrate(
+    machine: MachineArgument,
+    source: Annotated[
+        list[Path],
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="What 'numatwin machine measure' wrote, the output of Intel MLC, or the folder of "
+            "a Record of 'numatwin run --on native'; may be given again.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the calibrated machine (.yaml) here.", show_default=False
+        ),
+    ] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Of each kind of measurement, held out to check the fit; by default 0.2, and of "
+            "MLC's output every other point of the loaded-latency curve and all mixes.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Draws which ones are held out.")
+    ] = 0,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Fit a machine's low-level parameters to measurements."""
+    from ..inputs import check_writable, write_text_atomically
+    from ..topologies import load_machine
+    from ..topologies.export import machine_yaml
+    from ..validate.calibrate import as_json
+    from ..validate.calibrate import calibrate as fitted
+
+    for path, endings in ((out, (".yaml", ".yml")), (report, (".html", ".htm"))):
+        if path is not None:
+            check_ending(path, *endings, option="--out" if path is out else "--report")
+            check_writable(path)
+    loaded = load_machine(machine)
+    with progress_bar("fitting") as progress:
+        found = fitted(loaded, source, share=held_out, seed=seed, progress=progress)
+    if out is not None:
+        write_text_atomically(out, machine_yaml(found.description))
+    if report is not None:
+        from ..reports.validation import write_validation
+        from ..validate.calibrate.report import validation_of
+
+        write_validation(validation_of(found), report)
+    if json:
+        print_json(as_json(found))
+        return
+    to = console()
+    _print(found, to)
+    for what, path in (("Machine file", out), ("Report", report)):
+        if path is not None:
+            to.print(f"\n{what}: {path}", soft_wrap=True)
+
+
+def _print(found: Calibration, to: Console) -> None:
+    from ..validate.calibrate.identify import UNTOLD
+
+    to.print(
+        table(
+            ("fitted", "before", "now", "95% interval", "by"),
+            (_estimate(found, key) for key in found.fit.estimates),
+            left=1,
+        )
+    )
+    open_ones = [one for one in found.fit.left if one.reason != UNTOLD]
+    for one in open_ones:
+        to.print(
+            f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}",
+            soft_wrap=True,
+        )
+    untold = [one.parameter.name for one in found.fit.left if one.reason == UNTOLD]
+    if untold:
+        shown = ", ".join(untold[:6]) + (" …" if len(untold) > 6 else "")
+        to.print(
+            f"\nnot determined, as no measurement depends on them: {shown} ({len(untold)})",
+            soft_wrap=True,
+        )
+    unused: Counter[str] = Counter()
+    for source in found.sources:
+        unused.update(source.unused)
+    for reason, count in unused.items():
+        to.print(f"\nnot used: {count} figures: {reason}", soft_wrap=True)
+    to.print()
+    _print_rows(found, to)
+    _print_errors(found, to)
+
+
+def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
+    one = found.fit.estimates[key]
+    unit = one.parameter.unit
+    bound = " at its bound" if one.at_bound else ""
+    return (
+        one.parameter.name,
+        _value(one.parameter.start, unit),
+        f"{_value(one.value, unit)}{bound}",
+        f"{_value(one.low, unit)} – {_value(one.high, unit)}",
+        ", ".join(name.rsplit(" (", 1)[0] for name in found.told_by[key]),
+    )
+
+
+def _print_rows(found: Calibration, to: Console) -> None:
+    """The largest errors of what was fitted to, all of what was held out."""
+    held, fitted = found.of("held out"), found.of("fitted")
+    fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
+    to.print(
+        table(
+            ("measurement", "set", "measured", "predicted", "95% interval", "error"),
+            (_residual(one) for one in [*fitted, *held[:ROWS_MAX]]),
+            left=2,
+        )
+    )
+    left_out = len(found.residuals) - len(fitted) - len(held[:ROWS_MAX])
+    if left_out:
+        to.print(f"… and {left_out} with smaller errors: --json or --report has them all")
+
+
+def _residual(one: Residual) -> tuple[str, ...]:
+    of = one.observation
+    return (
+        of.label,
+        one.set,
+        _value(of.value, of.unit),
+        _value(one.predicted, of.unit),
+        f"{_value(one.low, of.unit)} – {_value(one.high, of.unit)}",
+        f"{100 * one.error:+.1f}%{'' if one.agrees else ' *'}",
+    )
+
+
+def _print_errors(found: Calibration, to: Console) -> None:
+    from ..validate.calibrate.calibration import FITTED, HELD_OUT, error_summary
+
+    to.print()
+    for which in (FITTED, HELD_OUT):
+        ones = found.of(which)
+        if (summary := error_summary(ones)) is None:
+            to.print(f"{which}: none")
+            continue
+        middle, worst = summary
+        to.print(
+            f"{which}: {len(ones)}, error {100 * middle:.2g}% in the median, "
+            f"{100 * abs(worst.error):.2g}% at worst ({worst.observation.label})",
+            soft_wrap=True,
+        )
+    apart = sum(not one.agrees for one in found.residuals)
+    if apart:
+        to.print(f"* {apart} where measured and predicted intervals do not overlap")
+
+
+def _value(value: float, unit: str) -> str:
+    if unit == "s":
+        return latency(value * 1e9) if value >= 1e-9 else f"{value * 1e12:.4g} ps"
+    return f"×{value:.4g}" if unit == "×" else number(value, "" if unit == "1" else unit)

@@ -1,0 +1,283 @@
+"""A calibration from its files to its result: read, check, hold out, fit, predict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ...inputs import InputError, load_yaml
+from ...sim.record import HEAD_FILE
+from ...topologies import Machine, MachineDescription, build_machine
+from ...topologies.importers import mlc
+from ...topologies.importers.source import open_source
+from .candidate import Candidate
+from .contradictions import check, check_any
+from .fit import Fit, fit
+from .hold_out import held_out
+from .host_source import read_measured
+from .machine_file import Writer, curve_points, fitted_quantities
+from .mlc_source import read_mlc
+from .observation import Measured, Observation
+from .parameters import Key, pair_classes, parameters_of
+from .predictions import predict
+from .record_source import read_native
+
+Progress = Callable[[float], None]
+FITTED, HELD_OUT = "fitted", "held out"
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A measurement beside what the calibrated machine predicts of it."""
+
+    observation: Observation
+    set: str
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.observation.value - 1.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the intervals of both overlap."""
+        low, high = self.observation.interval
+        return self.low <= high and low <= self.high
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """``description`` is the calibrated machine's, ``before`` the one it was made from."""
+
+    before: Machine
+    description: MachineDescription
+    fit: Fit
+    residuals: tuple[Residual, ...]
+    sources: tuple[Measured, ...]
+    date: str
+    seed: int
+    told_by: Mapping[Key, tuple[str, ...]]
+    """Labels of the files that tell of each fitted parameter."""
+
+    def of(self, which: str) -> list[Residual]:
+        """The residuals of one set."""
+        return [residual for residual in self.residuals if residual.set == which]
+
+
+def error_summary(residuals: Sequence[Residual]) -> tuple[float, Residual] | None:
+    """Median of the errors' sizes, and the worst; None of none."""
+    if not residuals:
+        return None
+    worst = max(residuals, key=lambda one: abs(one.error))
+    return median(abs(one.error) for one in residuals), worst
+
+
+def calibrate(
+    machine: Machine,
+    files: Sequence[str | Path],
+    *,
+    share: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Calibration:
+    """``machine`` fitted to what ``files`` tell; raises InputError for what cannot be used.
+
+    ``share`` of each kind is held out, drawn by ``seed``; None is a fifth, and every other point of
+    MLC's loaded-latency curve and all its mixes.
+    """
+    if share is not None and not 0.0 <= share <= 0.8:
+        raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.8")
+    sources = [read_source(Path(file), machine) for file in files]
+    check_any(sources)
+    check(sources, machine)
+    return calibrated(machine, sources, share=share, seed=seed, progress=progress)
+
+
+def calibrated(
+    machine: Machine,
+    sources: Sequence[Measured],
+    *,
+    share: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Calibration:
+    """The calibration on what was read."""
+    fitted, held = held_out(sources, share, seed)
+    if not fitted:
+        raise InputError("nothing is left to fit to", expected="a smaller --held-out")
+    classes = pair_classes(machine)
+    candidates: dict[tuple[float, ...], Candidate] = {}
+
+    def predicted(values: Mapping[Key, float], of: Observation) -> float:
+        # Many figures are asked of one candidate, one after the other.
+        at = tuple(values.values())
+        if at not in candidates:
+            if len(candidates) > 4:
+                candidates.pop(next(iter(candidates)))
+            candidates[at] = Candidate(machine, classes, values)
+        return predict(candidates[at], of)
+
+    parameters = parameters_of(machine, classes)
+    found = fit(parameters, fitted, predicted, progress)
+    residuals = tuple(
+        Residual(one, which, *found.predicted(one))
+        for which, ones in ((FITTED, fitted), (HELD_OUT, held))
+        for one in ones
+    )
+    date = datetime.now(UTC).date().isoformat()
+    told = _told_by(found, fitted, predicted)
+    texts = {key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in told.items()}
+
+    def machine_of(values: Mapping[Key, float]) -> Machine:
+        return Candidate(machine, classes, values).machine
+
+    quantities = fitted_quantities(found, texts, machine_of)
+    best = machine_of(found.known)
+    points = curve_points(found, best, _curve_text(texts))
+    writer = Writer(machine, classes, quantities, points)
+    used = tuple(
+        f"{source.origin.label} ({source.origin.date}): "
+        f"{sum(one.origin is source.origin for one in fitted)} fitted, "
+        f"{sum(one.origin is source.origin for one in held)} held out"
+        for source in sources
+    )
+    description = writer.description(calibrated_on=(*machine.description.calibrated_on, *used))
+    return Calibration(machine, description, found, residuals, tuple(sources), date, seed, told)
+
+
+def read_source(path: Path, machine: Machine) -> Measured:
+    """What a file tells, of whatever kind it is; raises InputError."""
+    if path.is_dir() or path.name == HEAD_FILE or _is_json(path):
+        return read_native(path, machine)
+    with open_source(path) as source:
+        if mlc.recognises(source):
+            return read_mlc(source)
+        if not source.head.strip():
+            raise source.error("empty file", expected=EXPECTED)
+    document = load_yaml(path)
+    if not isinstance(document.value, dict) or "node_types" not in document.value:
+        raise InputError("no measurements", str(path), 1, expected=EXPECTED)
+    measured = read_measured(document)
+    _check_same_host(document.read_as(MachineDescription), machine, measured)
+    return measured
+
+
+EXPECTED = (
+    "a file that 'numatwin machine measure' wrote, the output of Intel MLC, or a folder that "
+    "'numatwin run --on native' wrote"
+)
+
+
+def _is_json(path: Path) -> bool:
+    if path.suffix != ".json":
+        return False
+    try:
+        return isinstance(json.loads(path.read_text("utf-8")), dict)
+    except (OSError, ValueError):
+        return False
+
+
+def _check_same_host(found: MachineDescription, machine: Machine, measured: Measured) -> None:
+    """Raises InputError where both name their CPU, and not the same."""
+    here, there = machine.description.host, found.host
+    if here is None or there is None or not here.cpu_model or not there.cpu_model:
+        return
+    if here.cpu_model != there.cpu_model:
+        raise InputError(
+            "measured on another machine",
+            measured.origin.file,
+            token=there.cpu_model,
+            expected=f"{here.cpu_model}, as {machine.name} has it",
+        )
+
+
+def _told_by(
+    found: Fit,
+    fitted: Sequence[Observation],
+    predicted: Callable[[Mapping[Key, float], Observation], float],
+) -> dict[Key, tuple[str, ...]]:
+    """The files whose figures depend on each parameter."""
+    names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
+    for one in fitted:
+        name = f"{one.origin.label} ({one.origin.date})"
+        for key, slope in zip(found.estimates, found.slopes(one), strict=True):
+            if abs(slope) > 1e-6:
+                names[key][name] = None
+    return {key: tuple(of) for key, of in names.items()}
+
+
+def _curve_text(texts: Mapping[Key, str]) -> str:
+    return next((text for key, text in texts.items() if key[0] == "curve"), "")
+
+
+def rebuilt(calibration: Calibration) -> Machine:
+    """The calibrated machine, as its file gives it."""
+    return build_machine(calibration.description)
+
+
+def as_json(calibration: Calibration) -> dict[str, Any]:
+    """The stable form of ``--json``."""
+    found = calibration.fit
+    return {
+        "machine": calibration.description.name,
+        "date": calibration.date,
+        "seed": calibration.seed,
+        "sources": [
+            {
+                "file": source.origin.file,
+                "date": source.origin.date,
+                "observations": len(source.observations),
+                "unused": dict(source.unused),
+            }
+            for source in calibration.sources
+        ],
+        "fitted": [
+            {
+                "parameter": estimate.parameter.name,
+                "unit": estimate.parameter.unit,
+                "before": estimate.parameter.start,
+                "value": estimate.value,
+                "interval": [estimate.low, estimate.high],
+                "at_bound": estimate.at_bound,
+                "sources": list(calibration.told_by[key]),
+            }
+            for key, estimate in found.estimates.items()
+        ],
+        "not_determined": [
+            {"parameter": one.parameter.name, "reason": one.reason} for one in found.left
+        ],
+        "rows": [
+            {
+                "measurement": one.observation.label,
+                "kind": one.observation.kind,
+                "set": one.set,
+                "unit": one.observation.unit,
+                "measured": one.observation.value,
+                "measured_interval": list(one.observation.interval),
+                "predicted": one.predicted,
+                "predicted_interval": [one.low, one.high],
+                "relative_error": one.error,
+                "source": one.observation.origin.file,
+                "line": one.observation.line,
+            }
+            for one in calibration.residuals
+        ],
+        "errors": {
+            which: None
+            if (summary := error_summary(calibration.of(which))) is None
+            else {
+                "median": summary[0],
+                "worst": abs(summary[1].error),
+                "worst_of": summary[1].observation.label,
+            }
+            for which in (FITTED, HELD_OUT)
+        },
+    }

@@ -1,0 +1,128 @@
+"""A machine with some of its parameters replaced, as the fit tries it, and its cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from ...inputs import Quantity
+from ...sim.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC, CostModel
+from ...sim.instructions import INSTRUCTIONS
+from ...topologies.machine import Machine, Node
+from .curve import KNOTS, curve
+from .parameters import CURVE, LOOPS, Key, PairClass, node_types
+
+
+class Candidate:
+    """``machine`` with ``values`` (SI) in place of its own, by the key of their parameter."""
+
+    def __init__(
+        self, machine: Machine, classes: Sequence[PairClass], values: Mapping[Key, float]
+    ) -> None:
+        self.base, self.classes, self.values = machine, classes, values
+        self.ids = {node.id: k for k, node in enumerate(machine.nodes)}
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine with these values."""
+        base, values = self.base, self.values
+        latency, bandwidth = base.latency_ns.copy(), base.bandwidth_Bps.copy()
+        memory_Bps: dict[int, float] = {}
+        for one in self.classes:
+            if (found := values.get(("latency", one.name))) is not None:
+                latency[one.mask] = found * 1e9
+            if (found := values.get(("bandwidth", one.name))) is not None:
+                bandwidth[one.mask] = found
+                if one.local:
+                    homes = np.flatnonzero(one.mask.any(axis=0)).tolist()
+                    memory_Bps |= dict.fromkeys(homes, found)
+        nodes = tuple(
+            self._node(node, kind, memory_Bps.get(k))
+            for k, (node, kind) in enumerate(zip(base.nodes, node_types(base), strict=True))
+        )
+        changed = replace(base, latency_ns=latency, bandwidth_Bps=bandwidth, nodes=nodes)
+        times = core_times_s(changed, values)
+        if times:
+            known = dict(base.description.core_times or {})
+            known |= {step: Quantity(time, time, time) for step, time in times.items()}  # type: ignore[misc]
+            changed = replace(
+                changed, description=base.description.model_copy(update={"core_times": known})
+            )
+        if all(("curve", part) in values for part in CURVE):
+            changed = replace(changed, loaded_latency=self._points(changed))
+        return changed
+
+    def _node(self, node: Node, kind: str, memory_Bps: float | None) -> Node:
+        values = self.values
+        own = node.memory_bandwidth_Bps
+        return replace(
+            node,
+            memory_bandwidth_Bps=own if memory_Bps is None else memory_Bps,
+            outstanding_misses=values.get(("misses", kind), node.outstanding_misses),
+            streaming_misses=values.get(("streaming", kind), node.streaming_misses),
+            write_turnaround=values.get(("turnaround", kind), node.write_turnaround),
+            caches=tuple(
+                replace(cache, latency_ns=values[key] * 1e9)
+                if (key := ("cache", kind, str(cache.level))) in values
+                else cache
+                for cache in node.caches
+            ),
+        )
+
+    def _points(self, machine: Machine) -> tuple[tuple[float, float], ...]:
+        """The curve as a machine has it: read bandwidth of the machine, latency in ns."""
+        ratios = curve(KNOTS, *(self.values["curve", part] for part in CURVE))
+        peak, base_ns = peak_Bps(machine), self.base_s * 1e9
+        return tuple(
+            (load * peak, ratio * base_ns)
+            for load, ratio in zip(KNOTS.tolist(), ratios.tolist(), strict=True)
+        )
+
+    @property
+    def base_s(self) -> float:
+        """Latency at no load, as the tool sees it that measures latency under load."""
+        found = self.values.get(("curve", "base"))
+        return float(np.nanmin(self.costs.latency_s)) if found is None else found
+
+    @cached_property
+    def costs(self) -> CostModel:
+        """Its cost model."""
+        return CostModel(self.machine)
+
+
+def core_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[str, float]:
+    """Time of a unit of each inner loop on the first core, where ``values`` have a factor of it:
+    so many times what its instructions take, or what the machine's file says.
+    """
+    wanted = [
+        (loop, step)
+        for loop, steps in LOOPS.items()
+        for step in steps
+        if ("loop", loop) in values or ("core", step) in values
+    ]
+    if not wanted:
+        return {}
+    first = next(node for node in machine.nodes if node.cores)
+    rate = (first.clock_Hz or ASSUMED_CLOCK_HZ) * (first.ipc or ASSUMED_IPC)
+    known = {str(name): time.value for name, time in (machine.description.core_times or {}).items()}
+    found = {}
+    for loop, step in wanted:
+        counted_s = float(getattr(INSTRUCTIONS, step)) / rate
+        own_s = known.get(step, counted_s)
+        if ("core", step) in values:
+            own_s = values["core", step] * counted_s
+        found[step] = own_s * values.get(("loop", loop), 1.0)
+    return found
+
+
+def peak_Bps(machine: Machine) -> float:
+    """What all nodes with CPUs read together, each from its own memory; NaN where unknown."""
+    own = [
+        node.memory_bandwidth_Bps or machine.bandwidth_Bps[k, k]
+        for k, node in enumerate(machine.nodes)
+        if node.memory_bytes != 0 and (node.cores or not any(one.cores for one in machine.nodes))
+    ]
+    return float(np.sum(own))

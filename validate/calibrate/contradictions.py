@@ -1,0 +1,166 @@
+"""Measurements that cannot all be true, told before anything is fitted to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...inputs import InputError
+from ...topologies.machine import Machine
+from .observation import IDLE, LOADED, MACHINE_READ, MIX, READ, Measured, Observation
+
+# Measurements agree within so many spreads; that of a session is believed to be at least this.
+SPREADS, SESSION_SPREAD = 4.0, 0.02
+# Loaded latency may lie so far below idle latency: another access pattern, another core.
+BELOW_IDLE = 0.90
+# Parts may exceed their whole by so much.
+EXCESS = 1.10
+
+
+def check(sources: Sequence[Measured], machine: Machine) -> None:
+    """Raises InputError for the first contradiction; each names the place of what is wrong."""
+    for source in sources:
+        _check_nodes(source.observations, machine)
+    for source in sources:
+        _check_loaded(source.observations)
+        _check_bandwidths(source.observations)
+    _check_sources(sources)
+
+
+def _check_nodes(observations: Sequence[Observation], machine: Machine) -> None:
+    """Every node that was measured is there, with what was measured of it."""
+    nodes = {node.id: node for node in machine.nodes}
+    for one in observations:
+        for what in ("node", "home"):
+            node = one.at.get(what)
+            if node is not None and node not in nodes:
+                raise one.error(
+                    f"{one.label}: {machine.name} has no node {node}",
+                    f"nodes of {machine.name}: {_listed(list(nodes))}",
+                )
+        home = one.at.get("home")
+        if home is not None and nodes[home].memory_bytes == 0:
+            raise one.error(f"{one.label}: node {home} of {machine.name} has no memory")
+        level = one.at.get("level")
+        if level is not None and nodes[one.at["node"]].cache(level) is None:
+            raise one.error(f"{one.label}: {machine.name} tells of no L{level} cache there")
+
+
+def _listed(ids: list[int]) -> str:
+    shown = ", ".join(map(str, ids[:8]))
+    return f"{shown} …" if len(ids) > 8 else shown
+
+
+def _check_loaded(observations: Sequence[Observation]) -> None:
+    """No load makes memory faster than none."""
+    local = [o for o in observations if o.kind == IDLE and o.at["node"] == o.at["home"]]
+    if not local:
+        return
+    least = min(local, key=lambda o: o.value)
+    for one in observations:
+        room = BELOW_IDLE * math.exp(-2.0 * (one.sigma + least.sigma))
+        if one.kind == LOADED and one.value < room * least.value:
+            raise one.error(
+                f"contradiction: {one.label} is {_ns(one)}, below the idle latency of "
+                f"{_ns(least)}{_line(least)}"
+            )
+
+
+def _check_bandwidths(observations: Sequence[Observation]) -> None:
+    """No node draws more from a memory than that memory gives; no whole is less than a part."""
+    reads = [o for o in observations if o.kind == READ]
+    own = {o.at["home"]: o for o in reads if o.at["node"] == o.at["home"]}
+    for one in reads:
+        whole = own.get(one.at["home"])
+        if whole is not None and one.value > _room(one, whole) * whole.value:
+            raise one.error(
+                f"contradiction: {one.label} is {_rate(one)}, more than the {_rate(whole)} that "
+                f"node {one.at['home']} draws from its own memory{_line(whole)}"
+            )
+    of_all = [o for o in observations if o.kind == MACHINE_READ]
+    of_all += [o for o in observations if o.kind == MIX and not o.at["written"]]
+    total = sum(o.value for o in own.values())
+    for one in (o for o in of_all if "node" not in o.at):
+        part = max(own.values(), key=lambda o: o.value, default=None)
+        if part is not None and part.value > _room(part, one) * one.value:
+            raise part.error(
+                f"contradiction: {part.label} is {_rate(part)}, more than the {_rate(one)} of the "
+                f"whole machine{_line(one)}"
+            )
+        if own and len(own) > 1 and one.value > EXCESS * total:
+            raise one.error(
+                f"contradiction: {one.label} is {_rate(one)}, more than all nodes draw from their "
+                f"own memory: {total / 1e9:.4g} GB/s"
+            )
+    for one in (o for o in observations if o.kind == LOADED):
+        peak = max([total, *(o.value for o in of_all)], default=0.0)
+        if own and peak and one.at["load"] > EXCESS * peak:
+            raise one.error(
+                f"contradiction: latency under {one.at['load'] / 1e9:.4g} GB/s, more than the "
+                f"{peak / 1e9:.4g} GB/s of the whole machine"
+            )
+
+
+def _room(one: Observation, other: Observation) -> float:
+    return EXCESS * math.exp(2.0 * (one.sigma + other.sigma))
+
+
+def _check_sources(sources: Sequence[Measured]) -> None:
+    """The same quantity from two files agrees within their spreads."""
+    first: dict[tuple[object, ...], list[Observation]] = {}
+    for source in sources:
+        mine: dict[tuple[object, ...], list[Observation]] = {}
+        for one in source.observations:
+            if one.kind != LOADED and "run" not in one.at:
+                mine.setdefault(_same(one), []).append(one)
+        for key, ones in mine.items():
+            here = _calmest(ones)
+            if key not in first:
+                first[key] = ones
+                continue
+            there = _calmest(first[key])
+            spread = math.hypot(max(here.sigma, SESSION_SPREAD), max(there.sigma, SESSION_SPREAD))
+            if abs(math.log(here.value / there.value)) > SPREADS * spread:
+                raise here.error(
+                    f"contradiction: {here.label} is {_written(here)}, but {_written(there)} in "
+                    f"{there.origin.file}{f':{there.line}' if there.line else ''}: more apart than "
+                    "their spreads explain"
+                )
+
+
+def _same(one: Observation) -> tuple[object, ...]:
+    """Of one quantity, however many threads it took: all of them where it is not told."""
+    if one.kind == READ and one.at.get("threads") != 1:
+        return (one.kind, one.at["node"], one.at["home"])
+    return one.alike
+
+
+def _calmest(ones: Sequence[Observation]) -> Observation:
+    return min(ones, key=lambda one: one.sigma)
+
+
+def _written(one: Observation) -> str:
+    return _ns(one) if one.unit == "s" else _rate(one)
+
+
+def _ns(one: Observation) -> str:
+    return f"{one.value * 1e9:.4g} ns"
+
+
+def _rate(one: Observation) -> str:
+    return f"{one.value / 1e9:.4g} G{one.unit}"
+
+
+def _line(one: Observation) -> str:
+    return f" (line {one.line})" if one.line else ""
+
+
+def check_any(sources: Sequence[Measured]) -> None:
+    """Raises InputError where a file has nothing that a calibration can use."""
+    for source in sources:
+        if not source.observations:
+            reasons = "; ".join(f"{count} {reason}" for reason, count in source.unused.items())
+            raise InputError(
+                f"no measurement to calibrate on{f': {reasons}' if reasons else ''}",
+                source.origin.file,
+            )

@@ -1,0 +1,213 @@
+"""From a fit to a machine file: each fitted value in its place, with interval, source and date."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...inputs import Quantity
+from ...topologies import build_machine
+from ...topologies.machine import Machine
+from ...topologies.schema import Fact, LoadedPoint, MachineDescription
+from .candidate import core_times_s, peak_Bps
+from .curve import KNOTS, curve
+from .fit import Fit
+from .parameters import CURVE, LOOPS, Key, PairClass
+
+DIGITS = 4
+Matrix = tuple[tuple[Quantity | None, ...], ...]
+
+
+class Writer:
+    """Puts ``quantities``, by the key of their parameter, into a description."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        classes: Sequence[PairClass],
+        quantities: Mapping[Key, Quantity],
+        curve_points: Sequence[LoadedPoint] = (),
+    ) -> None:
+        self.machine, self.classes = machine, classes
+        self.quantities, self.curve_points = quantities, curve_points
+
+    def description(self, **more: Any) -> MachineDescription:
+        """The description, which builds; ``more`` are further fields of it."""
+        base = self.machine.description
+        changes: dict[str, Any] = dict(more)
+        changes |= self._pairs()
+        changes["node_types"] = {
+            name: self._node_type(name, kind) for name, kind in base.node_types.items()
+        }
+        core = {key[1]: value for key, value in self.quantities.items() if key[0] == "core"}
+        if core:
+            changes["core_times"] = {**(base.core_times or {}), **core}
+        if self.curve_points:
+            changes["loaded_latency"] = tuple(self.curve_points)
+        made = base.model_copy(update=changes)
+        build_machine(made)
+        return made
+
+    def _pairs(self) -> dict[str, Any]:
+        """Distance classes and matrices of pairs, where the values are not nodes' own."""
+        base, changes = self.machine.description, {}
+        rows = list(base.distance_classes)
+        for what, field in (("latency", "pair_latency"), ("bandwidth", "pair_bandwidth")):
+            found = [
+                (one, value)
+                for one in self.classes
+                if (value := self.quantities.get((what, one.name))) is not None
+            ]
+            matrix = getattr(base, field)
+            if matrix is None and any(
+                not one.local and self._class_of(one) is None for one, _ in found
+            ):
+                matrix = self._known_pairs(what)
+            for one, value in found:
+                row = self._class_of(one)
+                if row is not None:
+                    rows[row] = rows[row].model_copy(update={what: value})
+                if matrix is not None:
+                    matrix = _filled(matrix, one, value)
+            if matrix is not None:
+                changes[field] = matrix
+        if rows:
+            changes["distance_classes"] = tuple(rows)
+        return changes
+
+    def _class_of(self, one: PairClass) -> int | None:
+        """The distance class that holds for these pairs."""
+        row = int(self.machine.distance_class[one.mask][0])
+        return row if row >= 0 else None
+
+    def _known_pairs(self, what: str) -> Matrix:
+        """The table of all pairs as it is, where the file has none."""
+        table = self.machine.latency_ns if what == "latency" else self.machine.bandwidth_Bps
+        scale = 1e-9 if what == "latency" else 1.0
+        return tuple(
+            tuple(None if math.isnan(x) else _exact(float(f"{x * scale:.12g}")) for x in row)
+            for row in table.tolist()
+        )
+
+    def _node_type(self, name: str, kind: Any) -> Any:
+        changes: dict[str, Any] = {}
+        memory: dict[str, Any] = {}
+        for one in self.classes:
+            if one.local and name in self._types(one):
+                for what in ("latency", "bandwidth"):
+                    if (value := self.quantities.get((what, one.name))) is not None:
+                        memory[what] = value
+        for key, field in (("misses", "outstanding_misses"), ("streaming", "streaming_misses")):
+            if (value := self.quantities.get((key, name))) is not None:
+                changes[field] = _fact(value)
+        if (value := self.quantities.get(("turnaround", name))) is not None:
+            memory["write_turnaround"] = _fact(value)
+        if memory:
+            changes["memory"] = kind.memory.model_copy(update=memory)
+        caches = tuple(
+            cache.model_copy(update={"latency": value})
+            if (value := self.quantities.get(("cache", name, str(cache.level)))) is not None
+            else cache
+            for cache in kind.caches
+        )
+        if caches != kind.caches:
+            changes["caches"] = caches
+        return kind.model_copy(update=changes)
+
+    def _types(self, one: PairClass) -> set[str]:
+        """Types of the nodes whose own pairs are of this class."""
+        ids = {self.machine.nodes[k].id for k in np.flatnonzero(np.diag(one.mask)).tolist()}
+        found = set()
+        for group in self.machine.description.nodes:
+            first, last = group.id_range()
+            if ids & set(range(first, last + 1)):
+                found.add(group.type)
+        return found
+
+
+def fitted_quantities(
+    fit: Fit, source: Mapping[Key, str], machine_of: Callable[[Mapping[Key, float]], Machine]
+) -> dict[Key, Quantity]:
+    """The estimates as a machine file has them: value, range (95%), source with its date."""
+    found = _core_times(fit, source, machine_of)
+    for key, estimate in fit.estimates.items():
+        value, low, high = (_rounded(x) for x in (estimate.value, estimate.low, estimate.high))
+        if key[0] not in ("curve", "loop", "core") and value > 0:
+            low = max(low, 1e-6 * value)  # what a file holds is above 0
+            found[key] = Quantity(value, min(low, value), max(high, value), source[key])
+    return found
+
+
+def _core_times(
+    fit: Fit, source: Mapping[Key, str], machine_of: Callable[[Mapping[Key, float]], Machine]
+) -> dict[Key, Quantity]:
+    """Of each step that a fitted factor concerns: that of its loop, of itself, or both."""
+    found: dict[Key, Quantity] = {}
+    machine = machine_of({})
+    for step, value in core_times_s(machine, fit.values).items():
+
+        def time_s(values: Mapping[Key, float], step: str = step) -> float:
+            return core_times_s(machine, values)[step]
+
+        half = math.exp(fit.half_width(lambda values: math.log(time_s(values))))
+        loop = next(name for name, steps in LOOPS.items() if step in steps)
+        text = source.get(("core", step)) or source[("loop", loop)]
+        found["core", step] = Quantity(
+            _rounded(value), _rounded(value / half), _rounded(value * half), text
+        )
+    return found
+
+
+def curve_points(fit: Fit, machine: Machine, text: str) -> list[LoadedPoint]:
+    """The fitted curve as points, each with its interval; none where it was not fitted.
+
+    ``machine``: with the fitted values. What was not determined of the curve is the start's.
+    """
+    keys = [("curve", name) for name in ("base", *CURVE)]
+    if not any(key in fit.estimates for key in keys[1:]):
+        return []
+    points = []
+    peak = peak_Bps(machine)
+    known = fit.known
+    for load in KNOTS.tolist():
+
+        def latency_s(values: Mapping[Key, float], load: float = load) -> float:
+            shape = (values["curve", name] for name in CURVE)
+            return values["curve", "base"] * float(curve(np.array([load]), *shape)[0])
+
+        value = latency_s(known)
+        half = fit.half_width(lambda values: math.log(latency_s({**known, **values})))
+        points.append(
+            LoadedPoint(
+                bandwidth=_exact(_rounded(load * peak)),
+                latency=Quantity(
+                    _rounded(value),
+                    _rounded(value * math.exp(-half)),
+                    _rounded(value * math.exp(half)),
+                    text if load == KNOTS[0] else None,
+                ),
+            )
+        )
+    return points
+
+
+def _filled(matrix: Matrix, one: PairClass, value: Quantity) -> Matrix:
+    return tuple(
+        tuple(value if one.mask[i, j] else old for j, old in enumerate(row))
+        for i, row in enumerate(matrix)
+    )
+
+
+def _fact(value: Quantity) -> Fact:
+    return Fact(value=value.value, range=(value.low, value.high), source=value.source)
+
+
+def _exact(value: float) -> Quantity:
+    return Quantity(value, value, value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

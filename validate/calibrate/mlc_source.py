@@ -1,0 +1,108 @@
+"""What Intel MLC printed, as observations.
+
+Fitted to: idle latencies, read bandwidths between nodes, every other point of the loaded-latency
+curve. The other points, and the mixes of reads and writes, are held out.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...topologies.importers import mlc
+from ...topologies.importers.source import Source
+from .observation import IDLE, LOADED, MIX, READ, Measured, Observation, Origin
+
+# MLC's name of a mix -> the part of the lines that are written. A store reads its line first, which
+# MLC counts in its ratios. Triad: two reads and one write.
+_RATIO = re.compile(r"(\d+):(\d+) Reads-Writes", re.ASCII)
+TRIAD, ALL_READS = "Stream-triad like", "ALL Reads"
+
+
+def written_share(name: str) -> float | None:
+    """The part of a mix's lines that are written; None for a name that does not tell."""
+    if name == ALL_READS:
+        return 0.0
+    if name == TRIAD:
+        return 1.0 / 3.0
+    found = _RATIO.match(name)
+    if found is None:
+        return None
+    reads, writes = int(found[1]), int(found[2])
+    return writes / (reads + writes) if reads + writes else None
+
+
+def read_mlc(source: Source) -> Measured:
+    """All that the text tells; raises InputError, also where it is cut off."""
+    printed = mlc.printed(source)
+    origin = Origin(source.name, source.label(), _date(source.name))
+    found = [
+        Observation(
+            IDLE,
+            f"idle latency, {i} from {j}",
+            value,
+            "s",
+            origin,
+            at={"node": i, "home": j},
+            line=line,
+        )
+        for i, j, value, line in printed.latency
+    ]
+    found += [
+        Observation(
+            READ,
+            f"read bandwidth, {i} from {j}",
+            value,
+            "B/s",
+            origin,
+            at={"node": i, "home": j},
+            line=line,
+        )
+        for i, j, value, line in printed.bandwidth
+    ]
+    held_out = set()
+    for at, (point, line) in enumerate(printed.loaded):
+        if at % 2:
+            held_out.add(len(found))
+        found.append(
+            Observation(
+                LOADED,
+                f"loaded latency at {point.bandwidth.value / 1e9:.4g} GB/s",
+                point.latency.value,
+                "s",
+                origin,
+                at={"load": point.bandwidth.value},
+                line=line,
+                load_spread=0.005,
+            )
+        )
+    unknown = 0
+    for mix, line in printed.mixes:
+        written = written_share(mix.name)
+        if written is None:
+            unknown += 1
+            continue
+        held_out.add(len(found))
+        found.append(
+            Observation(
+                MIX,
+                mix.name,
+                mix.bandwidth.value,
+                "B/s",
+                origin,
+                at={"written": written, "name": mix.name},
+                line=line,
+            )
+        )
+    unused = {"mixes of a name that does not tell reads from writes": unknown} if unknown else {}
+    return Measured(origin, tuple(found), unused, frozenset(held_out))
+
+
+def _date(path: str) -> str:
+    """MLC prints no date: that of the file."""
+    try:
+        changed_s = Path(path).stat().st_mtime
+    except OSError:
+        return "date unknown"
+    return datetime.fromtimestamp(changed_s, UTC).date().isoformat()

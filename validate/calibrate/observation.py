@@ -1,0 +1,95 @@
+"""A measured figure that a calibration is held against, in the same form from every source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...inputs import InputError
+
+# What is predicted in one way, and held out in proportion.
+IDLE = "idle latency"
+CACHE = "cache latency"
+READ = "read bandwidth"
+MACHINE_READ = "read bandwidth of the machine"
+LOADED = "loaded latency"
+MIX = "read-write mix"
+RANDOM = "random reads"
+ROUTING = "routing"
+INDEX = "index operation"
+MESSAGE = "message"
+STEP = "native step"
+THROUGHPUT = "native throughput"
+
+# What tells of core times alone: any other fact could be bent to meet an end result.
+CORE_KINDS = (ROUTING, INDEX, STEP, THROUGHPUT)
+
+# Relative standard deviation of a figure whose source tells none, and the least that is believed of
+# one that does: the next session's figure lies that far away however calm each was.
+ASSUMED_SPREAD = 0.01
+SPREAD_MIN = 0.002
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where figures come from: ``file`` for errors, ``label`` and ``date`` for people."""
+
+    file: str
+    label: str
+    date: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """``value`` in SI units (``unit``: ``s``, ``B/s``, ``/s``); ``spread``: its relative standard
+    deviation.
+
+    ``at``: what it holds for, as its kind's prediction asks (node and home by their ids, threads,
+    load in B/s …). ``alike``: figures of one kind with the same words are repetitions.
+    ``size_bytes``: what it may be drawn over. ``line``: of ``origin.file``, where that is known.
+    ``load_spread``: that of the load at which it was measured.
+    """
+
+    kind: str
+    label: str
+    value: float
+    unit: str
+    origin: Origin
+    spread: float = ASSUMED_SPREAD
+    at: Mapping[str, Any] = field(default_factory=dict)
+    line: int | None = None
+    size_bytes: float | None = None
+    load_spread: float = 0.0
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the value's logarithm."""
+        return max(self.spread, SPREAD_MIN)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where 95% of such figures lie, by its spread."""
+        factor = math.exp(1.96 * self.sigma)
+        return self.value / factor, self.value * factor
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """Of the same quantity, whoever measured it."""
+        return (self.kind, *sorted((name, str(value)) for name, value in self.at.items()))
+
+    def error(self, message: str, expected: str | None = None) -> InputError:
+        """The InputError that names the figure's place."""
+        return InputError(message, self.origin.file, self.line, expected=expected)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one file tells. ``unused``: figures by the reason why none of them is used."""
+
+    origin: Origin
+    observations: tuple[Observation, ...]
+    unused: Mapping[str, int] = field(default_factory=dict)
+    held_out: frozenset[int] | None = None
+    """Positions that this source's own rule holds out; None where the seeded choice decides."""

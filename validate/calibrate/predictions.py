@@ -1,0 +1,125 @@
+"""What a machine predicts of each kind of measurement, through the cost model that planes use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ...sim.costs import LINE_BYTES
+from ...sim.eris.routing import table_levels
+from .candidate import Candidate, peak_Bps
+from .native_prediction import native_step_s, native_throughput
+from .observation import (
+    CACHE,
+    IDLE,
+    INDEX,
+    LOADED,
+    MACHINE_READ,
+    MIX,
+    RANDOM,
+    READ,
+    ROUTING,
+    STEP,
+    THROUGHPUT,
+    Observation,
+)
+
+HEADER_BYTES, COMMAND_BYTES = 16.0, 16.0
+
+
+def predict(candidate: Candidate, of: Observation) -> float:
+    """The figure in the unit of ``of``; NaN where the machine does not tell it."""
+    return PREDICTIONS[of.kind](candidate, of)
+
+
+def _idle(candidate: Candidate, of: Observation) -> float:
+    return float(candidate.machine.latency_ns[_ends(candidate, of)]) * 1e-9
+
+
+def _cache(candidate: Candidate, of: Observation) -> float:
+    cache = candidate.machine.nodes[candidate.ids[of.at["node"]]].cache(of.at["level"])
+    return float("nan") if cache is None or cache.latency_ns is None else cache.latency_ns * 1e-9
+
+
+def _read(candidate: Candidate, of: Observation) -> float:
+    """So many cores of a node stream from a home: what their slots hold, up to what memory or the
+    way there delivers. All cores, where it is not told how many.
+    """
+    costs, (i, j) = candidate.costs, _ends(candidate, of)
+    most = float(costs.memory_Bps[j])
+    if i != j:
+        pair = float(candidate.machine.bandwidth_Bps[i, j])
+        most = pair if np.isnan(most) else min(pair, most)
+    threads = of.at.get("threads")
+    if threads is None or not costs.cores[i] or threads >= costs.cores[i]:
+        return most
+    slots, idle_s = float(costs.streaming_misses[i]), float(costs.idle_s[i, j])
+    surely_s = float(costs.streamed_s[i, j])
+
+    def left(rate: float) -> float:
+        """What they would draw more where the memory is under that load."""
+        load = np.full(len(costs.cores), rate / most)
+        wait_s = float(costs.memory_wait_s(load)[j])
+        return float(threads) * LINE_BYTES / min((idle_s + wait_s) / slots, surely_s) - rate
+
+    return most if left(most) >= 0 else float(brentq(left, 0.0, most, rtol=1e-12))
+
+
+def _machine_read(candidate: Candidate, of: Observation) -> float:
+    return peak_Bps(candidate.machine)
+
+
+def _loaded(candidate: Candidate, of: Observation) -> float:
+    load = min(of.at["load"] / peak_Bps(candidate.machine), 1.0)
+    return candidate.base_s * float(np.interp(load, *candidate.costs.loaded_latency))
+
+
+def _mix(candidate: Candidate, of: Observation) -> float:
+    """Peak bandwidth of one node, or of all, where this share of all lines are writes."""
+    each = candidate.costs.mixed_memory_Bps(of.at["written"])
+    if "node" in of.at:
+        return float(each[candidate.ids[of.at["node"]]])
+    has_memory = [node.memory_bytes != 0 for node in candidate.machine.nodes]
+    return float(each[has_memory].sum())
+
+
+def _random(candidate: Candidate, of: Observation) -> float:
+    """Independent loads of one core: as many under way as it can have (Little's law)."""
+    i, j = _ends(candidate, of)
+    costs = candidate.costs
+    return float(costs.misses[i] / costs.cores[i] / costs.idle_s[i, j])
+
+
+def _routing(candidate: Candidate, of: Observation) -> float:
+    """Core time of a command that is routed: the table's tree, the buffer, its part of a flush."""
+    costs, counts = candidate.costs, candidate.costs.instructions
+    commands = (of.at["buffer"] - HEADER_BYTES) / COMMAND_BYTES
+    instructions = (
+        table_levels(of.at["targets"]) * counts.route_level
+        + counts.route_split
+        + counts.flush_fixed / commands
+        + counts.flush_line * of.at["buffer"] / LINE_BYTES / commands
+    )
+    first = next(k for k, count in enumerate(costs.cores) if count)
+    return float(costs.core_s(instructions)[first])
+
+
+def _ends(candidate: Candidate, of: Observation) -> tuple[int, int]:
+    return candidate.ids[of.at["node"]], candidate.ids[of.at["home"]]
+
+
+PREDICTIONS: Mapping[str, Callable[[Candidate, Observation], float]] = {
+    IDLE: _idle,
+    CACHE: _cache,
+    READ: _read,
+    MACHINE_READ: _machine_read,
+    LOADED: _loaded,
+    MIX: _mix,
+    RANDOM: _random,
+    ROUTING: _routing,
+    INDEX: native_step_s,
+    STEP: native_step_s,
+    THROUGHPUT: native_throughput,
+}

@@ -1,0 +1,117 @@
+"""What a native run's Record tells: the time of each step of its workers, and its throughput.
+
+The steps are fitted to. Throughput is the end result: where steps are told, it is only predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...inputs import InputError
+from ...sim.record import HEAD_FILE, Record, load_record
+from ...sim.scenario import NATIVE, scenario_from_settings
+from ...topologies.machine import Machine
+from .native_prediction import STEPS, NativeRun
+from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
+
+# Relative standard deviation of a figure of one run alone, and the least of several.
+ONE_RUN, RUNS_MIN = 0.03, 0.005
+
+
+def read_native(path: Path, machine: Machine) -> Measured:
+    """The Record's steps and throughputs; raises InputError where it does not fit ``machine``."""
+    record = load_record(path)
+    file = str(path / HEAD_FILE if path.is_dir() else path)
+    check_record(record, file, machine)
+    created = str(record.provenance.get("created", ""))[:10] or "date unknown"
+    label = path.name if path.name != HEAD_FILE else path.parent.name
+    origin = Origin(file, f"{record.scenario} ({label})", created)
+    if record.settings.get("system", {}).get("kind") == "commits":
+        return Measured(
+            origin, (), {"transactions: no flow plane predicts them": len(record.throughput)}
+        )
+    run = NativeRun(scenario_from_settings(_simulated(record), file))
+    if run.scenario.workload.change_times(run.scenario.horizon_s):
+        return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
+    found = list(_steps(record, run, origin))
+    steps = len(found)
+    for name, rate in record.throughput.items():
+        if rate > 0:
+            found.append(
+                Observation(
+                    THROUGHPUT,
+                    f"{record.scenario}: {name}",
+                    rate,
+                    "/s",
+                    origin,
+                    spread=_spread(record.replicates.get("throughput", {}).get(name)),
+                    at={"run": run, "operation": name},
+                )
+            )
+    held = frozenset(range(steps, len(found))) if steps else frozenset()
+    return Measured(origin, tuple(found), {}, held)
+
+
+def check_record(record: Record, file: str, machine: Machine) -> None:
+    """Raises InputError for a run that was not native, or of another machine."""
+    if record.plane != NATIVE:
+        raise InputError(
+            f"a run of the {record.plane} plane: a prediction is no measurement",
+            file,
+            expected="a Record of 'numatwin run --on native'",
+        )
+    name = record.machine.get("name")
+    if name != machine.name:
+        raise InputError(
+            "a run of another machine",
+            file,
+            token=str(name),
+            expected=f"one of 'numatwin run --on native --machine' with '{machine.name}'",
+        )
+    cores = record.machine.get("nodes", ())
+    if len(cores) != len(machine.nodes):
+        raise InputError(
+            f"a run of {len(cores)} nodes, but {machine.name} has {len(machine.nodes)}", file
+        )
+    mapped = [text for text in record.warnings if "stand for" in text or "mapped onto" in text]
+    if mapped:
+        raise InputError(f"this run was not on {machine.name} itself: {mapped[0]}", file)
+
+
+def _simulated(record: Record) -> Mapping[str, object]:
+    """The scenario's settings, for the flow plane, which plays no replications."""
+    return {**record.settings, "plane": "flow"}
+
+
+def _steps(record: Record, run: NativeRun, origin: Origin) -> list[Observation]:
+    told = record.model.get("step_ns_per_command")
+    if not isinstance(told, Mapping):
+        return []
+    sums: dict[str, float] = {}
+    for name, spent_ns in told.items():
+        if name in STEPS and isinstance(spent_ns, (int, float)) and spent_ns > 0:
+            sums[STEPS[name]] = sums.get(STEPS[name], 0.0) + float(spent_ns)
+    spreads = [_spread(of) for of in record.replicates.get("throughput", {}).values()]
+    return [
+        Observation(
+            STEP,
+            f"{record.scenario}: {step}",
+            spent_ns * 1e-9,
+            "s",
+            origin,
+            spread=max(spreads, default=ONE_RUN),
+            at={"run": run, "step": step},
+        )
+        for step, spent_ns in sums.items()
+    ]
+
+
+def _spread(values: Sequence[float] | None) -> float:
+    """Relative standard error of the mean of the replications."""
+    if values is None or len(values) < 2:
+        return ONE_RUN
+    found = np.asarray(values, dtype=np.float64)
+    return max(float(found.std(ddof=1) / np.sqrt(len(found)) / found.mean()), RUNS_MIN)
