@@ -203,6 +203,18 @@ def test_bad_suites_are_one_line_with_the_place(refused: Refused) -> None:
         assert told.replace("mine", "bad") in refused("crossvalidate", "bad.yaml")
 
 
+@pytest.mark.usefixtures("suite")
+def test_a_suite_of_which_nothing_can_run_here(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planes(monkeypatch)
+    Path("rsi.yaml").write_text("name: rsi\nruns:\n  rsi: {scenario: nam-fig6-rsi}\n")
+    done = numatwin("crossvalidate", "rsi.yaml", "--machine", "host.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert "rsi.yaml: no run of the suite can be played here: " in done.err
+    assert made.played == []
+
+
 TINY = """\
 name: tiny
 rounds: 1

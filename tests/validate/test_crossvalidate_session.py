@@ -104,8 +104,8 @@ def test_memory_traffic_that_is_not_measured_has_no_row(cases: tuple[Case, ...])
     reasons = {left.what: left for left in result.left_out()}
     assert reasons["memory traffic"].reason == "this host shows no counters of its memory"
     assert reasons["memory traffic"].runs == ("one",)
-    # Nor have synthetic runs a p99 latency.
-    assert set(reasons) == {"memory traffic", "latency_ns.lookup.p99"}
+    # No p99 latency either, but nobody predicts one.
+    assert set(reasons) == {"memory traffic"}
 
 
 def test_memory_traffic_that_is_measured_has_one(cases: tuple[Case, ...]) -> None:

@@ -146,14 +146,17 @@ class Found:
         )
 
     def left_out(self) -> list[LeftOut]:
-        """Figures without a row: what no real run has, and planes that cannot play a case."""
+        """Figures without a row: predicted ones that no real run has, and planes that cannot play
+        a case."""
         runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
             for plane, why in case.unable.items():
                 runs.setdefault((f"plane {plane}", why), {})[case.run] = None
             records = self.measured.get(case.name, [])
+            predicted = self.predicted.get(case.name, {}).values()
             for metric in case.metrics if records else ():
-                if all(figure(metric, one) is None for one in records):
+                told = any(figure(metric, one) is not None for one in predicted)
+                if told and all(figure(metric, one) is None for one in records):
                     what, why = _without(metric, records[-1])
                     runs.setdefault((what, why), {})[case.run] = None
         return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
