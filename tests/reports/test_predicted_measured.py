@@ -47,7 +47,9 @@ def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, st
     rows = [Row(g, g, "fitted", "s", m, p, size=2.0**k) for k, (m, p, g) in enumerate(found)]
     figure = predicted_against_measured(rows)
     assert figure is not None
-    points = [(x, y) for t in figure.data if t.mode == "markers" for x, y in zip(t.x, t.y)]
+    points = [
+        (x, y) for t in figure.data if t.mode == "markers" for x, y in zip(t.x, t.y, strict=True)
+    ]
     assert sorted(points) == sorted((m, p) for m, p, _ in found)
     low, high = figure.layout.xaxis.range
     assert all(low <= math.log10(v) <= high for point in points for v in point)
