@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 from scipy.stats import t as student
 
 from ...inputs import InputError
-from .identify import UNTOLD, Undetermined, determined, is_bound
+from .identify import UNTOLD, WEAK, Undetermined, determined, is_bound
 from .observation import CORE_KINDS, Observation
 from .parameters import CURVE, Key, Parameter
 
@@ -34,6 +34,9 @@ BOUND_NEAR = 1e-6
 TOLD_MIN = 1e-5  # less is what planes leave of their search for rates
 # From where a parameter that was left alone is tried once more.
 RETRIES = (1.0, 5.0)
+# An interval that reaches so far either way, in the parameter's coordinate, tells nothing: a factor
+# of 4.5, or three times what is large.
+HALF_MAX = 1.5
 WIDENED = 2  # rounds in which spreads follow residuals
 NORMAL = 1.4826  # standard deviation of normal residuals over the median of their sizes
 RETRY_STEPS, STEPS_MAX = 25, 200
@@ -41,12 +44,16 @@ RETRY_STEPS, STEPS_MAX = 25, 200
 
 @dataclass(frozen=True)
 class Estimate:
-    """A fitted parameter: its value, and the interval that holds the truth with 95% confidence."""
+    """A fitted parameter: its value, and the interval that holds the truth with 95% confidence.
+
+    ``half``: of the interval, in the parameter's coordinate.
+    """
 
     parameter: Parameter
     value: float
     low: float
     high: float
+    half: float
     at_bound: bool
 
 
@@ -162,12 +169,31 @@ def fit(
         if again is not None:
             active, known = [*active, one.parameter], again
             left.remove(one)
+    while True:
+        known, widths = _widened(active, observations, known, predict)
+        found = _finished(active, [*left, *untold], observations, known, predict, widths)
+        worst = max(found.estimates.values(), key=lambda one: one.half)
+        if worst.half <= HALF_MAX or len(active) == 1:
+            return found
+        # Its residuals leave less known of it than its spreads let hope.
+        left.append(Undetermined(worst.parameter, WEAK))
+        active = [p for p in active if p is not worst.parameter]
+        known = _without(known, left[-1:], active)
+
+
+def _widened(
+    active: Sequence[Parameter],
+    observations: Sequence[Observation],
+    known: dict[Key, float],
+    predict: _Kinds,
+) -> tuple[dict[Key, float], dict[str, float]]:
+    """The best values where spreads are as wide as residuals tell; and how much, by kind."""
     widths = dict.fromkeys((o.kind for o in observations), 1.0)
     for _ in range(WIDENED):
         widths = _widths(active, observations, known, predict, widths)
         sigma = np.array([widths[o.kind] * sigma_of(o, known, predict) for o in observations])
-        known |= _search(active, observations, known, predict, sigma)
-    return _finished(active, [*left, *untold], observations, known, predict, widths)
+        known = known | _search(active, observations, known, predict, sigma)
+    return known, widths
 
 
 def _widths(
@@ -432,6 +458,7 @@ def _finished(
             values[p.key],
             max(p.outside(at - half), p.low),
             min(p.outside(at + half), p.high),
+            half,
             min(at - low, high - at) < BOUND_NEAR,
         )
     assumed = tuple(one.parameter for one in left if one.parameter.doubt)
