@@ -14,10 +14,11 @@ export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup run run-here test lint bench docs clean
+.PHONY: help setup run run-here test gate lint bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   all tests"
+	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
 	@echo "make lint   style, types, formatting"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
@@ -79,6 +80,10 @@ test: setup
 	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
 	@$(PY) -m pytest -n auto --maxprocesses 8
 
+# The suite that this project's own CI gates its policies with: validate/suites/policies.yaml.
+gate: setup
+	@$(NUMATWIN) regress policies
+
 # mypy finds a package by its folder: a tree of links shows it the folders under their installed names.
 TYPES := build/types
 lint: setup
@@ -100,6 +105,7 @@ bench: setup
 PICTURE := docs/pictures/report.png
 docs: setup
 	@tools/system-packages browser
+	@$(NUMATWIN) published --page docs/published.md >/dev/null
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 	@$(MAKE) -s --no-print-directory run >/dev/null
 	@mkdir -p $(dir $(PICTURE))

@@ -31,10 +31,15 @@ def planes(scenario: Scenario) -> Iterator[Maker]:
     """
     try:
         from . import _engine  # noqa: F401 (whether it is there)
-    except ImportError:
+    except ModuleNotFoundError:
         raise InputError(
             "the native engine is not in this build",
             expected="libnuma-dev (tools/system-packages numa ucx) and 'make setup' again",
+        ) from None
+    except ImportError as failure:  # it is there, and a library that it was linked with is not
+        raise InputError(
+            f"the native engine cannot be loaded: {failure}",
+            expected="the libraries that it was built with (tools/system-packages numa ucx)",
         ) from None
     if scenario.system.kind == "commits":
         from .commits_plane import native_commits

@@ -138,6 +138,21 @@ def launch_commits(run: CommitRun, board: int, control: int) -> None:
 def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dict[str, Any]]:
     """Forks: see commit_cluster.measure_fabric."""
 
+def measure_blocks(
+    run: CommitRun, sizes: list[int], regions: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """See rsi/measure_steps.hpp; here and below, samples_ns of each name, bytes, region, count."""
+
+def measure_ends(
+    run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """See rsi/measure_steps.hpp."""
+
+def measure_turns(
+    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """Forks: see rsi/measure_steps.hpp."""
+
 def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
     """Forks: see benchmarks/native_commits.py."""
 
@@ -301,7 +316,7 @@ class Engine:
     def latencies(self, operation: int) -> npt.NDArray[np.uint64]:
         """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
     def memory(self) -> list[ObjectMemory]: ...
-    def stop(self) -> None:
+    def stop(self, patience_s: float = 60.0) -> None:
         """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
     def cancel(self) -> None:
         """Ends at once."""
@@ -362,6 +377,9 @@ def cas_increments(block: Block, line: int) -> Work:
 def ping_pong(block: Block, line: int, serve: bool) -> Work:
     """One end of an exchange of messages over that line; who serves counts those of both ends."""
 
+def handover(block: Block, line: int, lines: int, serve: bool) -> Work:
+    """One end of a hand-over of so many lines behind that one; who serves counts rounds."""
+
 def additions() -> Work:
     """Additions that wait for one another, one a cycle."""
 
@@ -369,9 +387,11 @@ def routing(targets: int, buffer_bytes: int) -> Work:
     """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
 
 class MeasuredIndex:
-    """A prefix tree of random 64-bit keys; MemoryError if it does not fit."""
+    """A prefix tree of random 64-bit keys, or of the keys from 0 on (``dense``: no scans).
 
-    def __init__(self, keys: int) -> None: ...
+    MemoryError if it does not fit."""
+
+    def __init__(self, keys: int, dense: bool = False) -> None: ...
     @property
     def keys(self) -> int: ...
     @property

@@ -14,7 +14,7 @@ from . import _engine
 from ._engine import CommitBoard, CommitRun, Phase, ThreadCommits
 from .engine_process import EngineProcess
 
-START_S = 60.0
+START_S, START_S_PER_GB = 60.0, 20.0  # a busy host is given so long to start, and to load
 STOP_S = 5.0
 LOOK_S = 0.02
 THREADS = "threads"
@@ -69,27 +69,30 @@ class CommitCluster:
         self.transport = transport
         self._threads: ThreadCommits | None = None
         self._process: EngineProcess | None = None
-        self._file = self._pipe = -1
         if transport == THREADS:
             self._threads = ThreadCommits(self.run)
             self.board = self._threads.board
             self._finalizer = weakref.finalize(self, _close, None, [])
             return
-        # A file in memory without a name: it is gone with the last process that has it.
-        self._file = os.memfd_create("numatwin-commits")
-        os.ftruncate(self._file, self.run.board_bytes)
-        self.board = CommitBoard(self.run, self._file)
-        reading, self._pipe = os.pipe()
+        opened: list[int] = []
         try:
+            # A file in memory without a name: it is gone with the last process that has it.
+            opened.append(os.memfd_create("numatwin-commits"))
+            os.ftruncate(opened[0], self.run.board_bytes)
+            self.board = CommitBoard(self.run, opened[0])
+            opened += os.pipe()
+            file, reading, pipe = opened
             self._process = EngineProcess(
-                "launch_commits", self.settings, (self._file, reading), (self._file, reading)
+                "launch_commits", self.settings, (file, reading), (file, reading)
             )
+        except OSError as failure:
+            _close(None, opened)
+            raise InputError(f"a run of processes cannot begin: {failure.strerror}") from None
         except BaseException:
-            _close(None, [self._file, self._pipe])
+            _close(None, opened)
             raise
-        finally:
-            os.close(reading)
-        self._finalizer = weakref.finalize(self, _close, self._process, [self._pipe, self._file])
+        os.close(reading)
+        self._finalizer = weakref.finalize(self, _close, self._process, [pipe, file])
 
     def __enter__(self) -> CommitCluster:
         return self
@@ -105,11 +108,13 @@ class CommitCluster:
             except RuntimeError as failure:
                 raise InputError(str(failure)) from None
             return
-        late = time.monotonic() + START_S
+        stored = self.run.blocks * self.run.block_bytes * len(self.run.storage)
+        longest_s = START_S + START_S_PER_GB * stored / 1e9
+        late = time.monotonic() + longest_s
         while not self.board.all_connected:
             self.check()
             if time.monotonic() > late:
-                raise InputError(f"the run's processes were not ready within {START_S:g} s")
+                raise InputError(f"the run's processes were not ready within {longest_s:.0f} s")
             time.sleep(0.002)
         self.check()
         self.board.begin()

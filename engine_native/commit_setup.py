@@ -66,6 +66,8 @@ def transport_of(system: CommitSystem) -> str:
         return chosen
     if not _engine.HAS_UCX:
         return THREADS
+    if system.layout == "host":
+        return system.transport
     if system.architecture in SOCKETS:
         return "tcp"
     has_infiniband = INFINIBAND.is_dir() and any(INFINIBAND.iterdir())
@@ -81,10 +83,12 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
     _, operation = system.transaction(workload)
     clients, nodes, cpus = len(p.client_machine), len(p.nodes), processors()
     if clients + nodes > ROLES_MAX:
+        others = nodes - len(p.storage)  # timestamps, managers
+        storage = max(len(p.storage) * ROLES_MAX // (clients + nodes), 1)
         raise InputError(
             f"{clients} clients and {nodes} servers, each a process of its own",
-            expected=f"at most {ROLES_MAX} together, as by --set system.clients=… --set "
-            "system.storage_nodes=…",
+            expected=f"at most {ROLES_MAX} together, as by --set system.clients="
+            f"{ROLES_MAX - storage - others} --set system.storage_nodes={storage}",
         )
     records = transaction_records(system, workload)
     sizes = [workload.objects[name].record_size for name in (operation.object, *operation.inserts)]

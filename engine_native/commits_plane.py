@@ -86,6 +86,7 @@ class NativeCommits:
         if not self._started:
             self.cluster.start()
             self._started = True
+            self.start_counting()  # not what loading took
         while (left_s := until_s - self.cluster.board.now_ns * 1e-9) > 0:
             self.cluster.wait_until(until_s - max(left_s - 0.1, 0.0))
             self._look_for_dead()
@@ -184,12 +185,14 @@ class NativeCommits:
         machine, span_ns = self.scenario.machine, max(counted.time_s, 1e-9) * 1e9
         ids = [machine.nodes[at].id for at in self.system.roles(machine).positions]
         busy_ns = self._busy_ns(counted)
-        for node, busy in zip(self.parameters.nodes, busy_ns[:-1], strict=True):
+        for at, (node, busy) in enumerate(zip(self.parameters.nodes, busy_ns[:-1], strict=True)):
             node_id = ids[node.machine]
-            yield ResourceUse(
-                f"message threads of node {node_id}", "threads", busy / span_ns, node=node_id
-            )
-        yield ResourceUse("threads of the clients", "clients", busy_ns[-1] / span_ns)
+            name = f"message threads of node {node_id}"
+            if self.parameters.processors is not None:
+                name = f"process of the {self.parameters.server_name(at)}"
+            # The two clocks are not read at one and the same time.
+            yield ResourceUse(name, "threads", min(busy / span_ns, 1.0), node=node_id)
+        yield ResourceUse("threads of the clients", "clients", min(busy_ns[-1] / span_ns, 1.0))
 
     def _facts(self, counted: Counted) -> dict[str, Any]:
         """As the event plane's, and what this host did with it."""
@@ -233,7 +236,7 @@ class NativeCommits:
             self._seen_killed.add(role)
             at_s = board.now_ns * 1e-9
             name = f"client {role}" if role < self._clients else f"server {role - self._clients}"
-            text = f"{name} is dead ({signal.Signals(number).name})"
+            text = f"{name} is dead ({signal_name(number)})"
             self._deaths.append(ControlEvent(at_s, "fault", text, {"role": role}))
             if board.installing(role):
                 self._warned.append(
@@ -260,6 +263,14 @@ class NativeCommits:
         yield from self._warned
         if not counted.commits:
             yield "no transaction committed while it was counted"
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL`` of 9; a real-time signal has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 @contextmanager

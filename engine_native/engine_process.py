@@ -1,12 +1,13 @@
 """Starts the engine's own processes: Python that loads the compiled engine and nothing else.
 
 Such a process is the parent of a run's processes (rsi/launcher.hpp) or of a measurement between
-two. It gets its orders as JSON, and ends when this process does: it holds the reading end of a pipe
-whose writing end is here, and the kernel kills it should this process be killed.
+two. It gets its orders as a line of JSON through a pipe, whose writing end stays open here: when
+this process is gone, whatever ended it, so is that one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,13 +19,20 @@ from ..inputs import InputError
 from . import _engine
 
 # Isolated and without site packages: it starts in some ten milliseconds.
+# Should its parent be gone, however it ended, the kernel ends it by SIGIO: the pipe with its orders
+# closes then, and with it its own children (PR_SET_PDEATHSIG).
 BOOT = """
-import importlib.util, json, sys
+import fcntl, importlib.util, json, os, select, signal, sys
 path, function, orders = sys.argv[1:4]
 spec = importlib.util.spec_from_file_location("_engine", path)
 engine = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(engine)
-orders = json.loads(sys.stdin.read())
+orders = json.loads(sys.stdin.readline())
+signal.signal(signal.SIGIO, signal.SIG_DFL)
+fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+if select.select([0], [], [], 0)[0]:
+    os._exit(1)
 run = engine.CommitRun()
 for name, value in orders["run"].items():
     setattr(run, name, value)
@@ -73,8 +81,8 @@ class EngineProcess:
         assert self._process.stdin is not None
         try:
             orders = json.dumps({"run": run, "arguments": list(arguments)})
-            self._process.stdin.write(orders.encode())
-            self._process.stdin.close()
+            self._process.stdin.write(orders.encode() + b"\n")
+            self._process.stdin.flush()
         except OSError:
             pass  # it ended already: ended() tells why
 
@@ -116,6 +124,9 @@ class EngineProcess:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # what was not read of its orders
+            self._process.stdin.close()
         self._close_files()
 
     def _close_files(self) -> None:

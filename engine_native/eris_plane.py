@@ -1,7 +1,7 @@
 """The native plane of ERIS: real workers on this host, watched and steered by the control plane.
 
-One engine serves all replications of a run: its data stay loaded and its clients go on; each
-replication begins with the workload's first phase and with even partitions.
+One engine serves all replications of a run: its data stay loaded; each replication begins with the
+workload's first phase and with even partitions. Clients pause while these are made even.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
 from .host_mapping import HostMapping, map_workers, workers_that_fit
+from .memory_traffic import MemoryTraffic, NoCounters
 
 Floats = npt.NDArray[np.float64]
 
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
-SETTLE_S = 60.0  # how long the partitions of the last replication may take to be even again
+SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
 class ErisHost:
@@ -53,12 +54,31 @@ class ErisHost:
             self.engine.load()
         except MemoryError as failure:
             raise _no_memory(failure) from None
+        except OSError as failure:
+            workers = f"{len(nodes)} workers"
+            raise InputError(f"no threads for {workers}: {failure.strerror}") from None
         except ValueError as failure:
             raise InputError(f"the native engine refuses: {failure}") from None
         self.memory = self.engine.memory()
         self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
         self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
         self.started = False
+        self.traffic: MemoryTraffic | None = None
+        self.no_traffic = ""
+        try:
+            self.traffic = MemoryTraffic()
+        except NoCounters as failure:
+            self.no_traffic = str(failure)
+
+    def traffic_bytes(self) -> float | None:
+        """Through the memory controllers so far; None where they do not tell."""
+        return None if self.traffic is None else self.traffic.bytes()
+
+    def close(self) -> None:
+        """Ends the workers, and counting."""
+        self.engine.cancel()
+        if self.traffic is not None:
+            self.traffic.close()
 
     def begin(self, scenario: Scenario) -> None:
         """The workload's first phase on even partitions."""
@@ -71,20 +91,33 @@ class ErisHost:
             self._even_out()
 
     def _even_out(self) -> None:
-        """Partitions as they were when the engine was loaded."""
-        until = time.monotonic() + SETTLE_S
+        """Partitions as they were when the engine was loaded; clients pause meanwhile."""
+        self.engine.set_making(False)
         for k, bounds in enumerate(self.initial):
-            self._wait_for_cycle(k, until)
+            self._wait_for_cycle(k)
             wanted = bounds if bounds else self.sizes[k].astype(int).tolist()
             self.engine.rebalance(k, wanted)
-            self._wait_for_cycle(k, until)
+            self._wait_for_cycle(k)
+        self.engine.set_making(True)
 
-    def _wait_for_cycle(self, k: int, until: float) -> None:
+    def _wait_for_cycle(self, k: int) -> None:
+        """As long as something moves: much data take long."""
+        moved, since_s = -1, time.monotonic()
         while self.engine.balancing(k):
-            self.engine.check()
-            if time.monotonic() > until:
-                raise InputError(f"a balancing cycle is not over after {SETTLE_S:g} s")
+            self.check()
+            now, now_s = int(self.engine.totals()["copied_bytes"].sum()), time.monotonic()
+            if now != moved:
+                moved, since_s = now, now_s
+            elif now_s - since_s > SETTLE_S:
+                raise InputError(f"a balancing cycle has not moved for {SETTLE_S:g} s")
             time.sleep(SLICE_S / 10)
+
+    def check(self) -> None:
+        """Raises InputError where a worker failed."""
+        try:
+            self.engine.check()
+        except MemoryError as failure:
+            raise _no_memory(failure) from None
 
 
 class NativeEris:
@@ -102,6 +135,7 @@ class NativeEris:
         self._time_s = 0.0
         self._cycles_before = len(self._engine.cycles())
         self._since = self._watched = self._engine.totals()
+        self._traffic_before = host.traffic_bytes()
         self._latencies_before = self._latencies()
 
     @property
@@ -118,14 +152,8 @@ class NativeEris:
             self._watched = self._since
         while (left_s := until_s - (self._engine.time_s - self._began_s)) > 0:
             time.sleep(min(left_s, SLICE_S))
-            self._check()
+            self._host.check()
         self._time_s = until_s
-
-    def _check(self) -> None:
-        try:
-            self._engine.check()
-        except MemoryError as failure:
-            raise _no_memory(failure) from None
 
     # -- the control plane ------------------------------------------------------------------------
 
@@ -184,6 +212,7 @@ class NativeEris:
     def start_counting(self) -> None:
         """See RandomPlane."""
         self._latencies_before = self._latencies()
+        self._traffic_before = self._host.traffic_bytes()
         self._since = self._engine.totals()
 
     def totals(self) -> Mapping[str, float]:
@@ -217,8 +246,12 @@ class NativeEris:
     def outcome(self) -> Outcome:
         """See Plane."""
         now, before = self._engine.totals(), self._since
-        self._check()
+        self._host.check()
         counted_s = now["time_s"] - before["time_s"]
+        traffic, earlier = self._host.traffic_bytes(), self._traffic_before
+        memory_Bps = (
+            None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s
+        )
         done = {
             name: float((now["done"][k] - before["done"][k]).sum())
             for k, name in enumerate(self.operations)
@@ -228,7 +261,7 @@ class NativeEris:
         return Outcome(
             throughput={name: amount / counted_s for name, amount in done.items()},
             operations=done,
-            bandwidth_Bps={"memory": None, "links": None},
+            bandwidth_Bps={"memory": memory_Bps, "links": None},
             resources=tuple(
                 ResourceUse(name, "cores", min(busy_ns * 1e-9 / counted_s, 1.0), node=node)
                 for name, busy_ns, node in uses
@@ -289,6 +322,7 @@ class NativeEris:
                 "cpus": len(set(self._host.mapping.cpu)),
                 "host_nodes": len(set(self._host.mapping.host_node)),
                 "scale": self.scenario.scale,
+                "memory_traffic": self._host.no_traffic or "counted by the memory controllers",
                 "bytes_used": {
                     name: part["used_bytes"]
                     for name, part in zip(self.objects, memory, strict=True)
@@ -334,8 +368,10 @@ def _part(part: float, whole: float) -> float | None:
 
 
 def _no_memory(failure: MemoryError) -> InputError:
-    told = f": {failure}" if str(failure) else ""
-    return InputError(f"no memory left for the engine{told}", expected="a smaller --scale")
+    told = str(failure)
+    if not told.startswith("no memory"):  # "std::bad_alloc"
+        told = "no memory left for the engine"
+    return InputError(told, expected="a smaller --scale")
 
 
 @contextmanager
@@ -353,6 +389,8 @@ def native_eris() -> Iterator[Maker]:
         for one in host:
             if one.started:
                 one.engine.stop()  # checks that nothing was lost or done twice
+    except MemoryError as failure:
+        raise _no_memory(failure) from None
     finally:
         for one in host:
-            one.engine.cancel()
+            one.close()

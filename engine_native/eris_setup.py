@@ -25,6 +25,7 @@ KEY_BYTES, ENTRY_BYTES = 26, 8
 # Of what the host can spare, an engine may take so much: its buffers and this process need some.
 ROOM = 0.8
 
+MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (aeu/setup.cpp)
 NS = 1e9
 
 
@@ -35,6 +36,7 @@ def engine_setup(scenario: Scenario, nodes: list[int], mapping: HostMapping) -> 
     system = scenario.system
     assert isinstance(system, ErisSystem)
     machine, workload = scenario.machine, scenario.workload
+    _check_sizes(system)
     setup = EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
     positions: dict[str, int] = {}
     for name, stored in workload.objects.items():
@@ -107,6 +109,18 @@ def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
                 expected="8 B",
             )
         setup.add_column(name, stored.entries)
+
+
+def _check_sizes(system: ErisSystem) -> None:
+    """Of what travels: whole words, as few as an entry's header can tell."""
+    for name, least in ("command_size", 8), ("result_size", 0):
+        size = getattr(system, name).value
+        if not least <= size <= MESSAGE_BYTES_MAX or size % 8 != 0:
+            raise InputError(
+                f"system.{name}: the native engine sends words of 8 B",
+                token=f"{size:g} B",
+                expected=f"{least} to {MESSAGE_BYTES_MAX} B, a multiple of 8",
+            )
 
 
 def data_bytes(objects: Sequence[DataObject]) -> int:

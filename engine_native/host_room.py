@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ._engine import host_facts
+
 SHARED_MEMORY = Path("/dev/shm")
 SHARE = 0.8  # of what is free, a run may take so much
 
 
 def free_bytes() -> int:
-    """Memory that may be had without swapping, within the limit of this process's group."""
-    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for line in _lines(Path("/proc/meminfo")):
-        if line.startswith("MemAvailable:"):
-            free = int(line.split()[1]) * 1024
-    limit, used = (_number(Path("/sys/fs/cgroup") / f) for f in ("memory.max", "memory.current"))
-    if limit is not None and used is not None:
-        free = min(free, max(limit - used, 0))
-    return free
+    """Memory that may be had without swapping, within the limits of this process's groups."""
+    return host_facts()["available_bytes"]
 
 
 def free_shared_bytes() -> int:
@@ -42,11 +37,6 @@ def cpu_ns(pid: int) -> tuple[int, int] | None:
         return None
     ran, waited, *_ = lines[0].split()
     return int(ran), int(waited)
-
-
-def _number(path: Path) -> int | None:
-    lines = _lines(path)
-    return int(lines[0]) if lines and lines[0].isdigit() else None
 
 
 def _lines(path: Path) -> list[str]:

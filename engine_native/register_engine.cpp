@@ -306,7 +306,7 @@ void register_engine(py::module_& module) {
         .def("totals", &totals)
         .def("latencies", &latencies, "operation"_a)
         .def("memory", &memory)
-        .def("stop", &Engine::stop, free)
+        .def("stop", &Engine::stop, "patience_s"_a = 60.0, free)
         .def("cancel", &Engine::cancel, free)
         .def("check", &Engine::check)
         .def_property_readonly("running", &Engine::running)

@@ -123,6 +123,13 @@ void register_measure(py::module_& module) {
             return Handed{ping_pong(counter_on(block, line), serve)};
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
+    module.def(
+        "handover",
+        [](const Block& block, std::size_t line, std::size_t lines, bool serve) {
+            return Handed{handover(block, line, lines, serve)};
+        },
+        py::arg("block"), py::arg("line"), py::arg("lines"), py::arg("serve"),
+        py::keep_alive<0, 1>());
     module.def("additions", [] { return Handed{additions()}; });
 
     module.def(
@@ -132,7 +139,8 @@ void register_measure(py::module_& module) {
         },
         py::arg("targets"), py::arg("buffer_bytes"));
     py::class_<Index>(module, "MeasuredIndex")
-        .def(py::init<std::size_t>(), py::arg("keys"), py::call_guard<py::gil_scoped_release>())
+        .def(py::init<std::size_t, bool>(), py::arg("keys"), py::arg("dense") = false,
+             py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("keys", &Index::keys)
         .def_property_readonly("size_bytes", &Index::bytes)
         .def(

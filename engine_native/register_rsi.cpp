@@ -6,6 +6,7 @@
 #include "rsi/board.hpp"
 #include "rsi/launcher.hpp"
 #include "rsi/measure_fabric.hpp"
+#include "rsi/measure_steps.hpp"
 #include "rsi/thread_cluster.hpp"
 
 namespace py = pybind11;
@@ -19,6 +20,24 @@ Sabotage sabotage_named(const std::string& name) {
     if (name == "bit-before-write") return Sabotage::bit_before_write;
     if (name == "torn-reads") return Sabotage::torn_reads;
     throw std::invalid_argument("sabotage: " + name);
+}
+
+py::list steps(const std::vector<StepCost>& costs) {
+    py::list found;
+    for (const auto& cost : costs) {
+        py::dict row;
+        row["name"] = cost.name;
+        row["bytes"] = cost.bytes;
+        row["region"] = cost.region;
+        row["count"] = cost.count;
+        row["samples_ns"] = cost.samples_ns;
+        found.append(row);
+    }
+    return found;
+}
+
+StepPlan plan_of(std::uint32_t windows, std::int64_t window_ns) {
+    return {windows, window_ns};
 }
 
 // Of all roles together; busy_ns by role.
@@ -207,6 +226,31 @@ void register_rsi(py::module_& module) {
             return row;
         },
         py::arg("run"), py::arg("commits"));
+    using Numbers = std::vector<std::uint64_t>;
+    module.def(
+        "measure_blocks",
+        [](const RunSetup&, const Numbers& sizes, const Numbers& regions, std::uint32_t windows,
+           std::int64_t window_ns) {
+            return steps(measure_blocks(sizes, regions, plan_of(windows, window_ns)));
+        },
+        py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("windows"),
+        py::arg("window_ns"));
+    module.def(
+        "measure_ends",
+        [](const RunSetup& run, const Numbers& sizes, const Numbers& counts, std::uint32_t windows,
+           std::int64_t window_ns) {
+            return steps(measure_ends(run, sizes, counts, plan_of(windows, window_ns)));
+        },
+        py::arg("run"), py::arg("sizes"), py::arg("counts"), py::arg("windows"),
+        py::arg("window_ns"));
+    module.def(
+        "measure_turns",
+        [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
+           std::uint32_t windows, std::int64_t window_ns) {
+            return steps(measure_turns(run, bytes, cpus, plan_of(windows, window_ns)));
+        },
+        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"),
+        py::arg("window_ns"));
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"));
 }
 

@@ -239,8 +239,9 @@ class CommitSetup:
 
     client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
     by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
-    skip_after_ps: -1 for none. streams [4 * clients]: Philox keys of each client's keys and think
-    times. traced: keep the trace.
+    skip_after_ps: -1 for none. timestamp_reach: 0 for a lap. processors: 0 where each process has
+    its own; processor_…: the fields of Processors in the parameters. streams [4 * clients]: Philox
+    keys of each client's keys and think times. traced: keep the trace.
     """
 
     machines: int
@@ -272,6 +273,19 @@ class CommitSetup:
     death_ps: Sequence[int]
     lease_ps: int
     skip_after_ps: int
+    start_ps: Sequence[int]
+    timestamp_reach: int
+    processors: int
+    processor_slice_ps: int
+    processor_switch_ps: int
+    processor_look_ps: int
+    processor_spin_ps: int
+    processor_sleep_ps: int
+    processor_wake_ps: int
+    processor_notify_ps: int
+    processor_yield_ps: int
+    processor_gives_way: bool
+    processor_awake_ps: int
     streams: Sequence[int]
     traced: bool
 
@@ -529,6 +543,7 @@ class ErisMachine:
     swap_ps: Sequence[float]
     stream_slots: Sequence[float]
     handed_ps: Sequence[int]
+    own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     load: Sequence[float]

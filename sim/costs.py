@@ -18,6 +18,7 @@ from ..topologies.machine import CacheLevel, Machine, Node
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 LINE_BYTES = 64.0
 
 # Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
@@ -92,7 +93,7 @@ class CostModel:
         scales: Scales | None = None,
         instructions: InstructionCounts = INSTRUCTIONS,
     ) -> None:
-        self.machine = machine
+        self.machine, self.engine = machine, machine.description.engine
         self.scales = scales or Scales()
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
@@ -130,13 +131,17 @@ class CostModel:
             self.warnings.append(f"doubtful value used: {path}")
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
-        """``counts`` with those that make what the machine's core times are, where it has any."""
-        known = self.machine.description.core_times or {}
+        """``counts`` with those that make what the machine's engine and core times say, where it
+        has any; what was fitted stands in for what was measured.
+        """
+        described = self.machine.description
         first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
-        if not known or first is None:
+        if first is None:
             return counts
         rate = float(self.instructions_per_s[first]) / self.scales.cores
-        times = {str(name): time.value for name, time in known.items()}
+        if described.engine is not None:
+            counts = counts.measured(described.engine, rate)
+        times = {str(name): time.value for name, time in (described.core_times or {}).items()}
         return replace(
             counts, **{f.name: times[f.name] * rate for f in fields(counts) if f.name in times}
         )
@@ -183,6 +188,11 @@ class CostModel:
         )
 
     @cached_property
+    def unscaled(self) -> CostModel:
+        """The model of the machine as it is."""
+        return self if self.scales == Scales() else CostModel(self.machine)
+
+    @cached_property
     def idle_s(self) -> Floats:
         """(n, n) latency of a line of j's memory to a core of i; the farthest where unknown."""
         return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
@@ -191,12 +201,40 @@ class CostModel:
     def handed_s(self) -> Floats:
         """(n, n) latency of a line that a core of j hands over to one of i.
 
-        Within a node it comes from the shared cache.
+        Within a node it comes from the shared cache, or as fast as messages were seen to go there.
         """
         handed = self.idle_s.copy()
         cached, diagonal = self.last_cache.latency_s, np.diag_indices_from(handed)
         handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
+        if self.engine is not None and self.engine.message is not None:
+            handed[diagonal] = self.engine.message.value / self.scales.latency
         return handed
+
+    @cached_property
+    def handed_misses(self) -> Floats:
+        """(n,) lines that one core gets from others at a time, when it streams them.
+
+        As many as from memory, or what the engine was seen to do: a line that one core writes and
+        another reads takes ``handed_line`` on both together.
+        """
+        if self.engine is None or self.engine.handed_line is None:
+            return self.streaming_misses
+        each_s = self.engine.handed_line.value / 2.0 / self.scales.latency
+        return np.asarray(np.diag(self.handed_s) / each_s * self.scales.misses)
+
+    def scanned_s(self, line_s: Floats) -> Floats:
+        """(n,) time of a line that a scan finds in the last cache, ``line_s`` by its latency, but
+        at least what it was seen to take.
+        """
+        seen = self.engine.scan_line_cached if self.engine is not None else None
+        return line_s if seen is None else np.maximum(line_s, seen.value / self.scales.latency)
+
+    @property
+    def own_cached(self) -> bool:
+        """Whether what a worker sends to itself stays in its own cache, at no cost beside the
+        loops': so it was measured of the native engine.
+        """
+        return self.engine is not None
 
     @cached_property
     def random_misses(self) -> Floats:
@@ -212,6 +250,20 @@ class CostModel:
         )
         limited = np.fmin(per_core, window * self.scales.misses)
         return np.asarray(np.maximum(limited, 1.0))
+
+    def random_misses_of(self, core_node: Ints) -> Floats:
+        """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
+
+        Cores share what carries their misses: between what one of a node has alone and what each
+        has while all work, in proportion to how many others do.
+        """
+        nodes = self.machine.nodes
+        together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
+        alone = np.array([_nan(node.outstanding_misses) for node in nodes])
+        lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
+        working = np.bincount(core_node, minlength=len(nodes))
+        others = np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost * others), 1.0))
 
     @cached_property
     def streaming_misses(self) -> Floats:

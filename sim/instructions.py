@@ -7,7 +7,9 @@ elsewhere, or are part of the machine's instructions per cycle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+
+from ..topologies.engine_costs import EngineCosts
 
 LINE_BYTES = 64
 
@@ -34,6 +36,15 @@ class InstructionCounts:
     """Per key: the same by any thread: an atomic exchange."""
     generate: float = 28.0
     """Per command: a random key of the domain, and the command around it."""
+    generate_ranked: float = 28.0
+    """Per command: the same where keys are drawn by rank (Zipf). What such a draw costs ERIS's
+    clients is not known, and left out."""
+    scatter: float = 0.0
+    """Per command and step of the permutation that scatters ranks over the keys. As above."""
+    choose: float = 0.0
+    """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
+    scan: float = 0.0
+    """Per scan and worker: what the length of its part does not matter to. The loops have none."""
     route_level: float = 25.5
     """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a
     node of one cache line: 7 bounds, a pointer to its children)."""
@@ -47,6 +58,8 @@ class InstructionCounts:
     """Per cache line of a flush: copy it into the incoming buffer."""
     receive: float = 17.0
     """Per command: read it from the incoming buffer, put it to those of its object and type."""
+    batch: float = 0.0
+    """Per batch of commands: what its size does not matter to. The loops have no batches."""
     scan_line_sum: float = 32.0
     """Per cache line of 64-bit integers: sum those below a bound. A plain loop, which compilers
     vectorise."""
@@ -65,6 +78,19 @@ class InstructionCounts:
     """Per key: insert sorted pairs into a new subtree; memory from a bump allocator."""
     link_level: float = 1190.0
     """Per boundary and level: cut a key range out of one tree, hang it into another."""
+
+    def measured(self, engine: EngineCosts, instructions_per_s: float) -> InstructionCounts:
+        """These counts, with as many instructions for what was measured as pass in its time."""
+        times = {field.name: getattr(engine, field.name, None) for field in fields(self)}
+        # Of columns the engine stores 64-bit entries only.
+        return replace(
+            self,
+            **{
+                name: time.value * instructions_per_s
+                for name, time in times.items()
+                if time is not None
+            },
+        )
 
     def scan_line(self, result: str, entry_bytes: float, selectivity: float) -> float:
         """Per cache line of a scan that makes a ``sum``, a ``bitmap`` or ``positions``.

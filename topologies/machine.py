@@ -67,6 +67,7 @@ class Node:
     clock_Hz: float | None
     ipc: float | None
     outstanding_misses: float | None
+    outstanding_misses_together: float | None
     streaming_misses: float | None
     reorder_window: float | None
     caches: tuple[CacheLevel, ...]

@@ -71,7 +71,9 @@ class Parameters(Strict):
     ``size``: of the working set, the message, the copy; ``node``: whose CPUs work; ``home``: whose
     memory they use; ``cpu`` and ``peer``: the CPUs of a pair; ``traffic``: what streams do;
     ``delay``: additions between two pieces of 4 KiB; ``batch``: operations at a time; ``buffer``:
-    bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are.
+    bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are; ``region``:
+    bytes of the memory that they lie in at random; ``operation`` and ``step``: what the engine did,
+    and the step of its loop that took so long.
     """
 
     size: Size | None = None
@@ -87,9 +89,12 @@ class Parameters(Strict):
     delay: Whole | None = None
     batch: Whole | None = None
     buffer: Size | None = None
+    region: Size | None = None
     targets: Whole | None = None
     keys: Whole | None = None
     transport: Name | None = None
+    operation: Name | None = None
+    step: Name | None = None
 
 
 class Measurement(Strict):

@@ -76,6 +76,7 @@ def _node(
         clock_Hz=si(kind.clock),
         ipc=plain(kind.ipc),
         outstanding_misses=plain(kind.outstanding_misses),
+        outstanding_misses_together=plain(kind.outstanding_misses_together),
         streaming_misses=plain(kind.streaming_misses),
         reorder_window=plain(kind.reorder_window),
         caches=tuple(

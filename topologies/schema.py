@@ -21,7 +21,9 @@ from ..inputs.quantities import (
 )
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
+from .engine_costs import EngineCosts
 from .measurements import HostState, Measurement
+from .processes import ProcessCosts
 
 NODES_MAX = 1_024
 NODE_ID_MAX = 1_000_000
@@ -137,6 +139,7 @@ class NodeType(Strict):
     on such nodes.
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
+    ``outstanding_misses_together``: the same of each core while all cores of the node do so;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap.
@@ -147,6 +150,7 @@ class NodeType(Strict):
     clock: Frequency | None = None
     ipc: Fact | None = None
     outstanding_misses: Fact | None = None
+    outstanding_misses_together: Fact | None = None
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
     caches: tuple[Cache, ...] = ()
@@ -396,10 +400,11 @@ class MachineDescription(Strict):
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
-    name says writes. SLIT is a hint for people only. ``core_times``: what a unit of the engine's
-    inner loops takes on a core of the first node that has any, where that was measured; else it is
-    counted instructions ÷ (IPC × clock). No plane reads ``warnings``, ``host`` and
-    ``measurements``, which come from ``numatwin machine measure``.
+    name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
+    take on a core of the first node that has any; ERIS as published is predicted without.
+    ``core_times``: what was fitted of the inner loops on such a core. What neither has is counted
+    instructions ÷ (IPC × clock). ``processes``: of a machine that is one host. No plane reads
+    ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -424,6 +429,8 @@ class MachineDescription(Strict):
     core_times: dict[CoreStep, Duration] | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
+    engine: EngineCosts | None = None
+    processes: ProcessCosts | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

@@ -1,4 +1,4 @@
-"""One side of a check: a scenario whose replications are played as they are asked for."""
+"""The sides of a suite's checks: scenarios whose replications are played as they are asked for."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from ..sim.scenario import Scenario
 from .metrics import Metric
 
 
+def is_exact(scenario: Scenario) -> bool:
+    """Whether its plane draws nothing: one run tells all."""
+    return scenario.plane not in RANDOM_PLANES
+
+
 @dataclass
 class Played:
     """A scenario's outcomes so far, in the order of their replications.
 
-    ``warm_up_s``: None until it is known; two sides of a check have the same.
+    ``warm_up_s``: what they leave out; the two sides of a check leave out the same.
     """
 
     scenario: Scenario
+    warm_up_s: float
     workers: int | None = None
-    warm_up_s: float | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     record: Record | None = None
-    _wall_s: float = 0.0
+    wall_s: float = 0.0
+    """How long a run took, so far as is known."""
 
     @property
     def exact(self) -> bool:
-        """Whether the plane draws nothing: one run tells all."""
-        return self.scenario.plane not in RANDOM_PLANES
+        """Whether one run tells all."""
+        return is_exact(self.scenario)
 
-    def own_warm_up_s(self) -> float:
-        """The warm-up that it has on its own: stated, or shown by a pilot run."""
-        if self.exact:
-            return 0.0
-        if self.warm_up_s is None:
-            found = warm_up_of(self._make, self.scenario)
-            self.warm_up_s, self._wall_s = found.warm_up_s, found.wall_s
-        return self.warm_up_s
+    @property
+    def counted_s(self) -> float:
+        """The time of each replication that counts."""
+        return self.scenario.horizon_s - self.warm_up_s
 
     def play(self, count: int) -> None:
         """Sees to it that ``count`` replications are there; raises InputError as a run does."""
@@ -46,12 +48,11 @@ class Played:
             if self.record is None:
                 self.record = run_scenario(self.scenario)
             return
-        warm_up_s = self.own_warm_up_s()
         numbers = range(len(self.outcomes) + 1, count + 1)
         for one in play_numbers(
-            self._make, self.scenario, numbers, warm_up_s, self.workers, self._wall_s
+            _maker(self.scenario), self.scenario, numbers, self.warm_up_s, self.workers, self.wall_s
         ):
-            self._wall_s = one.wall_s
+            self.wall_s = one.wall_s
             self.outcomes.append(one.outcome)
 
     def values(self, metric: Metric, count: int) -> list[float]:
@@ -61,6 +62,45 @@ class Played:
             return [metric.of_record(self.record)]
         return [metric.of_outcome(one) for one in self.outcomes[:count]]
 
-    @property
-    def _make(self) -> Maker:
-        return RANDOM_PLANES[self.scenario.plane][self.scenario.system.kind]
+
+class Sides:
+    """All sides of a suite; what several checks share is played once.
+
+    ``workers``: processes at most, by default as many as there are processors to use.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers
+        self._played: dict[tuple[str, int, float], Played] = {}
+        self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
+
+    def of(self, scenario: Scenario, warm_up_s: float | None = None) -> Played:
+        """The scenario as played so far, with that warm-up or with its own."""
+        if warm_up_s is None:
+            warm_up_s = self._own_warm_up(scenario)[0]
+        key = (scenario.hash, scenario.seed, warm_up_s)
+        if key not in self._played:
+            wall_s = self._warm_ups.get(key[:2], (0.0, 0.0))[1]
+            self._played[key] = Played(scenario, warm_up_s, self._workers, wall_s=wall_s)
+        return self._played[key]
+
+    def both(self, one: Scenario, other: Scenario) -> tuple[Played, Played]:
+        """Two scenarios that are compared: both leave out the longer one's warm-up."""
+        if is_exact(one) or is_exact(other):
+            return self.of(one), self.of(other)
+        warm_up_s = max(self._own_warm_up(each)[0] for each in (one, other))
+        return self.of(one, warm_up_s), self.of(other, warm_up_s)
+
+    def _own_warm_up(self, scenario: Scenario) -> tuple[float, float]:
+        """The warm-up that is stated, or shown by a pilot run, and how long that run took."""
+        if is_exact(scenario):
+            return 0.0, 0.0
+        key = (scenario.hash, scenario.seed)
+        if key not in self._warm_ups:
+            found = warm_up_of(_maker(scenario), scenario)
+            self._warm_ups[key] = found.warm_up_s, found.wall_s
+        return self._warm_ups[key]
+
+
+def _maker(scenario: Scenario) -> Maker:
+    return RANDOM_PLANES[scenario.plane][scenario.system.kind]

@@ -1,4 +1,4 @@
-"""Results of a suite as JUnit XML, which CI systems show, and as lines that they fold in."""
+"""Results of a suite as JUnit XML, which CI systems show."""
 
 from __future__ import annotations
 
@@ -8,71 +8,82 @@ from xml.etree import ElementTree
 from .regress import Result
 from .suite import Suite
 
+AGAINST = {"bound": "the bound", "against": "the alternative", "baseline": "the baseline"}
+
 
 def told(result: Result) -> str:
     """One sentence: what was compared, by how much it differs, how sure that is."""
     relative = result.difference.relative
     metric, unit = str(result.check.metric), result.check.metric.unit
-    against = {"bound": "the bound", "against": "the alternative", "baseline": "the baseline"}
-    figures = f"{result.value:.6g} {unit} against {result.reference:.6g} {unit}"
-    text = f"{metric} of {result.check.scenario.name}: {figures} of {against[result.check.kind]}"
-    if relative is None:
-        return f"{text}; {result.verdict}"
-    interval = (
-        f"{100 * relative.value:+.2f}% ({100 * relative.low:+.2f} to {100 * relative.high:+.2f}%)"
-    )
-    return f"{text}, {interval}: {verdict_in_words(result)}"
+    unit = "" if unit == "1" else f" {unit}"
+    text = f"{metric} of {result.check.scenario.name}: {result.value:.6g}{unit}"
+    if result.reference is not None:
+        text += f" against {result.reference:.6g}{unit} of {AGAINST[result.check.kind]}"
+    if relative is not None:
+        text += (
+            f", better by {100 * relative.value:+.2f}% "
+            f"({100 * relative.low:+.2f} to {100 * relative.high:+.2f}%)"
+        )
+    return f"{text}: {verdict_in_words(result)}"
 
 
 def verdict_in_words(result: Result) -> str:
     """The verdict, with the tolerance that it is about."""
-    within = f" within {100 * result.check.tolerance:g}%"
+    if result.reference is None:
+        return "no baseline before"
+    within = f" within {100 * result.check.tolerance:.3g}%"
     if result.verdict == "no difference":
         return f"no difference{within}"
     if result.verdict == "undecided":
-        return f"undecided{within} after {result.replications} replications"
+        return f"undecided{within}"
     return result.verdict
 
 
-def junit_xml(suite: Suite, results: Sequence[Result]) -> str:
-    """A case for each check: worse is a failure, undecided is skipped with its reason."""
-    verdicts = [result.verdict for result in results]
-    root = ElementTree.Element(
-        "testsuite",
-        name=suite.name,
-        tests=str(len(results)),
-        failures=str(verdicts.count("worse")),
-        skipped=str(verdicts.count("undecided")),
-        errors="0",
-    )
-    for result in results:
-        case = ElementTree.SubElement(
-            root, "testcase", classname=suite.name, name=result.check.name, file=str(suite.path)
-        )
-        if result.verdict == "worse":
-            ElementTree.SubElement(case, "failure", message=told(result), type="worse")
+def junit_xml(
+    suite: Suite, results: Sequence[Result], failure: str | None = None, strict: bool = False
+) -> str:
+    """A case for each check: worse is a failure, undecided is skipped, or with ``strict`` failed.
+
+    ``failure``: why the check after the last of ``results`` could not be run; those after it are
+    skipped too.
+    """
+    root = ElementTree.Element("testsuites", name="numatwin regress")
+    top = ElementTree.SubElement(root, "testsuite", name=suite.name)
+    finished = {result.check.name: result for result in results}
+    count = dict.fromkeys(("failures", "skipped", "errors"), 0)
+    for check in suite.checks:
+        case = ElementTree.SubElement(top, "testcase", classname=suite.name, name=check.name)
+        result = finished.get(check.name)
+        if result is None:
+            kind, message = "skipped", "it was not run"
+            if failure is not None:
+                kind, message, failure = "error", failure, None
+            count["errors" if kind == "error" else "skipped"] += 1
+            ElementTree.SubElement(case, kind, message=_clean(message), type=kind)
+            continue
+        case.set("time", f"{result.wall_s:.3f}")
+        closes = result.verdict == "worse" or (strict and result.verdict == "undecided")
+        if closes:
+            count["failures"] += 1
+            ElementTree.SubElement(
+                case, "failure", message=_clean(told(result)), type=result.verdict
+            )
         elif result.verdict == "undecided":
-            ElementTree.SubElement(case, "skipped", message=told(result))
-        ElementTree.SubElement(case, "system-out").text = told(result)
+            count["skipped"] += 1
+            ElementTree.SubElement(
+                case, "skipped", message=_clean(told(result)), type=result.verdict
+            )
+        ElementTree.SubElement(case, "system-out").text = _clean(told(result))
+    for element in (root, top):
+        element.set("tests", str(len(suite.checks)))
+        element.set("time", f"{sum(result.wall_s for result in results):.3f}")
+        for name in ("failures", "errors"):
+            element.set(name, str(count[name]))
+    top.set("skipped", str(count["skipped"]))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def annotation_lines(suite: Suite, results: Sequence[Result]) -> list[str]:
-    """A line for each check that is worse or undecided, as workflow commands of GitHub."""
-    lines = []
-    for result in results:
-        level = {"worse": "error", "undecided": "warning"}.get(result.verdict)
-        if level is not None:
-            at = f"file={_property(str(suite.path))},line={result.check.line or 1}"
-            title = _property(f"{suite.name}: {result.check.name}")
-            lines.append(f"::{level} {at},title={title}::{_data(told(result))}")
-    return lines
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _clean(text: str) -> str:
+    """Without what XML cannot hold, such as control characters of a file's name."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -14,6 +14,9 @@ from ..sim.recovery import recoveries_together
 from ..sim.scenario import Scenario
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+# A quantile is told as the middle of its bin, which is at most this part of it away from an edge:
+# bins are 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
+BIN_HALF = 2.0**-8
 LATENCIES = ("mean", *QUANTILES)
 RECOVERIES = ("depth", "time")
 USES = ("mean", "busiest")
@@ -77,6 +80,20 @@ class Metric:
             raise InputError("the flow plane knows no latencies", expected="plane event")
         if self.path[0] == "recovery" and scenario.plane != "flow":
             raise InputError("recovery is known on the flow plane alone", expected="plane flow")
+
+    @property
+    def in_bins(self) -> bool:
+        """Whether it is read from a histogram's bins."""
+        return self.path[-1] in QUANTILES
+
+    def grain(self, value: float, counted_s: float) -> float:
+        """By how much a ``value``, of a run that counts for so long, may be off by counting alone.
+
+        Half a bin of a histogram, or one operation; 0 for a figure that has no steps.
+        """
+        if self.in_bins:
+            return BIN_HALF * value
+        return 1.0 / counted_s if self.path[0] == "throughput" else 0.0
 
     def of_outcome(self, outcome: Outcome) -> float:
         """The figure of one replication; raises InputError where there is none."""

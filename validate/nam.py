@@ -127,31 +127,65 @@ def _curve(scenario: str, clients: int) -> Callable[[Runs], Prediction]:
     return predict
 
 
+CURVES = {"nam-fig6-ipoib": "2PC over IPoIB", "nam-fig6-two-sided": "2PC by SEND and RECEIVE"}
+
+
 def _curves() -> dict[str, Published]:
     """Predictions made in advance: throughput by the number of clients."""
     return {
         f"{scenario}-{clients}": Published(
-            None, "transactions/s", _curve(scenario, clients), planes=PLANES
+            None,
+            "transactions/s",
+            _curve(scenario, clients),
+            planes=PLANES,
+            about=f"{what}, {clients} {'client' if clients == 1 else 'clients'}",
         )
-        for scenario in ("nam-fig6-ipoib", "nam-fig6-two-sided")
+        for scenario, what in CURVES.items()
         for clients in CLIENTS
     }
 
 
 NAM: Mapping[str, Published] = {
-    "nam-bound-cpu": Published(647e3, "transactions/s", _bound_cpu(4), planes=PLANES),
-    "nam-bound-cpu-4": Published(634e3, "transactions/s", _bound_cpu(5), planes=PLANES),
-    "nam-bound-10gbe": Published(218.5e3, "transactions/s", _bound_10gbe, planes=PLANES),
-    "nam-fig6-rsi": Published(1.8e6, "transactions/s", _rsi, planes=PLANES),
+    "nam-bound-cpu": Published(
+        647e3,
+        "transactions/s",
+        _bound_cpu(4),
+        planes=PLANES,
+        about="bound of 2PC by CPU, 4 servers",
+    ),
+    "nam-bound-cpu-4": Published(
+        634e3,
+        "transactions/s",
+        _bound_cpu(5),
+        planes=PLANES,
+        about="bound of 2PC by CPU, 5 servers",
+    ),
+    "nam-bound-10gbe": Published(
+        218.5e3,
+        "transactions/s",
+        _bound_10gbe,
+        planes=PLANES,
+        about="bound of 2PC by 10 Gb Ethernet",
+    ),
+    "nam-fig6-rsi": Published(
+        1.8e6, "transactions/s", _rsi, planes=PLANES, about="RSI, 70 clients"
+    ),
     "nam-fig6-rsi-linear": Published(
         f"close to linear up to {LINEAR_TO} clients",
         "of so many times one",
         _rsi_linear,
         planes=PLANES,
+        about="RSI, by the number of clients",
     ),
     "nam-fig6-rsi-limit": Published(
-        "limited by bandwidth of the adapters", "limit", _rsi_limit, planes=PLANES
+        "limited by bandwidth of the adapters",
+        "limit",
+        _rsi_limit,
+        planes=PLANES,
+        about="RSI, 70 clients",
     ),
-    "nam-fig6-ipoeth": Published(32e3, "transactions/s", _ipoeth, planes=PLANES),
+    "nam-fig6-ipoeth": Published(
+        32e3, "transactions/s", _ipoeth, planes=PLANES, about="2PC over 1 Gb Ethernet, 70 clients"
+    ),
     **_curves(),
 }

@@ -6,34 +6,44 @@ the same random numbers, replication by replication, so that what is left is mos
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
-from pathlib import Path
 from typing import Any
 
-from ..inputs import InputError
 from ..sim.statistics import Sample
-from .alternatives import Played
-from .baseline import Entry, check_fits, digests, load_baseline
+from .alternatives import Played, Sides
+from .baseline import Entry, digests
 from .suite import LoadedCheck, Suite
-from .verdicts import Difference, Verdict, judged, looks_up_to, sample
+from .verdicts import (
+    UNKNOWN,
+    WELCH_MIN,
+    Difference,
+    Verdict,
+    confidence_of,
+    judged,
+    looks_up_to,
+    sample,
+)
 
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one check. ``reference``: what ``value`` is held against.
+    """What came of one check.
 
-    ``entry``: what a baseline would keep of it.
+    ``reference``: what ``value`` is held against, None where a baseline is made for the first time.
+    ``replications``: 0 where nothing is drawn. ``entry``: what a baseline keeps of it.
     """
 
     check: LoadedCheck
-    reference: float
+    reference: float | None
     value: float
     difference: Difference
     replications: int
+    wall_s: float
     entry: Entry
 
     @property
@@ -54,7 +64,7 @@ class Result:
             "against": self.check.kind,
             "reference": self.reference,
             "value": self.value,
-            "relative_difference": relative.value if relative is not None else None,
+            "better_by": relative.value if relative is not None else None,
             "interval": [relative.low, relative.high] if relative is not None else None,
             "tolerance": self.check.tolerance,
             "replications": self.replications,
@@ -63,137 +73,126 @@ class Result:
         }
 
 
-def baseline_of(suite: Suite, path: Path | None, needed: bool) -> dict[str, Entry]:
-    """The baseline that the suite's checks want, checked to fit them.
-
-    Not ``needed``: where it is about to be made anew.
-    """
-    checks = [check for check in suite.checks if check.kind == "baseline"]
-    if not checks or not needed:
-        return {}
-    at = path or suite.baseline_path
-    entries = load_baseline(at)
-    for check in checks:
-        if check.name not in entries:
-            raise InputError(
-                f"no baseline of check '{check.name}'",
-                str(at),
-                expected="run 'numatwin regress' with --update to make it anew",
-            )
-        check_fits(entries[check.name], str(check.metric), check.scenario, check.name, at)
-    return entries
-
-
 def regress(
     suite: Suite,
     entries: Mapping[str, Entry],
     *,
-    workers: int | None = None,
+    update: bool = False,
+    sides: Sides | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Result]:
-    """Runs the checks in their order; ``entries``: the baseline, for those that want it.
+    """Runs the checks in their order, each until its verdict is clear.
 
-    A check that wants a baseline and has none is played in full, to make one. Scenarios that
-    several checks share are played once.
+    ``entries``: the baseline of those that want one. ``update``: for a new baseline; each check
+    plays all replications of the suite, and is held against its former entry, where there is one.
+    ``sides``: what was played before, by which these checks may go too.
     """
-    sides: dict[tuple[str, int], Played] = {}
+    sides = Sides() if sides is None else sides
     for done, check in enumerate(suite.checks):
         told = _part(progress, done, len(suite.checks))
-        yield _run(check, entries.get(check.name), suite.replications, sides, workers, told)
-    if progress is not None:
-        progress(1.0)
+        began = time.perf_counter()
+        run = _Run(check, entries.get(check.name), suite.replications, update, sides)
+        for look in run.looks:
+            difference, reference = run.judged(look, confidence_of(len(run.looks), suite.size))
+            told(look / run.looks[-1])
+            if difference.verdict != "undecided":
+                break
+        told(1.0)
+        wall_s = time.perf_counter() - began
+        yield run.result(look, difference, reference, wall_s)
 
 
-def _part(progress: Progress | None, done: int, count: int) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda part: progress((done + part) / count)
-
-
-def _run(
-    check: LoadedCheck,
-    entry: Entry | None,
-    most: int,
-    sides: dict[tuple[str, int], Played],
-    workers: int | None,
-    progress: Progress | None,
-) -> Result:
-    one = _side(check.scenario, sides, workers)
-    other = None if check.other is None else _side(check.other, sides, workers)
-    if entry is not None and not one.exact:
-        one = Played(check.scenario, workers, entry.warm_up_s)
-        if not entry.exact:
-            most = min(most, len(entry.values)) if _same_draws(entry, check) else most
-    elif other is not None and not (one.exact or other.exact) and not one.outcomes:
-        both_s = max(one.own_warm_up_s(), other.own_warm_up_s())
-        if both_s != one.warm_up_s or both_s != other.warm_up_s:
-            one = Played(check.scenario, workers, both_s)
-            assert check.other is not None
-            other = Played(check.other, workers, both_s)
-    exact = one.exact and (other is None or other.exact)
-    looks = [1] if exact else looks_up_to(most)
-    if check.kind == "baseline" and entry is None:
-        looks = looks[-1:]
-    for look in looks:
-        one.play(look)
-        if other is not None:
-            other.play(look)
-        difference, reference = _judged(check, one, other, entry, look, len(looks))
+def _part(progress: Progress | None, done: int, count: int) -> Progress:
+    def tell(part: float) -> None:
         if progress is not None:
-            progress(look / looks[-1])
-        if difference.verdict != "undecided":
-            break
-    values = one.values(check.metric, look)
-    kept = Entry(
-        str(check.metric),
-        check.scenario.seed,
-        one.exact,
-        one.warm_up_s or 0.0,
-        tuple(values),
-        digests(check.scenario),
-    )
-    value = fsum(values) / len(values)
-    return Result(check, reference, value, difference, 0 if one.exact else look, kept)
+            progress((done + part) / count)
+
+    return tell
 
 
-def _side(scenario: Any, sides: dict[tuple[str, int], Played], workers: int | None) -> Played:
-    """The scenario as played by the checks before, if they did."""
-    return sides.setdefault((scenario.hash, scenario.seed), Played(scenario, workers))
+class _Run:
+    """A check while it is run: what is held against what, and after how many replications."""
 
+    def __init__(
+        self, check: LoadedCheck, entry: Entry | None, most: int, update: bool, sides: Sides
+    ) -> None:
+        self.check, self.entry = check, entry
+        self.other: Played | None = None
+        if check.other is not None:
+            self.one, self.other = sides.both(check.scenario, check.other)
+        else:
+            self.one = sides.of(
+                check.scenario, None if entry is None or update else entry.warm_up_s
+            )
+        self.paired = self._is_paired()
+        if entry is not None and self.paired and not update:
+            most = min(most, len(entry.values))
+        self.looks = self._looks(most, update)
 
-def _same_draws(entry: Entry, check: LoadedCheck) -> bool:
-    return entry.seed == check.scenario.seed
+    def _is_paired(self) -> bool:
+        """Whether both sides draw the same numbers, replication by replication."""
+        if self.one.exact:
+            return False
+        if self.other is not None:
+            return not self.other.exact
+        return (
+            self.entry is not None
+            and not self.entry.exact
+            and self.entry.seed == self.check.scenario.seed
+        )
 
+    def _looks(self, most: int, update: bool) -> list[int]:
+        if self.one.exact and (self.other is None or self.other.exact):
+            return [1]
+        if update:
+            return [most]
+        both_drawn = self.check.kind == "baseline" and not self.paired
+        return looks_up_to(most, min(WELCH_MIN, most) if both_drawn else 2)
 
-def _judged(
-    check: LoadedCheck,
-    one: Played,
-    other: Played | None,
-    entry: Entry | None,
-    look: int,
-    looks: int,
-) -> tuple[Difference, float]:
-    """The verdict after ``look`` replications, and the figure of the other side."""
-    value = sample(one.values(check.metric, look), one.exact)
-    paired = False
-    if other is not None:
-        reference = sample(other.values(check.metric, look), other.exact)
-        paired = not one.exact and not other.exact
-    elif check.bound is not None:
-        reference = Sample(check.bound)
-    elif entry is None:
-        reference = value
-        paired = not one.exact
-    elif entry.exact or not _same_draws(entry, check):
-        reference = sample(entry.values, entry.exact)
-    else:
-        reference, paired = sample(entry.values[:look], False), not one.exact
-    difference = judged(
-        reference,
-        value,
-        higher_is_better=check.higher_is_better,
-        tolerance=check.tolerance,
-        looks=looks,
-        paired=paired,
-    )
-    return difference, reference.value
+    def judged(self, look: int, confidence: float) -> tuple[Difference, float | None]:
+        """The verdict after ``look`` replications, and the figure of the other side."""
+        metric = self.check.metric
+        self.one.play(look)
+        value = sample(self.one.values(metric, look), self.one.exact)
+        grain = metric.grain(value.value, self.one.counted_s) * (not self.one.exact)
+        paired = self.paired
+        if self.other is not None:
+            self.other.play(look)
+            reference = sample(self.other.values(metric, look), self.other.exact)
+            grain += metric.grain(reference.value, self.other.counted_s) * (not self.other.exact)
+        elif self.check.bound is not None:
+            reference = Sample(self.check.bound)
+        elif self.entry is not None:
+            kept = self.entry.values[:look] if paired else self.entry.values
+            paired = paired and len(kept) == look
+            reference = sample(kept, self.entry.exact)
+            grain += metric.grain(reference.value, self.one.counted_s) * (not self.entry.exact)
+        else:
+            return UNKNOWN, None
+        difference = judged(
+            reference,
+            value,
+            higher_is_better=self.check.higher_is_better,
+            tolerance=self.check.tolerance,
+            confidence=confidence,
+            paired=paired,
+            grain=grain,
+        )
+        return difference, reference.value
+
+    def result(
+        self, look: int, difference: Difference, reference: float | None, wall_s: float
+    ) -> Result:
+        """What came of it after ``look`` replications."""
+        values = self.one.values(self.check.metric, look)
+        entry = Entry(
+            str(self.check.metric),
+            self.check.scenario.seed,
+            self.one.exact,
+            self.one.warm_up_s,
+            tuple(values),
+            digests(self.check.scenario),
+        )
+        value = fsum(values) / len(values)
+        replications = 0 if self.one.exact else look
+        return Result(self.check, reference, value, difference, replications, wall_s, entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,8 @@ class Published:
     """Ids of published results that a setting of its scenarios comes from."""
     planes: tuple[str, ...] = ("flow",)
     """Those that can predict it; the first one does where none is asked for."""
+    about: str = ""
+    """What was measured, in some words."""
 
 
 # One run is enough for a figure of three digits; intervals are for 'numatwin run'.
@@ -43,10 +45,14 @@ ONCE = "statistics.replications=1"
 
 
 class Runs:
-    """Records of scenarios on one plane, each run once."""
+    """Records of scenarios on one plane, each run once.
+
+    ``machines``: those of all records that were asked for since it was cleared, by name.
+    """
 
     def __init__(self, plane: str) -> None:
         self.plane = plane
+        self.machines: dict[str, Mapping[str, Any]] = {}
         self._cache: dict[tuple[Any, ...], Record] = {}
 
     def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
@@ -57,7 +63,14 @@ class Runs:
         if key not in self._cache:
             loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
             self._cache[key] = run_scenario(loaded)
-        return self._cache[key]
+        record = self._cache[key]
+        machine = record.settings["machine"]
+        self.machines[machine["name"]] = {
+            "name": machine["name"],
+            "source": machine.get("source", ""),
+            "calibrated_on": list(machine.get("calibrated_on", ())),
+        }
+        return record
 
     def rate(self, scenario: str, *settings: str) -> float:
         """Operations per second."""

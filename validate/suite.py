@@ -7,12 +7,14 @@ baseline file. See ``suites/policies.yaml``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from ..inputs import DescriptionError, Document, InputError, Strict, load_yaml
 from ..inputs.fields import near
@@ -20,12 +22,16 @@ from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
 from ..sim.scenario import SIMULATED, Scenario, load_scenario
-from .metrics import Metric
+from .metrics import BIN_HALF, Metric
 
 BUNDLED = Path(__file__).parent / "suites"
 BASELINE_ENDING = ".baseline.json"
 
 Tolerance = Annotated[float, Field(strict=True, ge=0, lt=1)]
+TOLERANCE = 0.01
+# Both sides of a comparison are told as the middles of their bins.
+TOLERANCE_IN_BINS_MIN = 2 * BIN_HALF
+Bound = StrictStr | StrictFloat | StrictInt
 Values = dict[str, str | int | float | bool]
 
 
@@ -49,23 +55,30 @@ class Check(Alternative):
     ``metric``: ``throughput.lookup``, ``latency_ns.lookup.p99``, ``bandwidth_Bps.memory``,
     ``energy_J``, ``utilisation.memory.busiest``, ``recovery.lookup.depth`` … ``better``:
     ``higher`` or ``lower``, by default what anybody would want of the metric. ``tolerance``: the
-    part of what it is held against that makes no difference.
+    part of what it is held against that makes no difference, by default 1%, and none of a bound.
     """
 
     scenario: str
     plane: str | None = None
     metric: str
     better: Literal["higher", "lower"] | None = None
-    tolerance: Tolerance = 0.01
-    at_least: str | float | int | None = None
-    at_most: str | float | int | None = None
+    tolerance: Tolerance | None = None
+    at_least: Bound | None = None
+    at_most: Bound | None = None
     against: Alternative | None = None
 
     @model_validator(mode="after")
     def _held_against_one_thing(self) -> Check:
         given = [n for n in ("at_least", "at_most", "against") if getattr(self, n) is not None]
         if len(given) > 1:
-            raise DescriptionError((given[1],), f"beside {given[0]}: expected one of them")
+            raise DescriptionError(
+                (given[1],), f"it stands beside {given[0]}: expected one of them, or two checks"
+            )
+        wants = {"at_least": "higher", "at_most": "lower"}.get(given[0]) if given else None
+        if wants is not None and self.better not in (None, wants):
+            raise DescriptionError(
+                ("better",), f"{self.better} is better, but {given[0]}: expected {wants}, or none"
+            )
         return self
 
 
@@ -99,18 +112,26 @@ class LoadedCheck:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, ready to run; ``path`` is its file."""
+    """A suite, ready to run. ``path``: its file; ``size``: how many checks that has in all.
+
+    ``checks``: those that were chosen.
+    """
 
     name: str
     title: str
     path: Path
     replications: int
+    size: int
     checks: tuple[LoadedCheck, ...]
 
     @property
     def baseline_path(self) -> Path:
         """Where its baseline is, unless another file is named."""
         return self.path.with_name(self.path.stem + BASELINE_ENDING)
+
+    def of_baseline(self) -> Suite:
+        """The suite with only those checks that are held against its baseline."""
+        return replace(self, checks=tuple(one for one in self.checks if one.kind == "baseline"))
 
 
 def suite_names() -> list[str]:
@@ -136,7 +157,14 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
         for name, check in description.checks.items()
         if name in chosen
     )
-    return Suite(description.name, description.title, path, description.replications, checks)
+    return Suite(
+        description.name,
+        description.title,
+        path,
+        description.replications,
+        len(description.checks),
+        checks,
+    )
 
 
 def _path(name_or_path: str) -> Path:
@@ -154,37 +182,77 @@ def _loaded(
     document: Document, name: str, check: Check, folder: Path, seed: int | None
 ) -> LoadedCheck:
     place: Place = ("checks", name)
-    line = document.marks.get(place, (None, None))[0]
-    try:
+    other = None
+    with _told_at(document, place, check):
         scenario = _scenario(check, check, folder, seed)
-        other = None
-        if check.against is not None:
-            place = ("checks", name, "against")
+    if check.against is not None:
+        with _told_at(document, (*place, "against"), check):
             other = _scenario(check, _over(check, check.against), folder, seed)
-        place = ("checks", name, "metric")
+    with _told_at(document, (*place, "metric"), check):
         metric = Metric.parsed(check.metric)
         metric.check(scenario)
+    if other is not None and other.hash == scenario.hash:
+        raise document.error(
+            (*place, "against"),
+            f"check '{name}': against: it is what is checked itself",
+            expected="another policy, machine, workload, scale or setting",
+        )
+    bound = None
+    higher = metric.higher_is_better if check.better is None else check.better == "higher"
+    kind: Literal["bound", "against", "baseline"] = "baseline" if other is None else "against"
+    for side, raw in (("at_least", check.at_least), ("at_most", check.at_most)):
+        if raw is not None:
+            bound = _bound(document, (*place, side), raw, metric)
+            higher, kind = side == "at_least", "bound"
+    tolerance = check.tolerance
+    if tolerance is None:
+        tolerance = TOLERANCE if bound is None else 0.0
+    if bound is None and metric.in_bins and tolerance < TOLERANCE_IN_BINS_MIN:
+        raise document.error(
+            (*place, "tolerance"),
+            f"check '{name}': tolerance: {metric} is counted in coarser steps",
+            token=f"{tolerance:g}",
+            expected=f"at least {TOLERANCE_IN_BINS_MIN:g}",
+        )
+    line = document.marks.get(place, (None, None))[0]
+    return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
+
+
+@contextmanager
+def _told_at(document: Document, place: Place, check: Check) -> Iterator[None]:
+    """Tells an error where it stands in the suite, unless it stands in a file of its own."""
+    try:
+        yield
     except InputError as failure:
         if failure.file is not None and failure.line is not None:
             raise
-        told = failure.message if failure.file is None else f"{failure.file}: {failure.message}"
+        field, told = _at_fault(check, failure)
         raise document.error(
-            place, f"check '{name}': {told}", token=failure.token, expected=failure.expected
+            (*place, *field),
+            f"check '{place[1]}': {told}",
+            token=failure.token,
+            expected=failure.expected,
         ) from None
-    bound = None
-    for field in ("at_least", "at_most"):
-        raw = getattr(check, field)
-        if raw is not None:
-            bound = _bound(document, (*place[:2], field), raw, metric)
-    higher = metric.higher_is_better if check.better is None else check.better == "higher"
-    if check.at_least is not None or check.at_most is not None:
-        higher = check.at_least is not None
-    kind: Literal["bound", "against", "baseline"] = "baseline"
-    if bound is not None:
-        kind = "bound"
-    elif other is not None:
-        kind = "against"
-    return LoadedCheck(name, metric, higher, check.tolerance, kind, scenario, other, bound, line)
+
+
+def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
+    """The field of a check that ``failure`` is about, and what it says.
+
+    What a check says reaches a scenario as options of ``numatwin run`` do.
+    """
+    if failure.file is None:
+        return ("scenario",), failure.message
+    option, _, said = failure.file.partition(" ")
+    if option == "--set":
+        return ("settings", said.partition("=")[0]), f"{said}: {failure.message}"
+    if option.startswith("--"):
+        return ("plane" if option == "--on" else option[2:],), failure.message
+    told = f"{failure.file}: {failure.message}"
+    for field in ("scenario", "machine", "workload", "policy"):
+        named = getattr(check, field) or ""
+        if Path(named.partition(".py:")[0]).stem == Path(failure.file).stem:
+            return (field,), told
+    return (), told
 
 
 def _over(check: Alternative, other: Alternative) -> Alternative:
@@ -209,7 +277,9 @@ def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) ->
     name = beside(check.scenario)
     assert name is not None
     if check.plane is not None and check.plane not in SIMULATED:
-        raise InputError("unknown plane", token=check.plane, expected=" or ".join(SIMULATED))
+        raise InputError(
+            "unknown plane", "--on", token=check.plane, expected=" or ".join(SIMULATED)
+        )
     loaded = load_scenario(
         name,
         machine=beside(how.machine),
@@ -229,24 +299,20 @@ def _written(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _bound(
-    document: Document, place: tuple[str | int, ...], raw: str | float | int, metric: Metric
-) -> float:
+def _bound(document: Document, place: Place, raw: Bound, metric: Metric) -> float:
+    """A bound in the metric's own unit."""
+    what, found = f"{'.'.join(map(str, place))}", math.nan
     if metric.dimension is None:
-        if isinstance(raw, (str, bool)):
-            raise document.error(place, f"{place[-1]}", token=str(raw), expected="a number")
-        return float(raw)
-    if not isinstance(raw, str):
-        raise document.error(
-            place, f"{place[-1]}", token=str(raw), expected="a number with its unit"
-        )
-    try:
-        return parse_quantity(raw, metric.dimension) * metric.per_si
-    except ValueError as failure:
-        raise document.error(place, f"{place[-1]}: {failure}", token=raw) from None
-
-
-def conditions(scenario: Scenario) -> Mapping[str, Any]:
-    """What must be equal for two runs of a scenario to be compared; policies may change."""
-    left_out = ("policies", "system", "name", "title", "source", "notes", "seed")
-    return {key: value for key, value in scenario.settings.items() if key not in left_out}
+        if isinstance(raw, str):
+            raise document.error(place, what, token=str(raw), expected="a number")
+        found = float(raw)
+    elif not isinstance(raw, str):
+        raise document.error(place, what, token=str(raw), expected="a number with its unit")
+    else:
+        try:
+            found = parse_quantity(raw, metric.dimension) * metric.per_si
+        except ValueError as failure:
+            raise document.error(place, f"{what}: {failure}", token=raw) from None
+    if not (math.isfinite(found) and found >= 0):
+        raise document.error(place, what, token=str(raw), expected="a number from 0 on")
+    return found

@@ -7,10 +7,11 @@
 namespace numatwin::native {
 namespace {
 
-// Of a copy: what is sent at a time, and how many such chunks may be under way, as in the event
-// plane. 256 KiB: a target is not kept from its commands for longer than some 100 µs.
+// Of a copy: what is sent at a time. 256 KiB: a target is not kept from its commands for longer
+// than some 100 µs. Two such chunks may be under way, as in the event plane; more while clients
+// pause.
 constexpr std::size_t chunk_pairs = 1 << 14, chunk_entries = 1 << 15;
-constexpr std::uint32_t chunks_under_way = 2;
+constexpr std::uint32_t chunks_under_way = 2, chunks_in_a_pause = 32;
 
 }  // namespace
 
@@ -110,7 +111,8 @@ bool Aeu::transfer() {
 // The next chunk, flattened and unlinked, goes to its target. What is done has no cycle any more.
 bool Aeu::send_part(std::size_t object, IndexPartition::Leaving& part) {
     Transfer& transfer = part.cycle->transfers[part.transfer];
-    if (transfer.under_way.load(std::memory_order_acquire) >= chunks_under_way) return false;
+    const std::uint32_t most = world_.control.making() ? chunks_under_way : chunks_in_a_pause;
+    if (transfer.under_way.load(std::memory_order_acquire) >= most) return false;
     PrefixTree& tree = index_[object]->tree;
     Parcel parcel{part.cycle, part.transfer, part.first, part.last, {}, {}, {}};
     parcel.run.resize(chunk_pairs);

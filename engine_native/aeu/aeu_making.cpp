@@ -9,12 +9,12 @@ namespace numatwin::native {
 // Commands drawn earlier that found no room, or else a new batch. Counts what was put into outgoing
 // buffers; where not all was, no more is made in this round.
 void Aeu::make() {
+    const Ticks begin = ticks();
     if (is_behind() ||
         !maker_.draw(static_cast<double>(now_ns()), std::min(to_make_, setup_.batch))) {
         stuck_ = true;
         return;
     }
-    const Ticks begin = ticks();
     ++batches_made_;
     std::size_t made = 0;
     for (Drawn* drawn = maker_.front(); drawn != nullptr; drawn = maker_.front()) {

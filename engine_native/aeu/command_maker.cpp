@@ -13,7 +13,11 @@ CommandMaker::CommandMaker(World& world, std::uint32_t worker)
 
 std::size_t CommandMaker::allowed(double now_ns) {
     const EngineSetup& setup = world_.setup;
-    if (!setup.clients || phase_ == nullptr || !world_.control.making()) return 0;
+    if (!setup.clients || phase_ == nullptr) return 0;
+    if (!world_.control.making()) {
+        first_round_ = true;  // nobody arrives while clients pause
+        return 0;
+    }
     std::size_t most = setup.commands_per_round();
     if (first_round_) {  // workers that begin together do not stay in step
         first_round_ = false;

@@ -44,7 +44,7 @@ class Rest {
 }  // namespace
 
 Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup), setup)) {
-    crowded_ = setup.workers() > std::max(1U, std::thread::hardware_concurrency());
+    crowded_ = setup.crowded();
     (void)ps_per_tick();
     inserted_outside_.assign(setup.objects.size(), 0);
     build();
@@ -197,18 +197,19 @@ std::uint64_t Engine::made() const noexcept {
     return sum;
 }
 
-void Engine::stop() {
+void Engine::stop(double patience_s) {
     expect(State::running, "stop: expected after start");
     const std::scoped_lock calls(calls_);
-    drain();
+    const bool all_done = drain(patience_s);
     join();
     check();
     check_conservation();
+    if (!all_done) throw std::logic_error("a scan or a balancing cycle did not end");
 }
 
 // Waits until each worker has gone round with the order to make no more, and all that was made is
-// done.
-void Engine::drain() {
+// done. False where something is left and nothing has moved for so long: a command was lost.
+bool Engine::drain(double patience_s) {
     world_.control.set_making(false);
     std::vector<std::uint64_t> rounds;
     for (const auto& counts : world_.counts) rounds.push_back(counts->rounds.read());
@@ -224,8 +225,27 @@ void Engine::drain() {
             if (balancing(k)) return false;
         return true;
     };
-    while (!world_.control.halted() && !idle())
+    const auto moved = [&] {
+        std::uint64_t sum = 0;
+        for (const auto& counts : world_.counts)
+            sum += counts->executed.read() + counts->forwarded.read() +
+                   counts->copied_bytes.read() + counts->step(Step::walk).read() +
+                   counts->step(Step::scan).read();
+        return sum;
+    };
+    using Clock = std::chrono::steady_clock;
+    std::uint64_t seen = moved();
+    auto since = Clock::now();
+    while (!world_.control.halted() && !idle()) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
+        if (const std::uint64_t now = moved(); now != seen) {
+            seen = now;
+            since = Clock::now();
+        } else if (Clock::now() - since > std::chrono::duration<double>(patience_s)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void Engine::check_conservation() const {

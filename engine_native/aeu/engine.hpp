@@ -68,8 +68,9 @@ class Engine {
     std::vector<Answer> execute(std::span<const Ask> commands);
 
     /// Clients make no more; waits until all commands are done and cycles over; ends the workers.
-    /// Throws std::logic_error where a command was lost or done twice.
-    void stop();
+    /// Throws std::logic_error where a command was lost (nothing has moved for so long, and some
+    /// are not done) or done twice.
+    void stop(double patience_s = 60);
 
     /// Throws what a worker failed with.
     void check() const { world_.control.check(); }
@@ -89,7 +90,7 @@ class Engine {
     void expect(State state, const char* message) const;
     void join() noexcept;
     void halt() noexcept;
-    void drain();
+    bool drain(double patience_s);
     void check_conservation() const;
     std::uint64_t made() const noexcept;
 

@@ -63,8 +63,10 @@ void KeyDraws::draw(Random& random, std::span<std::uint64_t> into) const noexcep
             key = piece.first + (piece.width == 1 ? 0 : random.below(piece.width));
         }
     }
-    if (scattered_)
-        for (auto& key : into) key = scatter(key);
+    if (scattered_) {
+        const Scatter scatter(static_cast<std::int64_t>(keys_));
+        scatter.all(into);
+    }
 }
 
 }  // namespace numatwin::native

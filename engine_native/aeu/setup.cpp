@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 namespace numatwin::native {
 namespace {
@@ -18,6 +20,12 @@ std::size_t EngineSetup::commands_incoming() const noexcept {
     const std::size_t wanted = 4 * std::max(commands_per_round(), workers() * buffer_commands);
     // An incoming buffer's offset is told in 32 bits, its size with headers in 31.
     return std::min(wanted, (std::size_t{1} << 30) / command_bytes);
+}
+
+bool EngineSetup::crowded() const {
+    const std::set<int> pinned(cpu.begin(), cpu.end());
+    if (pinned.contains(-1)) return workers() > std::max(1U, std::thread::hardware_concurrency());
+    return workers() > pinned.size();
 }
 
 void check(const EngineSetup& setup) {

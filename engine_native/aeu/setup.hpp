@@ -78,6 +78,8 @@ struct EngineSetup {
         return round_commands > 0 ? round_commands : workers() * buffer_commands;
     }
     std::size_t commands_incoming() const noexcept;
+    /// Whether AEUs share CPUs: each then waits for its turn, milliseconds at a time.
+    bool crowded() const;
 };
 
 /// Throws std::invalid_argument, with the field's name, where something does not fit together.

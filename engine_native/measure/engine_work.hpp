@@ -18,11 +18,11 @@ namespace numatwin::native {
 /// thread empties too. Amount: commands of 16 bytes.
 Work routing(std::size_t targets, std::size_t buffer_bytes);
 
-/// A prefix tree of random 64-bit keys, in huge pages where possible.
+/// A prefix tree of random 64-bit keys, or of all keys from 0 on, in huge pages where possible.
 class Index {
   public:
-    /// Throws OutOfMemory.
-    explicit Index(std::size_t keys);
+    /// Throws OutOfMemory; std::invalid_argument without keys.
+    explicit Index(std::size_t keys, bool dense = false);
     std::size_t keys() const { return tree_.keys(); }
     std::size_t bytes() const { return tree_.bytes(); }
 
@@ -36,7 +36,12 @@ class Index {
   private:
     MemoryManager manager_;
     PrefixTree tree_;
-    std::vector<std::uint64_t> known_;  // a sample of the keys, in random order
+    /// Places of a batch's first key that `step` is called with, and the batch itself.
+    template <class Step>
+    Work in_batches(std::size_t batch, Step step);
+
+    bool dense_;
+    std::vector<std::uint64_t> known_;  // a sample of random keys, in random order
 };
 
 enum class Verb { kGet, kPut, kCompareAndSwap, kFetchAdd, kMessage };

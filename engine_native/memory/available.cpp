@@ -65,11 +65,12 @@ std::uint64_t left_in_cgroups(const KernelFiles& files) {
 /// Claimed by Claims that live. Relaxed: a sum to be careful with, it orders nothing.
 std::atomic<std::uint64_t> claimed_bytes{0};
 
-std::string in_MiB(std::uint64_t bytes) {
-    return std::to_string(bytes / MiB) + " MiB";
-}
-
 }  // namespace
+
+std::string size_text(std::uint64_t bytes) {
+    return bytes < MiB ? std::to_string(bytes / KiB) + " KiB"
+                       : std::to_string(bytes / MiB) + " MiB";
+}
 
 std::string kernel_line(const std::string& path) {
     std::ifstream file(path);
@@ -124,9 +125,9 @@ Claim::Claim(std::uint64_t bytes, int node) : bytes_(bytes) {
     const std::uint64_t free = difference(std::min(left, on_node), others);
     if (bytes <= free) return;
     claimed_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    throw OutOfMemory("no memory left: " + in_MiB(bytes) + " more wanted, and " +
+    throw OutOfMemory("no memory left: " + size_text(bytes) + " more wanted, and " +
                       (on_node < left ? "node " + std::to_string(node) : "this host") +
-                      " can spare " + in_MiB(free));
+                      " can spare " + size_text(free));
 }
 
 Claim::~Claim() {

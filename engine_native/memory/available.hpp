@@ -18,6 +18,9 @@ std::uint64_t available_bytes(const KernelFiles& files = {});
 /// Of one node: free, or page cache that can be dropped.
 std::uint64_t node_available_bytes(int node, const KernelFiles& files = {});
 
+/// For a message: in MiB, what is less than one in KiB.
+std::string size_text(std::uint64_t bytes);
+
 /// A field of a file such as /proc/meminfo, in its own unit; `otherwise` if it is not there.
 std::uint64_t kernel_field(const std::string& path, const std::string& field,
                            std::uint64_t otherwise);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/available.hpp"
+
 namespace numatwin::native {
 namespace {
 
@@ -229,8 +231,7 @@ std::size_t MemoryManager::limit_left() const {
 std::byte* MemoryManager::map(std::size_t bytes) {
     const auto check_limit = [&](std::size_t more_bytes) {
         if (more_bytes > limit_left()) {
-            throw OutOfMemory("no memory left: the limit is " +
-                              std::to_string(options_.limit_bytes >> 20) + " MiB");
+            throw OutOfMemory("no memory left: the limit is " + size_text(options_.limit_bytes));
         }
     };
     try {
@@ -247,7 +248,7 @@ std::byte* MemoryManager::map(std::size_t bytes) {
     } catch (const OutOfMemory& error) {
         throw OutOfMemory(std::string(error.what()) + " (" + options_.object + " " +
                           describe(options_.placement) + " has " +
-                          std::to_string(mapped_.reserved_bytes >> 20) + " MiB)");
+                          size_text(mapped_.reserved_bytes) + ")");
     }
 }
 

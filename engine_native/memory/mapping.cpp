@@ -144,8 +144,8 @@ void Mapping::map_usual(Placement placement, bool huge_pages) {
     const std::size_t extra = aligned ? huge : 0;
     std::byte* address = map_anonymous(bytes_ + extra, 0);
     if (address == nullptr) {
-        throw OutOfMemory("no memory left: the host refuses to map " +
-                          std::to_string(bytes_ >> 20) + " MiB: " + strerror(errno));
+        throw OutOfMemory("no memory left: the host refuses to map " + size_text(bytes_) + ": " +
+                          strerror(errno));
     }
     begin_ = address;
     if (aligned) {
@@ -160,8 +160,8 @@ void Mapping::map_usual(Placement placement, bool huge_pages) {
     if (populate(true)) return;
     const int error = errno;
     unmap();
-    throw OutOfMemory("no memory left " + describe(placement) + " for " +
-                      std::to_string(bytes_ >> 20) + " MiB: " + strerror(error));
+    throw OutOfMemory("no memory left " + describe(placement) + " for " + size_text(bytes_) + ": " +
+                      strerror(error));
 }
 
 void Mapping::place(Placement placement) {

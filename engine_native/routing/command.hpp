@@ -40,13 +40,16 @@ struct Pair {
 };
 static_assert(sizeof(Pair) == 16);
 
-/// Stamps count steps of 16 ns and wrap round after 68 s: enough for the latency of a command.
+/// Stamps count steps of 16 ns and wrap round after 68 s: enough for the latency of a command,
+/// which is at most half of that. What seems to end before it began, as clocks of two sockets may
+/// differ a little, took no time.
 inline constexpr int stamp_shift = 4;
 constexpr std::uint32_t stamp_of(std::uint64_t time_ns) {
     return static_cast<std::uint32_t>(time_ns >> stamp_shift);
 }
 constexpr std::uint64_t elapsed_ns(std::uint32_t from, std::uint32_t to) {
-    return std::uint64_t{to - from} << stamp_shift;
+    const std::uint32_t steps = to - from;
+    return steps >> 31 != 0 ? 0 : std::uint64_t{steps} << stamp_shift;
 }
 
 /// A command that lies in a buffer.

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <set>
 #include <string>
 #include <system_error>
@@ -92,6 +93,8 @@ class Launcher {
             run_role(setup_, board_, role, *fabric);
             // What is exposed stays until all are done; connections are not worth closing.
             while (board_.phase() < Phase::finished && role >= setup_.clients) ::usleep(1000);
+        } catch (const std::bad_alloc&) {
+            board_.fail(role, "no memory left for the network of a process");
         } catch (const std::exception& failure) {
             board_.fail(role, failure.what());
         }

@@ -1,21 +1,17 @@
 #include "rsi/measure_fabric.hpp"
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <stdexcept>
-#include <system_error>
 
 #include "rsi/board.hpp"
+#include "rsi/forked.hpp"
 #include "rsi/one_sided_client.hpp"
 #include "rsi/roles.hpp"
 
@@ -44,33 +40,6 @@ double median(std::vector<double>& values) {
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
 }
-
-// A process that runs `serve`, and ends with this object or with this process.
-class Forked {
-  public:
-    explicit Forked(const std::function<void()>& serve) {
-        const pid_t parent = ::getpid();
-        pid_ = ::fork();
-        if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "a second process");
-        if (pid_ > 0) return;
-        if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent) serve();
-        ::_exit(0);
-    }
-    ~Forked() {
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, 0);
-    }
-    Forked(const Forked&) = delete;
-    Forked& operator=(const Forked&) = delete;
-    bool ended() const {
-        siginfo_t found{};
-        ::waitid(P_PID, static_cast<id_t>(pid_), &found, WEXITED | WNOHANG | WNOWAIT);
-        return found.si_pid == pid_;
-    }
-
-  private:
-    pid_t pid_;
-};
 
 void wait_until(Board& board, const Forked& peer, const std::function<bool()>& done) {
     while (!done()) {

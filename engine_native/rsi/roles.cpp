@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "memory/mapping.hpp"
 #include "rsi/one_sided_client.hpp"
 #include "rsi/one_sided_node.hpp"
 #include "rsi/two_phase_client.hpp"
@@ -55,8 +56,11 @@ void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& f
         board.role(role).state.store(RoleState::done, std::memory_order_release);
     } catch (const CommitClient::Left&) {
         board.role(role).state.store(RoleState::done, std::memory_order_release);
+    } catch (const OutOfMemory& failure) {
+        board.fail(role, failure.what());
     } catch (const std::bad_alloc&) {
-        board.fail(role, "no memory left for the records of a storage server");
+        board.fail(role, role < setup.clients ? "no memory left for a client"
+                                              : "no memory left for a server and its records");
     } catch (const std::exception& failure) {
         // Who sees a connection break is not who broke it: whoever reaps that one tells first.
         if (board.phase() == Phase::running) std::this_thread::sleep_for(milliseconds(300));

@@ -12,11 +12,13 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 // The simulator's: a counter that knows up to where all its timestamps are done with.
 #include "../../sim/kernel/timestamps.hpp"
+#include "memory/mapping.hpp"
 #include "rsi/commit_node.hpp"
 #include "rsi/record_block.hpp"
 #include "rsi/two_phase_messages.hpp"
@@ -75,7 +77,7 @@ class TwoPhaseNode final : public CommitNode {
 
     std::uint32_t greeted_ = 0;
     TimestampCounter counter_;
-    std::vector<std::byte> records_;  // blocks, whose words are locked as RSI's are
+    std::optional<Mapping> records_;  // blocks, whose words are locked as RSI's are
     std::unordered_map<std::uint64_t, Managed> managed_;
     TwoPhaseMessage message_;
     std::deque<std::vector<std::byte>> own_;  // messages to itself

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <new>
 
 namespace numatwin::native {
 namespace {
@@ -36,7 +37,9 @@ struct ContactHead {
 class UcxFabric final : public Fabric {
   public:
     explicit UcxFabric(const FabricOptions& options)
-        : direct_(options.direct), populate_(options.populate) {
+        : direct_(options.direct),
+          populate_(options.populate),
+          survives_peers_(options.transports.starts_with("tcp")) {
         ucp_config_t* config;
         check(ucp_config_read(nullptr, nullptr, &config), "its configuration");
         const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> release(
@@ -115,6 +118,13 @@ class UcxFabric final : public Fabric {
         ucp_ep_params_t params{};
         params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
         params.address = reinterpret_cast<const ucp_address_t*>(address);
+        if (survives_peers_) {
+            params.field_mask |=
+                UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+            params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+            // Requests that wait for the peer fail, which is enough.
+            params.err_handler.cb = [](void*, ucp_ep_h, ucs_status_t) {};
+        }
         Connection peer{nullptr, nullptr, head.region};
         check(ucp_ep_create(worker_, &params, &peer.endpoint), "a connection");
         peers_.push_back(peer);
@@ -157,7 +167,11 @@ class UcxFabric final : public Fabric {
         return true;
     }
 
-    bool progress() override { return ucp_worker_progress(worker_) > 0; }
+    bool progress() override {
+        const bool worked = ucp_worker_progress(worker_) > 0;
+        if (lost_a_message_) throw std::bad_alloc();
+        return worked;
+    }
 
     void sleep(std::chrono::milliseconds longest) override {
         if (!messages_.empty()) return;
@@ -265,8 +279,13 @@ class UcxFabric final : public Fabric {
 
     static ucs_status_t on_message(void* self, const void*, std::size_t, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t*) {
+        auto& fabric = *static_cast<UcxFabric*>(self);
         const auto* first = static_cast<const std::byte*>(data);
-        static_cast<UcxFabric*>(self)->messages_.emplace_back(first, first + bytes);
+        try {
+            fabric.messages_.emplace_back(first, first + bytes);
+        } catch (const std::bad_alloc&) {
+            fabric.lost_a_message_ = true;  // told by progress(): nothing is thrown through UCX
+        }
         return UCS_OK;
     }
 
@@ -282,12 +301,16 @@ class UcxFabric final : public Fabric {
 
     bool direct_;
     bool populate_;
+    // Else UCX mostly aborts a server that answers a client which has just been killed (README.md).
+    // With shared memory nobody answers; for that UCX cannot tell who is gone.
+    bool survives_peers_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_mem_h memory_ = nullptr;
     std::byte* region_ = nullptr;
     std::size_t region_bytes_ = 0;
     int wakeup_ = -1;
+    bool lost_a_message_ = false;
     std::vector<Connection> peers_;
     std::deque<std::vector<std::byte>> messages_;
 };

@@ -56,6 +56,9 @@ bool PrefixTree::link(Place at, unsigned span, PrefixTree& other, Place from) {
         const Word theirs = other.read(from);
         if (theirs.is_null()) return true;
         if (are_null(at, span)) {
+            // A node whose slots ours has too adds a level for nothing: its words go into them.
+            if (theirs.is_node() && span > 0 && theirs.shift() >= at.node.shift())
+                return link_slots(at.node, other, from);
             write(at, theirs.with_span(span));
             other.clear(from, theirs.span());
             return true;

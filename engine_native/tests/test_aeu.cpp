@@ -12,6 +12,7 @@
 #include "aeu/key_draws.hpp"
 #include "aeu/latencies.hpp"
 #include "memory/heap_memory.hpp"
+#include "routing/command.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -103,6 +104,15 @@ TEST(Latencies, AreTheKernelsBuckets) {
     EXPECT_EQ(std::accumulate(buckets.begin(), buckets.end(), std::uint64_t{0}), 16U);
     latencies.add(~std::uint64_t{0}, 1);
     EXPECT_EQ(latencies.count(), 17U);
+    Latencies long_ones;
+    long_ones.add(30'000'000'000'600, 1 << 20);  // 30 s: their sum in ps has more than 64 bits
+    EXPECT_EQ(long_ones.sum_ns(), (30'000'000'000ULL << 20) + ((600ULL << 20) + 500) / 1000);
+}
+
+TEST(Latencies, AreNotNegativeWhereClocksDiffer) {
+    EXPECT_EQ(elapsed_ns(stamp_of(1'000), stamp_of(1'160)), 160U);
+    EXPECT_EQ(elapsed_ns(0xffff'fffe, 1), 48U);  // wrapped round
+    EXPECT_EQ(elapsed_ns(stamp_of(1'160), stamp_of(1'000)), 0U);
 }
 
 TEST(Time, RunsAtTheSystemsRate) {

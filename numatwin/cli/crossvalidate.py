@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from ..sim.statistics import Interval
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
-    from ..validate.crossvalidate.suite import Suite
+    from ..validate.crossvalidate.suite import LeftOut, Suite
 
 MISSED = 1
 REPORT_FILE = "report.html"
+HALF_MIN = 1e-6  # less is the dust of rounding
 
 
 def crossvalidate(
@@ -72,14 +73,14 @@ def crossvalidate(
         folder = out if out is not None else Path(scratch)
         with _progress() as progress:
             result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
-        if out is not None:
-            result.save(out)
-            write_validation(validation_of(result), out / REPORT_FILE)
         if json:
             print_json(result.as_json())
         else:
             _print(result, console())
-            if out is not None:
+        if out is not None:  # after the rows: a full disk does not cost them
+            result.save(out)
+            write_validation(validation_of(result), out / REPORT_FILE)
+            if not json:
                 console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
     if result.found.interrupted:
         if not result.rows and out is None:
@@ -92,7 +93,14 @@ def crossvalidate(
 def _list(suite: Suite, json: bool) -> None:
     """The cases of a suite, without running them."""
     if json:
-        print_json({"suite": suite.name, "rounds": suite.rounds, "cases": suite.as_json()})
+        print_json(
+            {
+                "suite": suite.name,
+                "rounds": suite.rounds,
+                "cases": suite.as_json(),
+                "left_out": [left.as_json() for left in suite.left_out],
+            }
+        )
         return
     to = console()
     rows = (
@@ -107,6 +115,13 @@ def _list(suite: Suite, json: bool) -> None:
     )
     to.print(table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3))
     to.print(f"\n{len(suite.cases)} cases, each {suite.rounds} times for real")
+    _print_left_out(suite.left_out, to)
+
+
+def _print_left_out(left_out: Sequence[LeftOut], to: Console) -> None:
+    for left in left_out:
+        runs = ", ".join(left.runs)
+        to.print(f"\nno rows of {left.what} ({runs}): {left.reason}", soft_wrap=True)
 
 
 def _print(result: Result, to: Console) -> None:
@@ -136,15 +151,14 @@ def _print(result: Result, to: Console) -> None:
             left=3,
         )
     )
-    for left in result.found.left_out():
-        to.print(f"\nno rows of {left['scenario']}, {left['what']}: {left['reason']}")
+    _print_left_out(result.left_out, to)
     for failure in result.found.failures:
         to.print(
             f"\nfailed: {failure.scenario} on {failure.plane}, round {failure.round}: "
             f"{failure.reason}",
             soft_wrap=True,
         )
-    for text in result.noise:
+    for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
     if result.noisy:
         to.print("\nNoisy host: errors count from interval to interval.")
@@ -178,14 +192,15 @@ def _metric_text(row: Row) -> str:
     """``lookup``, ``lookup p99``: what the unit does not tell."""
     if row.set == "calibration":
         return ""
-    kind, *rest = row.metric.split(".")
-    return " ".join(rest) if kind in ("throughput", "latency_ns") else " ".join([kind, *rest])
+    if row.kind == "memory traffic":
+        return row.kind
+    return " ".join(row.metric.split(".")[1:])
 
 
 def _half(interval: Interval) -> str:
     """The larger half of it, in percent; nothing for an exact value."""
     share = interval.relative
-    if share == 0 or not math.isfinite(share):
+    if share < HALF_MIN or not math.isfinite(share):
         return ""
     return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
 

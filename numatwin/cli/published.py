@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,15 +26,33 @@ def published(
             "--id", metavar="ID", help="Only this result, such as eris-fig9.", show_default=False
         ),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.md",
+            help="Also write all of it as a page, its pictures into pictures/ beside it.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
     """Compare what is predicted with what was published."""
+    from ..inputs import InputError
+    from ..inputs.atomic import check_writable
     from ..validate.published import left_out, published_rows
+    from ..validate.published_page import write_page
+    from ..validate.unanswered import UNANSWERED
 
+    if page is not None:
+        if on is not None or id_ is not None:
+            raise InputError("--page writes all results", expected="neither --on nor --id")
+        check_writable(page)
     plane = on.value if on else None
     rows = published_rows(plane, id_)
+    if page is not None:
+        write_page(rows, page)
     if plane is not None and id_ is None and (others := left_out(plane)):
         print(
             f"numatwin: plane {plane} cannot predict {len(others)} results, which are left out: "
@@ -41,7 +60,8 @@ def published(
             file=sys.stderr,
         )
     if json:
-        print_json({"rows": rows})
+        unanswered = [{"id": one, "why": why} for one, why in UNANSWERED.items()]
+        print_json({"rows": rows, "unanswered": unanswered})
         return
     to = console()
     to.print(
@@ -64,11 +84,15 @@ def published(
     for row in rows:
         if row["note"]:
             to.print(f"\n{row['id']}: {row['note']}")
+    for name, source in {m["name"]: m["source"] for row in rows for m in row["machines"]}.items():
+        to.print(f"\nMachine {name}: {source or 'made up for an upper bound'}")
     calibrated = [row for row in rows if row["calibrated_on"]]
     for row in calibrated:
         to.print(f"\n{row['id']}: calibrated on {', '.join(row['calibrated_on'])}")
     if not calibrated:
         to.print("\nNothing is calibrated on a published result.")
+    if id_ is None:
+        to.print(f"\nNot answered yet: {', '.join(UNANSWERED)}")
 
 
 def _figure(row: dict[str, Any], which: str) -> str:

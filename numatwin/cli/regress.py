@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from ..validate.regress import Result
     from ..validate.suite import Suite
 
-WORSE = 1
+CLOSED = 1
 
 
 def regress(
@@ -47,6 +49,9 @@ def regress(
             metavar="N", min=0, help="Another seed for all scenarios.", show_default=False
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with status 1 where a check is undecided, too.")
+    ] = False,
     junit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write JUnit XML.", show_default=False),
@@ -55,62 +60,90 @@ def regress(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Check that no figure became worse, as a gate for CI."""
+    """Check that no figure became worse, as a gate for CI.
+
+    Exit status 0: no check is worse; 1: one is; 2: bad input.
+    """
     from ..inputs import InputError
-    from ..inputs.atomic import write_text_atomically
-    from ..validate.junit import annotation_lines, junit_xml
-    from ..validate.regress import baseline_of
+    from ..inputs.atomic import check_writable
+    from ..validate.baseline import baseline_of, what_fits
     from ..validate.regress import regress as checks
     from ..validate.suite import load_suite
 
-    if update and check:
-        raise InputError("--update makes the baseline of the whole suite", expected="no --check")
+    if update:
+        for option, given in (("--check", check), ("--junit", junit), ("--strict", strict)):
+            if given:
+                raise InputError(f"--update makes a new baseline: expected no {option}")
     loaded = load_suite(suite, seed=seed, only=check or ())
+    of_baseline = loaded.of_baseline()
+    if not of_baseline.checks and (update or baseline is not None):
+        raise InputError("no check is held against a baseline", str(loaded.path))
     path = baseline or loaded.baseline_path
     for target in (junit, path if update else None):
-        if target is not None and not target.parent.is_dir():
-            raise InputError("cannot be written: no such folder", str(target))
-    entries = baseline_of(loaded, baseline, needed=not update)
-    results: list[Result] = []
-    with progress_bar("checking") as progress:
-        try:
-            for result in checks(loaded, entries, progress=progress):
-                results.append(result)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
-        except (KeyboardInterrupt, InputError):
-            if results:
-                _tell(loaded, results, json)
-                if junit is not None:
-                    write_text_atomically(junit, junit_xml(loaded, results))
-            raise
-    _tell(loaded, results, json)
-    if junit is not None:
-        write_text_atomically(junit, junit_xml(loaded, results))
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in annotation_lines(loaded, results):
-            print(line, file=sys.stderr)
+        if target is not None:
+            check_writable(target)  # now, not after a long run
     if update:
-        _update(loaded, results, path, quiet=json)
-        results = [one for one in results if one.check.kind != "baseline"]
-    if any(result.verdict == "worse" for result in results):
-        raise typer.Exit(WORSE)
+        loaded = of_baseline
+        entries, misfits = what_fits(loaded, path) if path.exists() else ({}, [])
+    else:
+        entries, misfits = baseline_of(loaded, path), []
+    results: list[Result] = []
+    try:
+        with progress_bar("checking") as progress:
+            for result in checks(loaded, entries, update=update, progress=progress):
+                results.append(result)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
+    except (KeyboardInterrupt, InputError) as failure:
+        why = str(failure) if isinstance(failure, InputError) else None
+        _tell(loaded, results, json, strict)
+        _keep_junit(loaded, results, junit, why, strict)
+        raise
+    _tell(loaded, results, json, strict)
+    _keep_junit(loaded, results, junit, None, strict)
+    if update:
+        _save(loaded, results, path, misfits, quiet=json)
+        return
+    closing = ("worse", "undecided") if strict else ("worse",)
+    if any(result.verdict in closing for result in results):
+        raise typer.Exit(CLOSED)
 
 
-def _tell(suite: Suite, results: list[Result], json: bool) -> None:
-    counts = {
-        verdict: sum(result.verdict == verdict for result in results)
-        for verdict in ("better", "worse", "no difference", "undecided")
-    }
+def _keep_junit(
+    suite: Suite, results: list[Result], path: Path | None, failure: str | None, strict: bool
+) -> None:
+    from ..inputs.atomic import write_text_atomically
+    from ..validate.junit import junit_xml
+
+    if path is not None:
+        write_text_atomically(path, junit_xml(suite, results, failure, strict))
+
+
+def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None:
+    """All that is known now: as a table or as JSON, and as what the CI system wants to read."""
+    from ..validate.annotations import annotation_lines
+    from ..validate.verdicts import VERDICTS
+
+    counts = {verdict: sum(r.verdict == verdict for r in results) for verdict in VERDICTS}
     if json:
         rows = [result.as_json() for result in results]
-        print_json({"suite": suite.name, "verdicts": counts, "rows": rows})
-        return
-    to = console()
-    columns = ("check", "value", "against", "better by", "runs", "verdict")
-    to.print(table(columns, (_cells(result) for result in results), left=1))
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    to.print(f"\n{len(results)} checks: {told or 'none'}")
-    if counts["undecided"]:
-        to.print("Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell.")
+        complete = len(rows) == len(suite.checks)
+        print_json({"suite": suite.name, "complete": complete, "verdicts": counts, "rows": rows})
+    elif results:
+        to = console()
+        columns = ("check", "value", "against", "better by", "runs", "verdict")
+        to.print(table(columns, (_cells(result) for result in results), left=1))
+        new = sum(
+            result.reference is None for result in results
+        )  # undecided, for want of any other
+        shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
+        shown |= {"undecided": shown["undecided"] - new, "new": new}
+        told = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
+        to.print(f"\n{len(results)} of {len(suite.checks)} checks: {told}")
+        if shown["undecided"]:
+            to.print(
+                "Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell."
+            )
+    for line in annotation_lines(suite, results, os.environ, strict):
+        print(line, file=sys.stderr)
 
 
 def _cells(result: Result) -> tuple[str, ...]:
@@ -120,11 +153,11 @@ def _cells(result: Result) -> tuple[str, ...]:
     better = "–"
     if relative is not None:
         half = max(relative.high - relative.value, relative.value - relative.low)
-        better = f"{_percent(relative.value)} ±{100 * half:.2g}%"
+        better = f"{100 * relative.value + 0.0:+.2f}% ±{100 * half:.2g}%"
     return (
         result.check.name,
         _written(result.value, unit),
-        _written(result.reference, unit),
+        "–" if result.reference is None else _written(result.reference, unit),
         better,
         str(result.replications or "–"),
         verdict_in_words(result),
@@ -139,35 +172,21 @@ def _written(value: float, unit: str) -> str:
     return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:+.2f}%"
-
-
-def _update(suite: Suite, results: list[Result], path: Path, quiet: bool) -> None:
-    """Writes the baseline, and says how it differs from the one that stood there."""
+def _save(
+    suite: Suite, results: list[Result], path: Path, misfits: Iterable[Exception], quiet: bool
+) -> None:
+    """Writes the baseline, and says what of the former one it does not replace one for one."""
     from ..inputs import InputError
     from ..validate.baseline import load_baseline, save_baseline
 
-    kept = {one.check.name: one.entry for one in results if one.check.kind == "baseline"}
-    if not kept:
-        raise InputError("no check of the suite is held against a baseline", str(suite.path))
-    try:
-        before = load_baseline(path) if path.exists() else {}
-    except InputError as failure:
-        before = {}
-        print(f"numatwin: the earlier baseline is replaced: {failure}", file=sys.stderr)
-    save_baseline(path, suite.name, kept)
-    if quiet:
-        return
-    to = console()
-    to.print(f"\nBaseline: {path}", soft_wrap=True)
-    for name in sorted({*before, *kept}):
-        old, new = before.get(name), kept.get(name)
-        if old is None or new is None:
-            to.print(f"  {name}: {'gone' if new is None else 'new'}")
-            continue
-        was, now = (sum(one.values) / len(one.values) for one in (old, new))
-        change = f" ({_percent(now / was - 1)})" if was else ""
-        to.print(
-            f"  {name}: {was:.6g} → {now:.6g}{change}" if was != now else f"  {name}: as before"
-        )
+    before: set[str] = set()
+    if path.exists():
+        with contextlib.suppress(InputError):  # it is among the misfits
+            before = {*load_baseline(path)}
+    save_baseline(path, suite.name, {result.check.name: result.entry for result in results})
+    for misfit in misfits:
+        print(f"numatwin: not compared with the former baseline: {misfit}", file=sys.stderr)
+    if not quiet:
+        gone = sorted(before - {result.check.name for result in results})
+        told = f" (no longer in it: {', '.join(gone)})" if gone else ""
+        console().print(f"Baseline: {path}{told}", soft_wrap=True)

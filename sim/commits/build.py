@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..scenario import Scenario
 
 PS = 1e12
+BEGIN_S = 500e-6  # between two such looks (engine_native/rsi/roles.cpp)
 
 
 def commit_parameters(
@@ -32,8 +33,13 @@ def commit_parameters(
     costs = costs or commit_costs(system, machine, workload)
     number = {position: at for at, position in enumerate(roles.positions)}
     servers = tuple(dict.fromkeys((*roles.storage, roles.timestamps)))
-    storage = tuple(range(len(roles.storage)))
-    timestamps = servers.index(roles.timestamps)
+    if system.layout == "host":  # processes on one node, and a node has but one thread
+        assert isinstance(system.storage_nodes, int)
+        servers = (roles.timestamps,) * (system.storage_nodes + 1)
+        storage, timestamps = tuple(range(system.storage_nodes)), system.storage_nodes
+    else:
+        storage = tuple(range(len(roles.storage)))
+        timestamps = servers.index(roles.timestamps)
     _, operation = system.transaction(workload)
     two_phase = system.architecture != "rsi"
     parameters = CommitParameters(
@@ -45,7 +51,9 @@ def commit_parameters(
         nodes=tuple(
             Node(
                 number[position],
-                threads_of(machine, position, system.message_threads, "message_threads"),
+                1
+                if system.layout == "host"
+                else threads_of(machine, position, system.message_threads, "message_threads"),
             )
             for position in servers
         ),
@@ -76,8 +84,30 @@ def commit_parameters(
         stragglers=tuple(Straggler(slow.client, slow.factor) for slow in system.stragglers),
         lease_ps=None if system.lease is None else _ps(system.lease.value),
         skip_after_ps=None if system.skip_after is None else _ps(system.skip_after.value),
+        timestamp_reach=_reach(system),
+        start_ps=_starts(system),
+        processors=costs.processors,
     )
     return parameters, costs
+
+
+def _reach(system: CommitSystem) -> int | None:
+    """The engine's clients stay within half a lap where nobody keeps a floor (see
+    engine_native/rsi/timestamp_bits.hpp)."""
+    if system.layout != "host" or system.architecture != "rsi":
+        return None
+    lap = system.timestamp_bits // system.clients * system.clients
+    remedied = system.lease is not None or system.skip_after is not None
+    return None if remedied else max((lap - system.clients + 1) // 2, 1)
+
+
+def _starts(system: CommitSystem) -> tuple[int, ...]:
+    """On a host each client looks now and then whether the run has begun; they begin
+    evenly spread over that time."""
+    if system.layout != "host":
+        return ()
+    clients = system.clients
+    return tuple(_ps(BEGIN_S * client / clients) for client in range(clients))
 
 
 def _key_draw(workload: Workload, system: CommitSystem) -> KeyDraw:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from ...topologies import Machine
 from ...topologies.nics import MessageCurve
 from ...workloads import Workload
+from .host import Host, host_costs
 from .parameters import MessageCost
+from .processors import Processors
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .system import CommitSystem, clock_Hz
 
@@ -73,17 +75,22 @@ class CommitCosts:
     messages: Mapping[str, tuple[MessageCost, ...]]
     wire_bytes: Mapping[str, tuple[float, ...]]
     """Of a message, with all headers; in the same order."""
-    curve: MessageCurve
+    curve: MessageCurve | None
+    """Of the adapters; None where processes of one host need none."""
     compute_ps: int
     """A client's own work on a transaction, beside its messages."""
     read_work_ps: int
     """A server's work on a record that it reads, checks, installs."""
     check_work_ps: int
     install_work_ps: int
+    processors: Processors | None = None
+    """That all share; None: every thread has its own."""
 
 
 def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
     """The costs of that system's messages; raises DescriptionError where facts are missing."""
+    if system.layout == "host":
+        return _costs_on_host(system, machine, workload)
     roles = system.roles(machine)
     curve, records = system.curve(machine, roles), transaction_records(system, workload)
     clocks_Hz = {
@@ -113,6 +120,36 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
         # The first word of a record, at random: one access to memory.
         check_work_ps=round((latency_ns or 0.0) * 1e3),
         install_work_ps=round(records.changed * per_byte_ps),
+    )
+
+
+def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
+    facts, records = machine.description.processes, transaction_records(system, workload)
+    assert facts is not None
+    assert isinstance(system.storage_nodes, int)
+    one_sided = system.architecture == "rsi"
+    sizes = (one_sided_sizes if one_sided else two_phase_sizes)(system, records)
+    vector = system.timestamp_bits / 8.0
+    host = Host(
+        clients=system.clients,
+        storage=system.storage_nodes,
+        transport=system.transport,
+        one_sided=one_sided,
+        versions=system.versions,
+        record_bytes=records.read,
+        vector_bytes=vector if system.snapshot_size is None else system.snapshot_size.value,
+        cpus=machine.nodes[system.roles(machine).timestamps].threads,
+    )
+    found = host_costs(host, facts, sizes, machine, workload, records)
+    return CommitCosts(
+        messages=found.messages,
+        wire_bytes=sizes,
+        curve=None,
+        compute_ps=0,
+        read_work_ps=found.read_work_ps,
+        check_work_ps=0,
+        install_work_ps=found.install_work_ps,
+        processors=found.processors,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, fields
 
 from .._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
 from .history import CAUSES, Row
 from .parameters import CommitParameters
+from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import compute_times, key_draws, stream_keys, think_times
 
@@ -17,6 +18,11 @@ SAME = (
     *("read_work_ps", "check_work_ps", "install_work_ps"),
     *("timestamp_bits", "send_queue", "snapshot_every", "client_machine"),
 )
+# What of Processors has which name there.
+PROCESSORS = {
+    part.name: "processors" if part.name == "count" else f"processor_{part.name}"
+    for part in fields(Processors)
+}
 
 
 class KernelCommitModel:
@@ -130,6 +136,11 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     for name in ("lease_ps", "skip_after_ps"):
         value = getattr(p, name)
         setattr(setup, name, -1 if value is None else value)
+    setup.start_ps = list(p.start_ps)
+    setup.timestamp_reach = p.timestamp_reach or 0
+    if p.processors is not None:
+        for part in fields(p.processors):
+            setattr(setup, PROCESSORS[part.name], getattr(p.processors, part.name))
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
     return setup

@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 from ...inputs import InputError
+from .processors import Processors
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
@@ -196,6 +197,12 @@ class CommitParameters:
     skip_after_ps: int | None = None
     """RSI's remedy for stragglers: unclaimed timestamps that held up the snapshot for so long are
     set by the timestamp server."""
+    timestamp_reach: int | None = None
+    """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    start_ps: tuple[int, ...] = ()
+    """When each client begins; all at once where it is empty."""
+    processors: Processors | None = None
+    """Of the one machine, shared by all; None: each thread of a client or node has its own."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -217,6 +224,10 @@ class CommitParameters:
             return TWO_PHASE_MESSAGES
         return ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if self.has_remedy else ())
 
+    def server_name(self, node: int) -> str:
+        """What a node is, where nodes are processes."""
+        return "timestamp server" if node == self.timestamps else f"storage server {node}"
+
 
 def _check(parameters: CommitParameters) -> None:
     p = parameters
@@ -237,6 +248,7 @@ def _check(parameters: CommitParameters) -> None:
         _at_least(1, managers=len(p.managers))
     _check_costs(p)
     _check_transactions(p)
+    _check_processors(p)
     _check_faults(p)
 
 
@@ -302,6 +314,27 @@ def _check_transactions(p: CommitParameters) -> None:
             str(p.timestamp_bits),
             f"at least one for each of the {clients} clients",
         )
+
+
+def _check_processors(p: CommitParameters) -> None:
+    if p.start_ps:
+        fine = len(p.start_ps) == len(p.client_machine)
+        _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
+    for start_ps in p.start_ps:
+        _time("start_ps", start_ps)
+    if p.timestamp_reach is not None:
+        _at_least(1, **{"timestamp reach": p.timestamp_reach})
+    host = p.processors
+    if host is None:
+        return
+    _at_least(1, processors=host.count)
+    _expect(p.machines == 1, "machines", str(p.machines), "one, where processors are shared")
+    for node in p.nodes:
+        _expect(node.threads == 1, "threads", str(node.threads), "1, where processors are shared")
+    for part in fields(host):
+        if part.name.endswith("_ps"):
+            _time(f"{part.name} of the processors", getattr(host, part.name))
+    _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -31,6 +31,7 @@ class Records:
     """Of what is new in it: all of an insert, the changed bytes of an update."""
     reads: int
     writes: int
+    updates: int
 
 
 def transaction_records(system: CommitSystem, workload: Workload) -> Records:
@@ -52,6 +53,7 @@ def transaction_records(system: CommitSystem, workload: Workload) -> Records:
         changed=(operation.updates * updated + inserted) / writes,
         reads=operation.reads or 0,
         writes=writes,
+        updates=operation.updates,
     )
 
 

@@ -27,6 +27,7 @@ from ..system_fields import (
     listed_positions,
     threads_of,
 )
+from .free_nodes import FreeNodes
 from .parameters import TIME_MAX_PS, VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.
@@ -81,7 +82,11 @@ class CommitSystem(Strict):
     ``client_nodes`` (how many, or which ids; by default all that are no servers).
     ``storage_nodes``: the servers that hold the records (resource managers of 2PC), how many after
     the clients' nodes, or which. ``timestamp_node``: the id of the timestamp server; the first one
-    left by default. ``layout``: ``together`` lets clients run on the storage nodes.
+    left by default. ``layout``: ``together`` lets clients run on the storage nodes; ``host`` makes
+    each client and server (``storage_nodes`` of them, and the timestamp server) a process on the
+    machine's first node, whose processors they share. They talk by ``host_transport``: ``shm``, the
+    default of verbs, or ``tcp``, that of sockets; what it costs is in the machine file's
+    ``processes``.
     ``managers``: where the transaction managers of 2PC run; by default on the timestamp server, as
     the source's eight servers are four for clients, three for records and one for that.
     ``message_threads``: of each server, for its messages. ``ports``: of each adapter, in use; all
@@ -117,7 +122,8 @@ class CommitSystem(Strict):
     kind: Literal["commits"]
     architecture: Literal["rsi", "ipoeth", "ipoib", "two-sided"]
     clients: Count
-    layout: Literal["apart", "together"] = "apart"
+    layout: Literal["apart", "together", "host"] = "apart"
+    host_transport: Literal["shm", "tcp"] | None = None
     client_nodes: Nodes | None = None
     storage_nodes: Nodes
     timestamp_node: Whole | None = None
@@ -145,6 +151,9 @@ class CommitSystem(Strict):
     @property
     def transport(self) -> str:
         """The transport that messages take, as machine files name it."""
+        if self.layout == "host":
+            sockets = self.architecture in ("ipoeth", "ipoib")
+            return self.host_transport or ("tcp" if sockets else "shm")
         return TRANSPORTS[self.architecture]
 
     @model_validator(mode="after")
@@ -185,6 +194,12 @@ class CommitSystem(Strict):
         return self
 
     @model_validator(mode="after")
+    def _belongs_to_host(self) -> CommitSystem:
+        if self.host_transport is not None and self.layout != "host":
+            raise DescriptionError(("host_transport",), "a transport of layout host alone")
+        return self
+
+    @model_validator(mode="after")
     def _belongs_to_rsi(self) -> CommitSystem:
         for field in ("lease", "skip_after"):
             if getattr(self, field) is not None and self.architecture != "rsi":
@@ -199,6 +214,10 @@ class CommitSystem(Strict):
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says, or no room."""
         roles = self.roles(machine)
+        if self.layout == "host":
+            self._check_host(machine)
+            self._check_room(machine, workload, roles)
+            return self._check_copies(workload)
         self.curve(machine, roles)
         threads = sum(machine.nodes[k].threads for k in roles.clients)
         if self.clients > threads:
@@ -215,6 +234,25 @@ class CommitSystem(Strict):
         self._check_copies(workload)
         if self.versions > VERSIONS_MAX:
             raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
+
+    def _check_host(self, machine: Machine) -> None:
+        """The machine file says what its processes cost each other."""
+        if self.versions > VERSIONS_MAX:
+            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
+        facts = machine.description.processes
+        if facts is None:
+            raise DescriptionError(
+                ("layout",),
+                f"machine '{machine.name}' does not say what its processes cost: expected one that "
+                "'numatwin machine measure' has written",
+            )
+        direct = self.architecture == "rsi" and self.transport == "shm"
+        if not direct and self.transport not in facts.transports:
+            raise DescriptionError(
+                ("host_transport",),
+                f"machine '{machine.name}' does not say what messages cost by {self.transport}: "
+                f"expected one of {', '.join(facts.transports) or 'none'}",
+            )
 
     def _check_copies(self, workload: Workload) -> None:
         """No transaction's records take longer to read and make than models can count."""
@@ -296,7 +334,9 @@ class CommitSystem(Strict):
 
     def roles(self, machine: Machine) -> Roles:
         """Which node does what. Raises DescriptionError where the machine cannot give that."""
-        free = _Free(machine)
+        free = FreeNodes(machine)
+        if self.layout == "host":
+            return self._on_host(machine)
         together = self.layout == "together"
         if together and self.client_nodes is not None:
             raise DescriptionError(
@@ -318,8 +358,20 @@ class CommitSystem(Strict):
             (timestamps,) = free.take(1, "timestamp_node")
         return Roles(storage if together else clients, storage, timestamps)
 
+    def _on_host(self, machine: Machine) -> Roles:
+        """All on the first node with cores."""
+        for field in ("client_nodes", "timestamp_node", "ports"):
+            if getattr(self, field) is not None:
+                raise DescriptionError((field,), "layout host: expected none, as there is one node")
+        if not isinstance(self.storage_nodes, int):
+            raise DescriptionError(
+                ("storage_nodes",), "layout host: expected how many servers, as there is one node"
+            )
+        first = able_positions(machine, "layout")[0]
+        return Roles((first,), (first,), first)
+
     def _listed_timestamps(
-        self, machine: Machine, free: _Free, storage: tuple[int, ...]
+        self, machine: Machine, free: FreeNodes, storage: tuple[int, ...]
     ) -> int | None:
         if self.timestamp_node is None:
             return None
@@ -345,46 +397,3 @@ def clock_Hz(machine: Machine, positions: tuple[int, ...]) -> float:
             (), f"nodes {ids}{' …' if positions[4:] else ''} of machine '{machine.name}' {what}"
         )
     return found
-
-
-class _Free:
-    """Nodes with cores that have no role yet."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self._able = able_positions(machine, "storage_nodes")
-        self._role: dict[int, str] = {}
-
-    @property
-    def left(self) -> int:
-        return len(self._able) - len(self._role)
-
-    def take_listed(self, nodes: int | tuple[int, ...] | None, field: str) -> tuple[int, ...]:
-        """The nodes of these ids; none where a count, or nothing, is given."""
-        if nodes is None or isinstance(nodes, int):
-            return ()
-        positions = listed_positions(self.machine, nodes, field)
-        for position in positions:
-            if position in self._role:
-                node_id = self.machine.nodes[position].id
-                at = () if field == "timestamp_node" else (nodes.index(node_id),)
-                together = ", or layout together" if "client_nodes" in self._role.values() else ""
-                raise DescriptionError(
-                    (field, *at),
-                    f"node {node_id} stands in {self._role[position]} too: expected nodes "
-                    f"apart{together}",
-                )
-        self._role.update(dict.fromkeys(positions, field))
-        return positions
-
-    def take(self, count: int, field: str) -> tuple[int, ...]:
-        """So many of the first nodes that are left."""
-        left = [position for position in self._able if position not in self._role]
-        if count > len(left):
-            raise DescriptionError(
-                (field,),
-                f"machine '{self.machine.name}' has {len(self._able)} nodes with cores, of which "
-                f"{len(self._role)} have another part: expected at most {len(left)}",
-            )
-        self._role.update(dict.fromkeys(left[:count], field))
-        return tuple(left[:count])

@@ -31,10 +31,15 @@ GUIDE_SLOTS_PER_CELL = 16
 GUIDE_SLOTS_MAX = 8192
 
 
-def machine_of(demands: PartitionedDemands, clients: Clients) -> ErisMachine:
-    """The machine, its workers and their buffers as the kernel wants them."""
+def machine_of(
+    demands: PartitionedDemands, clients: Clients, generate: float | None = None
+) -> ErisMachine:
+    """The machine, its workers and their buffers as the kernel wants them.
+
+    ``generate``: instructions of making a command.
+    """
     costs, system, workers = demands.costs, demands.system, demands.workers
-    routing = routing_costs(costs, system, workers.count)
+    routing = routing_costs(costs, system, workers.count, generate)
     per_instruction_ps = PS_PER_S / costs.instructions_per_s
     handed_ps = np.rint(costs.handed_s * PS_PER_S).astype(np.int64)
     found = ErisMachine()
@@ -44,8 +49,9 @@ def machine_of(demands: PartitionedDemands, clients: Clients) -> ErisMachine:
     found.receive_ps = _list(per_instruction_ps * routing.receive)
     found.flush_ps = _list(per_instruction_ps * routing.flush_fixed)
     found.copy_ps = _list(per_instruction_ps * routing.lines * routing.flush_line)
-    found.swap_ps = _list(np.diag(handed_ps).astype(np.float64))
-    found.stream_slots = _list(costs.streaming_misses)
+    found.own_cached = costs.own_cached
+    found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
+    found.stream_slots = _list(costs.handed_misses)
     found.handed_ps = _list(handed_ps.ravel())
     own = np.arange(len(demands.home))
     found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)

@@ -102,7 +102,7 @@ class _Setup:
         random = self._lines([part for part in reads if not part.stream])
         streamed = self._lines([part for part in reads if part.stream])
         threads = np.bincount(self.workers.core)[self.core_of]
-        slots = np.minimum(costs.random_misses, batch * threads)[:, None]
+        slots = np.minimum(costs.random_misses_of(self.workers.core_node), batch * threads)[:, None]
         held_s = self._row(hit_s) + (random * costs.idle_s / slots).sum(axis=1)
         found.core_ps = (self._row(core_s) * PS_PER_S).tolist()
         found.held_ps = (held_s * PS_PER_S).tolist()

@@ -12,7 +12,7 @@ from ...workloads.keys import Density, KeyDistribution
 from ...workloads.schema import DataObject
 from ...workloads.workload import ResolvedOperation
 from ..caches import hit_rates
-from ..prefix_tree import LINE_BYTES, PrefixTree
+from ..prefix_tree import LINE_BYTES, ArrayTree, PrefixTree
 from .partitions import PopularityClasses
 
 Floats = npt.NDArray[np.float64]
@@ -20,12 +20,11 @@ Floats = npt.NDArray[np.float64]
 PAGE_ENTRY_BYTES = 8.0
 
 
-def tree_of(stored: DataObject) -> PrefixTree:
-    """The tree of an index of the workload."""
+def tree_of(stored: DataObject, *, native: bool = False) -> PrefixTree:
+    """The tree of an index of the workload: that of ERIS, or of the native engine."""
     assert stored.keys is not None
-    return PrefixTree(
-        stored.keys, stored.prefix_bits, stored.key_size.value + stored.value_size.value
-    )
+    kind = ArrayTree if native else PrefixTree
+    return kind(stored.keys, stored.prefix_bits, stored.key_size.value + stored.value_size.value)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
-from .routing import flushes_per_command, routing_costs
+from .routing import flushes_per_command, making, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class PartitionedDemands(ErisDemands):
         local[np.arange(n), self.home] = 1.0
         instructions, hits, private, misses = (np.zeros(workers.count) for _ in range(4))
         streamed, dirty = np.zeros(workers.count), np.zeros(workers.count)
-        executed = np.zeros(workers.count)
+        executed, upserted = np.zeros((2, workers.count))
         walks = self._walks(phase, time_s, partitions)
         scanned, scan_hits = np.zeros(workers.count), np.zeros(workers.count)
         fits = self._scans_fit(phase, partitions)
@@ -86,9 +86,17 @@ class PartitionedDemands(ErisDemands):
             for operation in operations:
                 owned = self._owned(operation, time_s, part)
                 executed += operation.share * owned
+                if operation.kind == "upsert":
+                    upserted += operation.share * owned
                 instructions += operation.share * owned * self._walk_instructions(name, operation)
+        pace = self._pace(executed, upserted, instructions, hits, private, misses)
         walk_reads = some(Reads(self._per_core(misses), local))
-        walk_step = self._step(WALK, instructions, hits, private, walk_reads)
+        walk_step = self._step(WALK, instructions, pace * hits, pace * private, walk_reads)
+        on_core = self._per_core(misses)
+        per_core = np.divide(
+            self._per_core(pace * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
+        )
+        walk_step = replace(walk_step, pace=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
         return Demand(
@@ -96,8 +104,34 @@ class PartitionedDemands(ErisDemands):
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
-            routing=self._routing(executed),
+            routing=self._routing(executed, making(costs.instructions, phase)),
         )
+
+    def _pace(
+        self,
+        commands: Floats,
+        upserts: Floats,
+        instructions: Floats,
+        hits: Floats,
+        private: Floats,
+        misses: Floats,
+    ) -> Floats:
+        """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``.
+
+        Arrays (A,), per unit of work: ``commands`` on indexes, ``upserts`` among them, and what
+        all of them find.
+        """
+        ones = np.ones(self.workers.count)
+        if self.overlap is None:
+            return ones
+        costs, node = self.costs.unscaled, self.workers.node
+        held_s = hits * costs.last_cache.latency_s[node]
+        held_s += private * costs.private_cache.latency_s[node]
+        held_s += misses * costs.idle_s[node, self.home[node]]
+        held_s /= costs.random_misses_of(self.workers.core_node)[node]
+        each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
+        core_s = instructions / costs.instructions_per_s[node]
+        return self.overlap.pace(held_s * each, core_s * each, upserts * each)
 
     def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
@@ -107,7 +141,8 @@ class PartitionedDemands(ErisDemands):
         shape = (len(order), workers.count)
         found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
         found.surely_s[:] = np.inf
-        random, stream = costs.random_misses[node], costs.streaming_misses[node]
+        random = costs.random_misses_of(workers.core_node)[node]
+        stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         fits = self._scans_fit(phase, partitions)
@@ -121,7 +156,7 @@ class PartitionedDemands(ErisDemands):
                     missed = np.where(fits, 0.0, 1.0)
                     found.scan_lines[at] = lines
                     found.core_s[at] = instructions * each / self.worker_rate
-                    found.hit_s[at] = (1.0 - missed) * last_s / stream
+                    found.hit_s[at] = (1.0 - missed) * costs.scanned_s(last_s / stream)
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
                     found.surely_s[at] = costs.streamed_s[node, home]
@@ -142,18 +177,26 @@ class PartitionedDemands(ErisDemands):
                 found.slots[at] = random
                 if operation.kind == "route":
                     continue
-                found.core_s[at] = self._walk_instructions(name, operation) / self.worker_rate
-                found.hit_s[at] = (hits * last_s + private * private_s) / random
+                needed = self._walk_instructions(name, operation)
+                found.core_s[at] = needed / self.worker_rate
+                one = np.ones(workers.count)
+                upsert = one * (operation.kind == "upsert")
+                pace = self._pace(one, upsert, needed * one, hits, private, misses)
+                found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
+                found.slots[at] = random / pace
                 found.lines[at] = misses
                 found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
         return found
 
-    def _routing(self, executed: Floats) -> Routing | None:
-        """Routing of the commands that each worker executes (A,), per unit; None without any."""
+    def _routing(self, executed: Floats, generate: float) -> Routing | None:
+        """Routing of the commands that each worker executes (A,), per unit; None without any.
+
+        ``generate``: instructions of making one.
+        """
         commands = float(executed.sum())
         if commands == 0:
             return None
-        costs = routing_costs(self.costs, self.system, self.workers.count)
+        costs = routing_costs(self.costs, self.system, self.workers.count, generate)
         count = self.workers.count
         flushes = flushes_per_command(
             self.system.commands_per_round(count), self.system.buffer_commands, executed / commands

@@ -21,6 +21,7 @@ from ..demands import Demand, Reads
 from ..system import ErisSystem
 from ..workers import Workers
 from .index import Hits, Regions, tree_of
+from .overlap import overlap_of
 from .partitions import ColumnPartitions, IndexPartitions
 
 Floats = npt.NDArray[np.float64]
@@ -45,8 +46,11 @@ class ErisDemands(ABC):
     ) -> None:
         self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
         self.trees = {
-            name: tree_of(stored) for name, stored in objects.items() if stored.kind == "index"
+            name: tree_of(stored, native=costs.engine is not None)
+            for name, stored in objects.items()
+            if stored.kind == "index"
         }
+        self.overlap = overlap_of(costs, system.page_size.value)
         self.core_rate = costs.instructions_per_s[workers.core_node]
         self.worker_rate = costs.instructions_per_s[workers.node]
         self.facts: dict[str, Any] = {}
@@ -181,13 +185,17 @@ class ErisDemands(ABC):
         per_line = self.costs.instructions.scan_line(scan.result, entry_bytes, scan.selectivity)
         result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
         results = entries * result_bytes[scan.result] / LINE_BYTES
-        return lines, lines * per_line, results
+        fixed = np.where(entries > 0, self.costs.instructions.scan, 0.0)
+        return lines, fixed + lines * per_line, results
 
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
-        mlp = costs.streaming_misses if stream else costs.random_misses
-        held = last * costs.last_cache.latency_s[node]
+        mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
+        last_s = costs.last_cache.latency_s[node]
+        if stream:
+            last_s = costs.scanned_s(last_s / mlp[node]) * mlp[node]
+        held = last * last_s
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
 

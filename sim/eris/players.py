@@ -33,6 +33,7 @@ from .event_shared import shared_setup
 from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
 from .parts import SCAN, WALK
+from .routing import making
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +118,11 @@ class RoutedPlayer:
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
         names = worker_streams(eris.workers)
         keys = [stream_key(scenario.seed, replication, name) for name in names]
-        machine = machine_of(demands, scenario.workload.description.clients)
+        machine = machine_of(
+            demands,
+            scenario.workload.description.clients,
+            making(costs.instructions, scenario.workload.at(0.0)),
+        )
         self.model = ErisRouting(
             machine, len(self.order), self.keyed, keys, scenario.seed, replication
         )

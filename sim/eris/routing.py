@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtrc
 
+from ...workloads.workload import PhaseState
+from ...workloads.zipf import Zipf
 from ..costs import LINE_BYTES, CostModel
+from ..instructions import InstructionCounts
 from ..system import ErisSystem
 
 Floats = npt.NDArray[np.float64]
@@ -21,9 +24,10 @@ TABLE_FANOUT = 8
 class RoutingCosts:
     """Instructions, and cache lines, of a command on its way.
 
-    ``issue``: make it, look its target up, append it to the outgoing buffer. ``receive``: take it
-    from the incoming buffer. ``flush_fixed``: of a flush; ``flush_line``: for each line of it.
-    ``lines``, ``answer_lines``: of a command, and of what is sent back for it.
+    ``issue``: make it, with its part of a batch's costs, look its target up, append it to the
+    outgoing buffer. ``receive``: take it from the incoming buffer. ``flush_fixed``: of a flush;
+    ``flush_line``: for each line of it. ``lines``, ``answer_lines``: of a command, and of
+    what is sent back for it.
     """
 
     issue: float
@@ -34,15 +38,61 @@ class RoutingCosts:
     answer_lines: float
 
 
-def routing_costs(costs: CostModel, system: ErisSystem, workers: int) -> RoutingCosts:
-    """The costs where so many workers own partitions."""
+def making(counts: InstructionCounts, phase: PhaseState) -> float:
+    """Instructions of making a command of the phase's operations by key, on average."""
+    total, shares = 0.0, 0.0
+    choose = counts.choose if len(phase.operations) > 1 else 0.0
+    for operation in phase.operations.values():
+        keys = operation.keys
+        if keys is None:
+            continue
+        one = counts.generate_ranked if isinstance(keys, Zipf) else counts.generate
+        one += choose
+        if keys.scattered:
+            one += counts.scatter * scatter_steps(keys.keys)
+        total, shares = total + operation.share * one, shares + operation.share
+    return total / shares if shares else counts.generate
+
+
+def scatter_steps(keys: int) -> float:
+    """How often a rank goes through the permutation until it falls into the keys, on average.
+
+    It permutes the next power of 4 (workloads/zipf.py).
+    """
+    half = max(1, -(-(keys - 1).bit_length() // 2))
+    return float(4.0**half / keys)
+
+
+def split_instructions(costs: CostModel, workers: int) -> float:
+    """Instructions of finding a command's target, and of putting it into that one's buffer."""
     counts = costs.instructions
+    points = costs.engine.route if costs.engine is not None else ()
+    if points:
+        targets = np.log([float(point.targets) for point in points])
+        times = [point.time.value for point in points]
+        first = int(np.argmax(costs.cores > 0))
+        rate = float(costs.unscaled.instructions_per_s[first])
+        return float(np.interp(np.log(workers), targets, times)) * rate
+    return table_levels(workers) * counts.route_level + counts.route_split
+
+
+def routing_costs(
+    costs: CostModel, system: ErisSystem, workers: int, generate: float | None = None
+) -> RoutingCosts:
+    """The costs where so many workers own partitions.
+
+    ``generate``: instructions of making a command, see ``making``; evenly drawn by default.
+    """
+    counts = costs.instructions
+    if generate is None:
+        generate = counts.generate
+    together = min(system.batch, system.commands_per_round(workers))
     answer_lines = system.result_size.value / LINE_BYTES
-    splits = 2 if answer_lines else 1
     return RoutingCosts(
-        issue=counts.generate
-        + table_levels(workers) * counts.route_level
-        + splits * counts.route_split,
+        issue=generate
+        + counts.batch / together
+        + split_instructions(costs, workers)
+        + (counts.route_split if answer_lines else 0.0),
         receive=counts.receive,
         flush_fixed=counts.flush_fixed,
         flush_line=counts.flush_line,

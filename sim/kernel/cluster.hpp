@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fifo_server.hpp"
+#include "processors.hpp"
 #include "simulation.hpp"
 
 namespace numatwin {
@@ -61,9 +62,10 @@ class Cluster {
     // costs: by type, then by records aboard, `entries` of them.
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
             std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
-            std::uint32_t entries, bool traced)
+            std::uint32_t entries, const ProcessorSetup& processors, bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
+          processors_(processors, places_.size(), {run_over, slice_over, wake_over}),
           outgoing_(machines),
           incoming_(machines),
           gone_(clients, 0),
@@ -93,14 +95,19 @@ class Cluster {
                 return drop(event.subject);
             case worked:
                 return delivered(event.subject);
+            case run_over:
+            case slice_over:
+            case wake_over:
+                return processors_.handle(clock, event);
             default:
                 return happened(event);
         }
     }
 
     static const char* event_name(std::uint32_t kind) {
-        constexpr std::array names{"posted", "reached",       "arrived",         "received",
-                                   "worked", "a client dies", "a client goes on"};
+        constexpr std::array names{
+            "posted",     "reached",      "arrived",         "received",      "worked",
+            "a run ends", "a slice ends", "a sleeper wakes", "a client dies", "a client goes on"};
         return kind < names.size() ? names[kind] : "the protocol's own";
     }
 
@@ -108,10 +115,22 @@ class Cluster {
     const std::vector<std::uint64_t>& sent() const { return sent_; }
     std::vector<Wide> outgoing_busy_ps() const { return busy(outgoing_); }
     std::vector<Wide> incoming_busy_ps() const { return busy(incoming_); }
-    std::vector<Wide> threads_busy_ps() const { return busy(threads_); }
+    std::vector<Wide> threads_busy_ps() const {
+        return processors_.shared() ? processors_.busy_ps(clock.now()) : busy(threads_);
+    }
 
   protected:
-    enum EventKind : std::uint32_t { posted, reached, arrived, received, worked, first_own };
+    enum EventKind : std::uint32_t {
+        posted,
+        reached,
+        arrived,
+        received,
+        worked,
+        run_over,
+        slice_over,
+        wake_over,
+        first_own
+    };
 
     // What the model does: with a message that was received (and it then reuses the flight or ends
     // it), with one that is lost on a client that is gone (then it ends it), with its own events.
@@ -150,11 +169,11 @@ class Cluster {
         const Flight& f = flight_[at];
         if (f.sender == f.receiver) {
             if (f.work == 0) return delivered(at);
-            return clock.schedule(work(f.receiver, f.work), worked, at);
+            return work(f.receiver, f.work, worked, at);
         }
         const Time send = cost(f).send;
         if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
-        clock.schedule(work(f.sender, send), posted, at);
+        work(f.sender, send, posted, at);
     }
 
     // Handed to the sender's card.
@@ -169,9 +188,14 @@ class Cluster {
         clock.schedule(f.last_bits - c.out, reached, at);
     }
 
-    // A thread of the place takes up work; returns when that is done.
-    Time work(std::uint32_t place, Time ps) {
-        return threads_[place].admit(clock.now(), ps * places_[place].factor);
+    // A thread of the place takes up work, its own or a sender's message; when that is done, the
+    // event comes.
+    void work(std::uint32_t place, Time ps, std::uint32_t kind, std::uint32_t subject,
+              std::uint32_t sender = Processors::none) {
+        ps *= places_[place].factor;
+        if (processors_.shared())
+            return processors_.submit(clock, place, ps, kind, subject, sender);
+        clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send; }
 
@@ -198,7 +222,7 @@ class Cluster {
         if (is_gone(f.receiver)) return drop(at);
         const Time ps = f.work + cost(f).receive;
         if (ps == 0) return deliver(at);
-        clock.schedule(work(f.receiver, ps), received, at);
+        work(f.receiver, ps, received, at, f.sender);
     }
     void deliver(std::uint32_t at) {
         const Flight& f = flight_[at];
@@ -214,6 +238,10 @@ class Cluster {
         return all;
     }
 
+  protected:
+    Processors processors_;
+
+  private:
     std::vector<FifoServer> outgoing_;  // by machine
     std::vector<FifoServer> incoming_;
     std::vector<FifoServers> threads_;  // by place

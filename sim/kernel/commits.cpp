@@ -47,6 +47,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
            "numbers of records");
     expect(setup.versions > 0 && setup.send_queue > 0 && setup.snapshot_every > 0, "counts");
     expect(setup.streams.size() == 4 * clients, "streams");
+    expect(setup.start_ps.empty() || setup.start_ps.size() == clients, "starts");
     expect(setup.death_client.size() == setup.death_ps.size() &&
                std::ranges::all_of(
                    setup.death_client,
@@ -61,7 +62,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
               static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup),
-              setup.cost_entries, setup.traced),
+              setup.cost_entries, setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),
@@ -77,12 +78,20 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
         client_[c].keys = Stream(words[0], words[1]);
         client_[c].think = Stream(words[2], words[3]);
         client_[c].created = -static_cast<std::int64_t>(setup.inserts);
-        clock.schedule(0, resumed, c, 0, 0);  // before anything else
+        if (setup.start_ps.empty() || setup.start_ps[c] == 0)
+            clock.schedule(0, resumed, c, 0, 0);  // before anything else
+        else
+            clock.schedule(setup.start_ps[c], resumed, c);
     }
 }
 
 void Commits::happened(const Event& event) {
     if (event.kind == resumed) return go_on(event.subject);
+    if (event.kind == awake) {
+        give_way(event.subject);
+        if (setup_.awake_ps == 0) return go_on(event.subject);
+        return processors_.submit(clock, event.subject, setup_.awake_ps, resumed, event.subject);
+    }
     if (event.kind != died) return happened_to_protocol(event);
     if (is_gone(event.subject)) return;
     leave(event.subject);
@@ -104,7 +113,23 @@ void Commits::go_on(std::uint32_t client) {
 void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
     client_[client].phase = phase;
     if (ps == 0) return go_on(client);
-    clock.schedule(clock.now() + ps * places_[client].factor, resumed, client);
+    ps *= places_[client].factor;
+    if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
+    if (ps > 2 * setup_.awake_ps)
+        return clock.schedule(clock.now() + ps - setup_.awake_ps, awake, client);
+    give_way(client);
+    processors_.submit(clock, client, ps, resumed, client);
+}
+
+void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {
+    if (!processors_.shared()) return pause(client, ps, phase);
+    client_[client].phase = phase;
+    if (ps == 0) return go_on(client);
+    work(client, ps, resumed, client);
+}
+
+void Commits::give_way(std::uint32_t client) {
+    if (processors_.shared() && setup_.gives_way) processors_.give_way(client);
 }
 
 void Commits::begin_transaction(std::uint32_t client) {
@@ -157,6 +182,7 @@ void Commits::ended_badly(std::uint32_t client, std::int64_t cause) {
     log(abort_row, client, cause);
     ++aborts_[static_cast<std::size_t>(cause)];
     self.copy_uses = 0;
+    give_way(client);
     if (self.tries < setup_.retries) {
         ++self.tries;
         return pause(client, setup_.backoff_ps, next_try);

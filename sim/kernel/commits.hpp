@@ -47,6 +47,11 @@ struct CommitSetup {
     std::vector<std::int64_t> death_client;
     std::vector<Time> death_ps;
     Time lease_ps = none, skip_after_ps = none;
+    std::vector<Time> start_ps;        // by client; empty: all at once
+    std::int64_t timestamp_reach = 0;  // 0: a lap
+    ProcessorSetup processors;
+    bool gives_way = false;              // on shared processors, after aborts and while it waits
+    Time awake_ps = 0;                   // the end of a pause, which is not slept through
     std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times
     bool traced = false;
 };
@@ -91,7 +96,7 @@ class Commits : public Cluster {
     std::size_t touched_records() const { return record_.touched(); }
 
   protected:
-    enum EventKind : std::uint32_t { died = first_own, resumed, first_own_of_protocol };
+    enum EventKind : std::uint32_t { died = first_own, resumed, awake, first_own_of_protocol };
 
     struct Client {
         Stream keys, think;
@@ -123,6 +128,9 @@ class Commits : public Cluster {
     // The client's own time passes, then it goes on in that phase.
     const Durations compute_;  // a client's own work
     void pause(std::uint32_t client, Time ps, std::uint32_t phase);
+    // The client works, then it goes on in that phase.
+    void compute(std::uint32_t client, Time ps, std::uint32_t phase);
+    void give_way(std::uint32_t client);
     // In that phase, in an event of its own at this time.
     void wake(std::uint32_t client, std::uint32_t phase) {
         client_[client].phase = phase;
@@ -356,6 +364,12 @@ class OneSidedCommits final : public Commits {
     bool has_expired(std::uint32_t client, std::uint32_t slot);
     Word& word(std::uint32_t client, std::uint32_t slot) {
         return word_[client * setup_.updates + slot];
+    }
+
+    // How far above the run that it has seen a client may go.
+    std::int64_t reach() const {
+        const std::int64_t lap = vector_.lap();
+        return setup_.timestamp_reach == 0 ? lap : std::min(lap, setup_.timestamp_reach);
     }
 
     TimestampVector vector_;

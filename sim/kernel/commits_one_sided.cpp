@@ -27,7 +27,7 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
 
 void OneSidedCommits::post(std::uint32_t client, Time send, std::uint32_t phase) {
     client_[client].phase = phase;
-    if (send > 0) return clock.schedule(work(client, send), batch_posted, client);
+    if (send > 0) return work(client, send, batch_posted, client);
     if (!is_gone(client)) ring(client);
 }
 
@@ -245,7 +245,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
                 if (newest_[client * setup_.reads + slot] > client_[client].snapshot)
                     own.cause = cause_conflict;
             if (own.cause != granted) return give_up(client);
-            return pause(client, compute_.draw(client_[client].think), computing);
+            return compute(client, compute_.draw(client_[client].think), computing);
         case computing:
             return computed(client);
         case polling:
@@ -274,7 +274,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
 }
 
 void OneSidedCommits::computed(std::uint32_t client) {
-    if (own_[client].next_cid > own_[client].known + vector_.lap())
+    if (own_[client].next_cid > own_[client].known + reach())
         return pause(client, setup_.poll_ps, polling);
     lock_all(client);
 }
@@ -304,8 +304,7 @@ void OneSidedCommits::note_claim(std::uint32_t client) {
 void OneSidedCommits::claim_or_write(std::uint32_t client) {
     OwnClient& own = own_[client];
     if (own.cause == granted && own.claim_asked && !own.claimed) {
-        if (own.next_cid <= own.known + vector_.lap())
-            return post(client, send_ps(claim), claiming);
+        if (own.next_cid <= own.known + reach()) return post(client, send_ps(claim), claiming);
         own.cause = cause_timestamps;
     }
     if (own.cause == granted) return post(client, writes() * send_ps(write), writing);
@@ -324,7 +323,7 @@ void OneSidedCommits::undo(std::uint32_t client) {
 void OneSidedCommits::give_up(std::uint32_t client) {
     OwnClient& own = own_[client];
     own.claimed = false;
-    if (own.next_cid <= own.known + vector_.lap()) return set_bit(client, rolled_back_row);
+    if (own.next_cid <= own.known + reach()) return set_bit(client, rolled_back_row);
     ended_badly(client, own.cause);
 }
 

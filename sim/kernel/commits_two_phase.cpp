@@ -39,7 +39,7 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
     switch (client_[client].phase) {
         case have_read:
             if (!saw(client)) return ended_badly(client, cause_snapshot);
-            return pause(client, compute_.draw(client_[client].think), have_computed);
+            return compute(client, compute_.draw(client_[client].think), have_computed);
         case have_computed: {
             const std::size_t turn =
                 (client + static_cast<std::size_t>(client_[client].transaction)) %

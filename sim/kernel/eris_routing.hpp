@@ -259,7 +259,10 @@ class ErisRouting {
     bool has_lines(std::size_t i, std::size_t operation) const {
         return demand(i, operation).scan_lines > 0;
     }
-    Time handed(std::size_t i, std::size_t t) const { return handed_[node(i) * nodes_ + node(t)]; }
+    Time handed(std::size_t i, std::size_t t) const {
+        if (i == t && machine_.own_cached) return 0;
+        return handed_[node(i) * nodes_ + node(t)];
+    }
     double lines_of(std::uint64_t commands, std::uint64_t answers) const {
         return static_cast<double>(commands) * machine_.lines_per_command +
                static_cast<double>(answers) * machine_.answer_lines;

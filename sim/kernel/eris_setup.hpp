@@ -40,8 +40,9 @@ struct ErisMachine {
     Numbers flush_ps;          // [n] instructions of a flush, whatever its size
     Numbers copy_ps;           // [n] and for each command in it
     Numbers swap_ps;           // [n] exchange the incoming buffers
-    Numbers stream_slots;      // [n] lines that a core has under way when it streams
+    Numbers stream_slots;      // [n] lines that a core gets from others at a time
     Positions handed_ps;       // [n, n] a line that a core of i gets from a core of j
+    bool own_cached = false;   // a worker's commands to itself stay in its own cache
     Numbers memory_idle_ps;    // [n] latency of a node's home memory
     Numbers memory_line_ps;    // [n] how long a line takes a controller; 0: not limited
     Numbers load, load_ratio;  // loaded latency over idle, by load

@@ -72,7 +72,33 @@ class Scatter {
         return static_cast<std::int64_t>(place);
     }
 
+    /// Each rank in place. All take a step before those that fell outside take another: no branch
+    /// depends on where one falls.
+    void all(std::span<std::uint64_t> ranks) const {
+        std::uint32_t outside[PIECE];
+        for (std::size_t first = 0; first < ranks.size(); first += PIECE) {
+            const auto piece = ranks.subspan(first, std::min(PIECE, ranks.size() - first));
+            std::size_t left = 0;
+            for (std::size_t k = 0; k < piece.size(); ++k) {
+                piece[k] = feistel(piece[k]);
+                outside[left] = static_cast<std::uint32_t>(k);
+                left += piece[k] >= keys_;
+            }
+            while (left > 0) {
+                const std::size_t before = std::exchange(left, 0);
+                for (std::size_t j = 0; j < before; ++j) {
+                    const std::uint32_t k = outside[j];
+                    piece[k] = feistel(piece[k]);
+                    outside[left] = k;
+                    left += piece[k] >= keys_;
+                }
+            }
+        }
+    }
+
   private:
+    static constexpr std::size_t PIECE = 128;
+
     std::uint64_t feistel(std::uint64_t value) const {
         std::uint64_t left = value >> half_, right = value & mask_;
         for (std::uint64_t turn = 1; turn <= 4; ++turn) {

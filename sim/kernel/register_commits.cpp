@@ -26,6 +26,13 @@ py::array_t<std::int64_t> rows(const std::vector<Row>& trace) {
     return array;
 }
 
+template <class Value>
+void def_processor(py::class_<CommitSetup>& setup, const char* name, Value ProcessorSetup::* part) {
+    setup.def_property(
+        name, [part](const CommitSetup& self) { return self.processors.*part; },
+        [part](CommitSetup& self, Value value) { self.processors.*part = value; });
+}
+
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -63,8 +70,17 @@ void register_model(py::module_& module, const char* name, const char* doc) {
 }  // namespace
 
 void register_commits(py::module_& module) {
-    py::class_<CommitSetup>(module, "CommitSetup", "What a commit protocol is run with.")
-        .def(py::init<>())
+    py::class_<CommitSetup> setup(module, "CommitSetup", "What a commit protocol is run with.");
+    def_processor(setup, "processors", &ProcessorSetup::count);
+    def_processor(setup, "processor_slice_ps", &ProcessorSetup::slice);
+    def_processor(setup, "processor_switch_ps", &ProcessorSetup::switch_over);
+    def_processor(setup, "processor_look_ps", &ProcessorSetup::look);
+    def_processor(setup, "processor_spin_ps", &ProcessorSetup::spin);
+    def_processor(setup, "processor_sleep_ps", &ProcessorSetup::sleep);
+    def_processor(setup, "processor_wake_ps", &ProcessorSetup::wake);
+    def_processor(setup, "processor_notify_ps", &ProcessorSetup::notify);
+    def_processor(setup, "processor_yield_ps", &ProcessorSetup::yield);
+    setup.def(py::init<>())
         .def_readwrite("machines", &CommitSetup::machines)
         .def_readwrite("client_machine", &CommitSetup::client_machine)
         .def_readwrite("client_factor", &CommitSetup::client_factor)
@@ -94,6 +110,10 @@ void register_commits(py::module_& module) {
         .def_readwrite("death_ps", &CommitSetup::death_ps)
         .def_readwrite("lease_ps", &CommitSetup::lease_ps)
         .def_readwrite("skip_after_ps", &CommitSetup::skip_after_ps)
+        .def_readwrite("start_ps", &CommitSetup::start_ps)
+        .def_readwrite("timestamp_reach", &CommitSetup::timestamp_reach)
+        .def_readwrite("processor_gives_way", &CommitSetup::gives_way)
+        .def_readwrite("processor_awake_ps", &CommitSetup::awake_ps)
         .def_readwrite("streams", &CommitSetup::streams)
         .def_readwrite("traced", &CommitSetup::traced);
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");

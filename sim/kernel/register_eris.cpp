@@ -92,6 +92,7 @@ void register_eris(py::module_& module) {
     FIELD(swap_ps);
     FIELD(stream_slots);
     FIELD(handed_ps);
+    FIELD(own_cached);
     FIELD(memory_idle_ps);
     FIELD(memory_line_ps);
     FIELD(load);

@@ -138,8 +138,8 @@ class ReferenceModel:
         busy = [
             *(card.outgoing.busy_ps() for card in cluster.cards),
             *(card.incoming.busy_ps() for card in cluster.cards),
-            *(node.threads.busy_ps() for node in model.nodes),
-            sum(client.threads.busy_ps() for client in model.clients),
+            *map(cluster.busy_ps, model.nodes),
+            sum(map(cluster.busy_ps, model.clients)),
         ]
         latencies = self._latencies()
         return Sums(latencies.count, latencies.total, np.array(busy, dtype=np.int64))

@@ -82,6 +82,7 @@ def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
         "clients": replace(
             parameters,
             client_machine=(*machines, *machines[:more]),
+            start_ps=(*parameters.start_ps, *parameters.start_ps[:more]),
             timestamp_bits=max(parameters.timestamp_bits, len(machines) + more),
         ),
     }

@@ -191,6 +191,9 @@ def _servers(
     system, machine = scenario.system, scenario.machine
     assert isinstance(system, CommitSystem)
     ids = [machine.nodes[position].id for position in system.roles(machine).positions]
+    if costs.curve is None:
+        yield from _processes(parameters)
+        return
     for kind in (OUT, IN):
         for node_id in ids:
             name = f"adapter of node {node_id}, {kind.removeprefix('nic ')}"
@@ -199,6 +202,15 @@ def _servers(
         node_id = ids[node.machine]
         yield _Server(f"message threads of node {node_id}", "threads", node.threads, node_id)
     yield _Server("threads of the clients", "clients", len(parameters.client_machine))
+
+
+def _processes(parameters: CommitParameters) -> Iterator[_Server]:
+    """Of one host; its machine's adapter carries nothing."""
+    yield _Server("messages out of the host", OUT)
+    yield _Server("messages into the host", IN)
+    for at in range(len(parameters.nodes)):
+        yield _Server(f"process of the {parameters.server_name(at)}", "threads")
+    yield _Server("processes of the clients", "clients", len(parameters.client_machine))
 
 
 event_plane = partial(CommitPlane, EventModel)

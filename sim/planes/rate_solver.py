@@ -125,8 +125,7 @@ class _Search:
         self.issued = np.full(len(self.node), 1.0 / len(self.node))
         # No more misses of a tree walk overlap than a group has commands.
         in_batch = demand.batch * solver.threads
-        self.random_misses = np.minimum(self.costs.random_misses[self.node], in_batch)
-        self.streaming_misses = self.costs.streaming_misses[self.node]
+        self.random_misses = np.minimum(self.costs.random_misses_of(self.node)[self.node], in_batch)
         self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
         self.read_lines = self._lines(self._reads())
@@ -248,6 +247,7 @@ class _Search:
                     each_s = latency.streamed_s(reads.lines, slots, surely_s)[self.node]
                 else:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
+                    each_s = each_s * step.pace
                 held_s = held_s + reads.weight * each_s
             takes_s = self._overlap(step.core_s, held_s)
             self.steps[step.name] = takes_s
@@ -284,21 +284,27 @@ class _Search:
         """(C,) times of workers, of executing and of miss slots for issuing and receiving; who has
         time issues.
         """
-        stream, node = self.streaming_misses, self.node
+        node = self.node
+        stream = self.costs.handed_misses[node]
+        # What a worker sends to itself stays where it is.
+        apart = 1.0 - routing.executed if self.costs.own_cached else np.ones(len(node))
         target = group_sums(node, routing.executed, self.n)
         to_target = latency.handed_s(target)
         lines = routing.lines + routing.answer_lines
         flush_core = routing.flush_s[node]
         issue_core = routing.issue_s[node] + flush_core
-        issue_miss = lines * to_target[node] / stream
+        issue_miss = apart * lines * to_target[node] / stream
         # A worker waits for each of its atomic operations; the last of a flush lets no later
         # instruction pass before what it copied has arrived.
         issue_worker = routing.issue_s[node] + self._overlap(flush_core, issue_miss)
-        issue_worker = issue_worker + routing.atomics * to_target[node]
+        issue_worker = issue_worker + apart * routing.atomics * to_target[node]
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
-            receive_miss = routing.executed * lines * latency.handed_s(source)[node] / stream
+            if self.costs.own_cached:
+                apart = 1.0 - self.issued
+            receive_miss = apart * routing.executed * lines * latency.handed_s(source)[node]
+            receive_miss /= stream
             receive_worker = self._overlap(receive_core, receive_miss)
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)

@@ -1,13 +1,20 @@
 """``numatwin published``: a row for each result, with its error."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 from command_line import CommandLine, Refused
 
 KEYS = {"id", "published", "predicted", "unit", "relative_error", "plane", "calibrated_on"}
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_rows(numatwin: CommandLine) -> None:
-    rows = numatwin("published", "--json").json()["rows"]
+def test_rows_and_their_page(numatwin: CommandLine) -> None:
+    found = numatwin("published", "--page", "page.md", "--json").json()
+    check_page()
+    rows: list[dict[str, Any]] = found["rows"]
     assert {row["id"] for row in rows} >= {
         "eris-fig1",
         "eris-fig8-intel",
@@ -22,11 +29,17 @@ def test_rows(numatwin: CommandLine) -> None:
         "nam-fig6-ipoeth",
         "nam-fig6-ipoib-70",
         "nam-fig6-two-sided-1",
+        "gru-fig4-cpu-blade",
     }
+    assert not {row["id"] for row in rows} & {one["id"] for one in found["unanswered"]}
     for row in rows:
         assert row.keys() >= KEYS
         on_event = row["id"].startswith(("nam", "eris-fig5"))
         assert row["plane"] == ("event" if on_event else "flow")
+        assert row["about"]
+        assert row["machines"]
+        for machine in row["machines"]:
+            assert machine["calibrated_on"] == []  # else the row would be, too
         # A result is never an input of its own prediction.
         assert row["id"] not in row["calibrated_on"]
         if isinstance(row["published"], float):
@@ -35,6 +48,16 @@ def test_rows(numatwin: CommandLine) -> None:
         elif row["published"] is None:  # predicted in advance
             assert row["predicted"] > 0
             assert (row["relative_error"], row["holds"]) == (None, None)
+
+
+def check_page() -> None:
+    """The page in the documents, and its pictures, are as they would be written now."""
+    page = Path("page.md").read_text()
+    pictures = re.findall(r"\((pictures/[\w-]+\.svg)\)", page)
+    assert len(pictures) == 2
+    for name in pictures:
+        assert (DOCS / name).read_text() == Path(name).read_text(), "'make docs' renews it"
+    assert (DOCS / "published.md").read_text() == page, "'make docs' renews it"
 
 
 def test_one_row_as_text(numatwin: CommandLine) -> None:
@@ -60,6 +83,8 @@ def test_refuses(refused: Refused) -> None:
     told = refused("published", "--id", "nam-fig6-rsi", "--on", "flow")
     assert "plane flow does not predict nam-fig6-rsi: expected event or reference" in told
     assert "eris-fig9" in refused("published", "--id", "eris-fig99")
+    assert "--page writes all results" in refused("published", "--page", "a.md", "--on", "flow")
+    assert "cannot be written" in refused("published", "--page", "none/a.md")
     assert "plane native predicts nothing: it measures this host" in refused(
         "published", "--on", "native"
     )

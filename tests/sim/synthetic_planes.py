@@ -56,7 +56,7 @@ class SyntheticPlanes:
             energy_J=None,
             control_events=(ControlEvent(0.0, "phase", "start"),),
             confidence={},
-            model={},
+            model={"native": {"memory_traffic": "this host shows no counters of its memory"}},
             warnings=(),
             provenance={},
             series={"time_s": np.zeros(1), "duration_s": np.ones(1)},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numatwin.validate.regress import baseline_of
+from numatwin.validate.baseline import baseline_of
 from numatwin.validate.suite import load_suite, suite_names
 
 
@@ -10,4 +10,4 @@ from numatwin.validate.suite import load_suite, suite_names
 def test_the_baseline_is_of_these_machines_and_workloads(name: str) -> None:
     suite = load_suite(name)
     wanted = {check.name for check in suite.checks if check.kind == "baseline"}
-    assert wanted <= baseline_of(suite, None, needed=True).keys()
+    assert wanted <= baseline_of(suite, suite.baseline_path).keys()

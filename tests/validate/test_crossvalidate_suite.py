@@ -127,7 +127,11 @@ def test_a_cache_that_is_not_there(machine: Machine) -> None:
 
 @given(st.integers(1 << 12, 1 << 40), st.sampled_from(["index", "column", "table"]))
 def test_entries_take_the_bytes_asked_for(size: int, kind: str) -> None:
-    fields = {"index": {"keys": 1000}, "column": {"entries": 1}, "table": {"record_size": "1 KiB"}}
+    fields: dict[str, dict[str, object]] = {
+        "index": {"keys": 1000},
+        "column": {"entries": 1},
+        "table": {"record_size": "1 KiB"},
+    }
     stored = DataObject.model_validate({"kind": kind, **fields[kind]})
     name, count = entries_of(stored, float(size))
     found = bytes_of(stored.model_copy(update={name: count}))
@@ -207,3 +211,14 @@ def test_a_plane_that_a_system_does_not_have_is_left_out(tmp_path: Path, machine
     path = MACHINES.path("ib-fdr-8n")
     (case,) = load_suite(str(tmp_path / "mine.yaml"), path, cluster).cases
     assert list(case.predicted) == ["event"]
+
+
+def test_what_this_machine_cannot_play_is_left_out(tmp_path: Path, machine: Machine) -> None:
+    # On its own machine, a cluster, it can.
+    rsi = "  rsi: {scenario: nam-fig6-rsi, settings: {system.clients: 2}}\n"
+    suite = loaded(SUITE + rsi, tmp_path, machine)
+    assert {case.run for case in suite.cases} == {"lookup", "routing"}
+    (left,) = suite.left_out
+    assert left.runs == ("rsi",)
+    assert "machine 'amd-8n-ht'" in left.reason
+    assert loaded("name: mine\nruns:\n" + rsi, tmp_path, machine).cases == ()

@@ -14,7 +14,16 @@ from ...inputs.quantities import parse_quantity
 from ...topologies.schema import MachineDescription
 
 # The parts of a machine file in which the facts stand that one by one are better or worse.
-PARTS = ("node_types", "pair_latency", "pair_bandwidth", "distance_classes", "links", "nics")
+PARTS = (
+    "node_types",
+    "pair_latency",
+    "pair_bandwidth",
+    "distance_classes",
+    "links",
+    "nics",
+    "engine",
+    "processes",
+)
 End = Literal["worse", "better"]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...sim.costs import LINE_BYTES, CostModel
 from ...sim.eris.parts import WALK
-from ...sim.eris.routing import table_levels
+from ...sim.eris.routing import split_instructions
 from ...sim.run import run_scenario
 from ...sim.scenario import load_scenario
 from ...sim.statistics import Interval
@@ -125,9 +125,16 @@ class _Model:
         counts = self.costs.instructions
         commands = (given.buffer.value - HEADER_BYTES) / COMMAND_BYTES
         flush = counts.flush_fixed + counts.flush_line * given.buffer.value / LINE_BYTES
-        instructions = table_levels(given.targets) * counts.route_level + counts.route_split
+        instructions = split_instructions(self.costs, given.targets)
         first = next(k for k, node in enumerate(self.machine.nodes) if node.cores)
         return float(self.costs.core_s(instructions + flush / commands)[first])
+
+    def contended_s(self, given: Parameters) -> float | None:
+        """A change of a word that all threads change: its line goes from core to core for each."""
+        if given.threads is None or given.threads < 2 or given.home is None:
+            return None
+        home = next(k for k, node in enumerate(self.machine.nodes) if node.id == given.home)
+        return float(given.threads * self.costs.handed_s[home, home])
 
     def _node(self, given: Parameters) -> int:
         return next(k for k, node in enumerate(self.machine.nodes) if node.id == given.node)
@@ -139,4 +146,6 @@ PREDICTED: Mapping[str, Known] = {
     "index-lookup": _Model.lookup_s,
     "index-upsert": _Model.upsert_s,
     "routing": _Model.routing_s,
+    "fetch-add": _Model.contended_s,
+    "cas-increment": _Model.contended_s,
 }

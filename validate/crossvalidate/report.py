@@ -33,7 +33,7 @@ def validation_of(result: Result) -> Validation:
         rows=[_drawn(row) for row in sorted(result.rows, key=lambda row: row.set != "test")],
         summaries=[_aims(result.checks), _errors(result.errors, result.noisy)],
         tables=[*_rows(result), _failures(result), _left_out(result)],
-        doubts=result.noise,
+        doubts=result.warnings,
         facts=_facts(result),
     )
 
@@ -120,6 +120,7 @@ def _rows(result: Result) -> Iterator[Table]:
 
 def _row(row: Row) -> list[Cell]:
     rounds = f", {count(len(row.values), 'round')}" if row.values else ""
+    rounds += f", {row.disturbed} disturbed" if row.disturbed else ""
     error = row.relative_error
     return [
         Cell(row.scenario),
@@ -146,11 +147,8 @@ def _failures(result: Result) -> Table:
 def _left_out(result: Result) -> Table:
     return Table(
         "Without a row",
-        ("scenario", "what", "why"),
-        [
-            [Cell(one["scenario"]), Cell(one["what"]), Cell(one["reason"])]
-            for one in result.found.left_out()
-        ],
+        ("what", "of", "why"),
+        [[Cell(one.what), Cell(", ".join(one.runs)), Cell(one.reason)] for one in result.left_out],
         texts=3,
     )
 

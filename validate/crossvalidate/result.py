@@ -13,7 +13,7 @@ from ...inputs import write_text_atomically
 from ...topologies import Machine
 from .rows import Row
 from .session import Found
-from .suite import Suite
+from .suite import LeftOut, Suite
 from .summary import (
     MEDIAN_MAX,
     NEAR,
@@ -52,7 +52,17 @@ class Result:
     def noise(self) -> list[str]:
         """Reasons to distrust what was measured; those of the machine file come first."""
         told = [text for text in self.machine.description.warnings if text.startswith(NOISY)]
-        return [*told, *self.found.warnings(), *spread_warnings(self.rows)]
+        return [*told, *self.found.noise(), *spread_warnings(self.rows)]
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """What has no row, and why."""
+        return [*self.suite.left_out, *self.found.left_out()]
+
+    @property
+    def warnings(self) -> list[str]:
+        """All that a reader should know, of noise and else."""
+        return self.noise + ([self.found.not_kept] if self.found.not_kept is not None else [])
 
     @property
     def noisy(self) -> bool:
@@ -90,6 +100,7 @@ class Result:
             "interrupted": self.found.interrupted,
             "noisy": self.noisy,
             "noise": self.noise,
+            "warnings": self.warnings,
             "aim": {
                 "median_error": MEDIAN_MAX,
                 "within_10_percent": NEAR_SHARE,
@@ -100,7 +111,7 @@ class Result:
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],
-            "left_out": self.found.left_out(),
+            "left_out": [one.as_json() for one in self.left_out],
             "failures": [failure.as_json() for failure in self.found.failures],
         }
 

@@ -7,7 +7,7 @@ A run names a scenario, settings, and a grid: each combination of its axes' valu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -41,7 +41,7 @@ Axis = (
 )
 
 # Settings that are no fields of a scenario; ``size.OBJECT`` is one too.
-OPTIONS = ("workload", "policy", "transport")
+OPTIONS = ("workload", "policy")
 SIZE = "size."
 # The host is the machine, and the suite says which planes play.
 NOT_SET = ("machine", "plane", "name", "extends")
@@ -55,10 +55,9 @@ class RunDescription(Strict):
     """One run of a suite, or, with a ``grid``, a run for each combination of its values.
 
     ``settings``: values by path, as ``--set`` has them; also ``workload``, ``policy`` (names, or
-    paths relative to the suite's file), ``transport`` (of the engine's messages) and
-    ``size.OBJECT`` (see ``sizes.py``). ``grid``: of such a path, the values, or names for them.
-    ``planes``: that predict it. ``metrics``: by default throughput and p99 latency of all
-    operations, and traffic of the memory.
+    paths relative to the suite's file) and ``size.OBJECT`` (see ``sizes.py``). ``grid``: of such a
+    path, the values, or names for them. ``planes``: that predict it. ``metrics``: by default
+    throughput and p99 latency of all operations, and traffic of the memory.
     """
 
     scenario: str
@@ -103,13 +102,28 @@ class Case:
     predicted: Mapping[str, Scenario]
     unable: Mapping[str, str]
     metrics: tuple[Metric, ...]
-    transport: str | None
     size_bytes: float
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """What has no row, of which runs of the suite, and why."""
+
+    what: str
+    reason: str
+    runs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """As ``--json`` has it."""
+        return {"what": self.what, "reason": self.reason, "runs": list(self.runs)}
+
+
+@dataclass(frozen=True)
 class Suite:
-    """A suite on one machine, ready to run; ``path`` is its file."""
+    """A suite on one machine, ready to run; ``path`` is its file.
+
+    ``left_out``: cases that cannot run on this machine, though on the scenario's own.
+    """
 
     name: str
     title: str
@@ -117,6 +131,7 @@ class Suite:
     machine: Machine
     rounds: int
     cases: tuple[Case, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     def as_json(self) -> list[dict[str, Any]]:
         """The cases, as ``--list --json`` has them."""
@@ -128,7 +143,6 @@ class Suite:
                 "metrics": [str(metric) for metric in case.metrics],
                 "size_bytes": case.size_bytes,
                 "horizon_s": case.native.horizon_s,
-                "transport": case.transport,
             }
             for case in self.cases
         ]
@@ -158,7 +172,10 @@ def load_suite(
     if len(cases) > CASES_MAX:
         raise InputError(f"{len(cases)} runs", str(path), expected=f"at most {CASES_MAX}")
     rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
-    return Suite(description.name, description.title, path, machine, rounds, cases)
+    left_out = tuple(
+        LeftOut("any figure", why, tuple(runs)) for why, runs in loader.not_here.items()
+    )
+    return Suite(description.name, description.title, path, machine, rounds, cases, left_out)
 
 
 def _path(name_or_path: str) -> Path:
@@ -190,6 +207,8 @@ class _Loader:
     machine_path: str
     machine: Machine
     workloads: dict[tuple[str, str | None], Workload] = field(default_factory=dict)
+    not_here: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Runs that this machine is not able to play, by the reason."""
 
     def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
         """One of each combination of the grid's values."""
@@ -201,7 +220,9 @@ class _Loader:
             settings = {**self.description.settings, **run.settings, **chosen}
             places = {path: (*place, "settings", path) for path in run.settings}
             places |= {path: self._place_on_grid(name, run, path, chosen[path]) for path in chosen}
-            yield self._case(name, run, labels, settings, places)
+            case = self._case(name, run, labels, settings, places)
+            if case is not None:
+                yield case
 
     def _place_on_grid(self, name: str, run: RunDescription, path: str, value: Value) -> Place:
         axis, place = run.grid[path], ("runs", name, "grid", path)
@@ -216,7 +237,7 @@ class _Loader:
         labels: Mapping[str, str],
         settings: Mapping[str, Value],
         places: Mapping[str, Place],
-    ) -> Case:
+    ) -> Case | None:
         for path in settings:
             if path.split(".")[0] in NOT_SET:
                 raise self.document.error(
@@ -224,6 +245,8 @@ class _Loader:
                     f"run '{name}': '{path}' cannot be set: the host is the machine",
                 )
         native = self._native(name, run, settings, places)
+        if native is None:
+            return None
         predicted: dict[str, Scenario] = {}
         unable: dict[str, str] = {}
         for plane in run.planes:
@@ -234,7 +257,6 @@ class _Loader:
             except InputError as failure:  # of the machine: what the file says has just been read
                 unable[plane] = failure.message
         metrics = self._metrics(name, run, native)
-        transport = settings.get("transport")
         return Case(
             f"{name}: {', '.join(labels.values())}" if labels else name,
             name,
@@ -243,7 +265,6 @@ class _Loader:
             predicted,
             unable,
             metrics,
-            None if transport is None else str(transport),
             sum(bytes_of(stored) for stored in native.workload.objects.values()),
         )
 
@@ -253,13 +274,15 @@ class _Loader:
         run: RunDescription,
         settings: Mapping[str, Value],
         places: Mapping[str, Place],
-    ) -> Scenario:
-        """The scenario for the native plane, its objects as large as the settings say."""
+    ) -> Scenario | None:
+        """The scenario for the native plane, its objects as large as the settings say.
+
+        None where it is this machine that is not able to play it: on its own it can be.
+        """
         place: Place = ("runs", name, "scenario")
         try:
             scenario = str(self._beside(run.scenario))
             options: dict[str, Any] = {
-                "machine": self.machine_path,
                 "plane": NATIVE,
                 "workload": self._beside(settings.get("workload")),
                 "policy": self._beside(settings.get("policy")),
@@ -278,10 +301,16 @@ class _Loader:
             for path, value in sizes.items():
                 place = places.get(path, ("settings", path))
                 written.append(self._sized(self.workloads[key], path, value))
-            place = ("runs", name, "scenario")
-            return load_scenario(scenario, **options, settings=written)
         except InputError as failure:
             raise self._told(name, failure, place, places) from None
+        try:
+            return load_scenario(scenario, machine=self.machine_path, **options, settings=written)
+        except InputError as failure:
+            told = self._told(name, failure, ("runs", name, "scenario"), places)
+            if not _loads(scenario, options, written):
+                raise told from None
+            self.not_here.setdefault(failure.message, {})[name] = None
+            return None
 
     def _sized(self, workload: Workload, path: str, value: Value) -> str:
         """The setting that makes an object that large."""
@@ -338,6 +367,15 @@ class _Loader:
         if text is None or not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
             return text
         return str(self.folder / text)
+
+
+def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -> bool:
+    """Whether a scenario loads on the machine that it names itself."""
+    try:
+        load_scenario(scenario, **options, settings=settings)
+    except InputError:
+        return False
+    return True
 
 
 def _named(axis: list[Value] | dict[str, Value]) -> dict[str, Value]:

@@ -185,7 +185,7 @@ class Bench:
         return block
 
 
-_SIZES = ("size", "page", "buffer")
+_SIZES = ("size", "page", "buffer", "region")
 
 
 def _size(size_bytes: object) -> Quantity:

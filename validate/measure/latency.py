@@ -149,6 +149,13 @@ def _outstanding(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
               size=size, **_at(start, home))  # fmt: skip
     bench.add("outstanding_misses", lines_under_way, "count", RANDOM,
               size=size, **_at(start, home))  # fmt: skip
+    if len(start.cores) > 1:
+        members = [(cpu, random_reads(arena, lines)) for cpu in start.cores]
+        each = bench.run(members, limit_s=0.5).rates().scaled(1.0 / len(members))
+        shared = each.scaled(latency.median * 1e-9)
+        bench.add("outstanding_misses_together", replace(shared, noisy=each.noisy or latency.noisy),
+                  "count", f"{RANDOM}; all cores of the node at once, each", size=size,
+                  **_at(start, home))  # fmt: skip
 
 
 def _check_levels(bench: Bench) -> None:

@@ -9,13 +9,22 @@ from typing import Any
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
-from ...topologies.schema import Fact, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
+from ...topologies.schema import (
+    Cache,
+    Fact,
+    LoadedPoint,
+    MachineDescription,
+    NodeType,
+    ReadWriteMix,
+)
 from .bandwidth import TRAFFICS
+from .engine_loop import engine_costs
+from .processes import process_costs
 from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = ("outstanding_misses", "streaming_misses")
+_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_misses")
 
 
 def measured_description(result: Result) -> MachineDescription:
@@ -40,6 +49,8 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+            "engine": engine_costs(result.measurements) or base.engine,
+            "processes": process_costs(result.measurements, self.day),
         }
         if len(result.layout.nodes) > 1:
             for field, name in (
@@ -91,7 +102,7 @@ class _Writer:
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
 
-    def _cache(self, cache: Any) -> Any:
+    def _cache(self, cache: Cache) -> Cache:
         found = self._found("cache.latency", level=cache.level)
         return cache.model_copy(update={"latency": self._quantity(found)}) if found else cache
 

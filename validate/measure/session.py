@@ -10,7 +10,7 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ...topologies.measurements import HostState, Measurement
-from . import bandwidth, copying, engine_costs, latency, sharing
+from . import bandwidth, copying, engine_costs, engine_loop, latency, processes, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
 from .host import host_state
 from .layout import Layout, host_layout
@@ -28,7 +28,10 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "copies": (copying.measure, 2.0),
     "routing": (engine_costs.measure_routing, 1.0),
     "index": (engine_costs.measure_index, 4.0),
+    "loop": (engine_loop.measure, 2.0),
+    "walk": (engine_loop.measure_walk, 4.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
+    "processes": (processes.measure, 3.0),
 }
 _SPIN_EVERY_S = 0.1
 CLOCK = "additions that wait for one another, one a cycle"

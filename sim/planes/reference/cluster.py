@@ -21,6 +21,8 @@ import simpy
 
 from ...commits.history import MESSAGE, Row
 from ...commits.parameters import MessageCost
+from ...commits.processors import Processors
+from . import processors as shared
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -78,15 +80,23 @@ class Place:
         self.threads = threads
         self.factor = factor
         self.gone = False
+        self.process = shared.Process()
 
 
 class Cluster:
     """Places on machines, the messages between them, and the trace of what happens."""
 
     def __init__(
-        self, machines: int, costs: Mapping[str, tuple[MessageCost, ...]], types: tuple[str, ...]
+        self,
+        machines: int,
+        costs: Mapping[str, tuple[MessageCost, ...]],
+        types: tuple[str, ...],
+        processors: Processors | None = None,
     ) -> None:
         self.env = Environment()
+        self.processors: shared.SharedProcessors | None = None
+        if processors is not None:
+            self.processors = shared.SharedProcessors(self.env, processors)
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}
@@ -103,9 +113,45 @@ class Cluster:
         entries = self.costs[kind]
         return entries[min(records, len(entries) - 1)]
 
+    def work(self, place: Place, ps: int, sender: Place | None = None) -> simpy.Event:
+        """The place's thread works for so long, on what it does itself or on a sender's message."""
+        if self.processors is None:
+            return place.threads.work(ps * place.factor)
+        by = None if sender is None else sender.process
+        return self.processors.work(place.process, ps * place.factor, by)
+
+    def busy_ps(self, place: Place) -> int:
+        """How long the place's threads were busy, up to now."""
+        if self.processors is None:
+            return place.threads.busy_ps()
+        return self.processors.busy_ps(place.process)
+
+    def give_way(self, place: Place) -> None:
+        """On shared processors, lets others run first, where that is how places do it."""
+        if self.processors is not None and self.processors.setup.gives_way:
+            self.processors.give_way(place.process)
+
+    def compute(self, place: Place, ps: int) -> Process:
+        """The place works; then a place that is gone goes no further."""
+        if ps and self.processors is None:
+            yield self.env.timeout(ps * place.factor)
+        elif ps:
+            yield self.work(place, ps)
+        if place.gone:
+            yield self.never
+
     def pause(self, place: Place, ps: int) -> Process:
         """The place's own time passes; then a place that is gone goes no further."""
-        if ps:
+        if ps and self.processors is not None:
+            ps *= place.factor
+            awake_ps = self.processors.setup.awake_ps
+            if ps > 2 * awake_ps:
+                yield self.env.timeout(ps - awake_ps)
+                ps = awake_ps
+            self.give_way(place)
+            if ps:
+                yield self.processors.work(place.process, ps)
+        elif ps:
             yield self.env.timeout(ps * place.factor)
         if place.gone:
             yield self.never
@@ -114,7 +160,7 @@ class Cluster:
         """The sender's thread writes messages, to hand them to its card all at once."""
         work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
-            yield sender.threads.work(work_ps * sender.factor)
+            yield self.work(sender, work_ps)
         if sender.gone:
             yield self.never
 
@@ -136,7 +182,7 @@ class Cluster:
             yield self.never
         work_ps += cost.receive_ps
         if work_ps:
-            yield receiver.threads.work(work_ps * receiver.factor)
+            yield self.work(receiver, work_ps, sender)
         if receiver.gone:
             yield self.never
         self.log(MESSAGE, sender.number, receiver.number, self.types[kind])
@@ -149,7 +195,7 @@ class Cluster:
             yield from self.post(sender, [kind], records)
             yield from self.carry(kind, sender, receiver, records, work_ps)
         elif work_ps:
-            yield receiver.threads.work(work_ps * receiver.factor)
+            yield self.work(receiver, work_ps)
 
     def together(self, parts: list[Process]) -> Process:
         """Runs all parts at once, waits for the last of them, and returns what each returned."""

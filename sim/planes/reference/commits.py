@@ -65,7 +65,7 @@ class CommitModel(ABC):
 
     def __init__(self, parameters: CommitParameters, seed: int = 0, replication: int = 0) -> None:
         self.p = p = parameters
-        self.cluster = Cluster(p.machines, p.costs, p.message_types)
+        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors)
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [
@@ -84,6 +84,9 @@ class CommitModel(ABC):
         self.latencies_ps: list[int] = []
         for death in p.deaths:
             self.env.timeout(death.at_ps, death).callbacks.append(self._die)
+        self.starts = {
+            client: self.env.timeout(at_ps) for client, at_ps in enumerate(p.start_ps) if at_ps
+        }
         for client in self.clients:
             self.env.process(self.run_client(client))
 
@@ -101,6 +104,10 @@ class CommitModel(ABC):
 
     def run_client(self, client: Client) -> Process:
         """Transactions one after another, each tried again ``retries`` times where it aborts."""
+        if client.number in self.starts:
+            yield self.starts[client.number]
+            if client.gone:
+                yield self.cluster.never
         while True:
             reads, inserts = client.draw.records()
             client.began_ps = self.env.now
@@ -141,6 +148,7 @@ class CommitModel(ABC):
         self.log(ABORT, client, cause)
         self.aborts[CAUSES[cause]] += 1
         client.copy_uses = 0
+        self.cluster.give_way(client)
         return False
 
     # Records.
@@ -185,7 +193,7 @@ class CommitModel(ABC):
             messages={name: self.cluster.sent[name] for name in self.p.message_types},
             outgoing_busy_ps=tuple(card.outgoing.busy_ps() for card in self.cluster.cards),
             incoming_busy_ps=tuple(card.incoming.busy_ps() for card in self.cluster.cards),
-            node_busy_ps=tuple(node.threads.busy_ps() for node in self.nodes),
-            client_busy_ps=sum(client.threads.busy_ps() for client in self.clients),
+            node_busy_ps=tuple(map(self.cluster.busy_ps, self.nodes)),
+            client_busy_ps=sum(map(self.cluster.busy_ps, self.clients)),
             latency_ps=Latencies.of(self.latencies_ps),
         )

@@ -396,6 +396,8 @@ class ErisRoutingReference:
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
+        if worker == other and self.m.own_cached:
+            return 0
         return int(self.m.handed_ps[self.m.node[worker] * len(self.m.home) + self.m.node[other]])
 
     def node(self, w: Worker) -> int:

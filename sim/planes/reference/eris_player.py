@@ -20,6 +20,7 @@ from ...eris.event_model import (
 from ...eris.partitioned import PartitionedDemands
 from ...eris.partitions import IndexPartitions
 from ...eris.players import Counted, moved_bytes, routing_facts, steps_of
+from ...eris.routing import making
 from ...histogram import of_kernel
 from ...scenario import Scenario
 from ...streams import stream_key
@@ -46,7 +47,11 @@ class ReferencePlayer:
             shares.append(operation.share * part.shares(operation.keys, 0.0))
         names = worker_streams(eris.workers)[: eris.workers.count]
         self.model = ErisRoutingReference(
-            machine_of(demands, scenario.workload.description.clients),
+            machine_of(
+                demands,
+                scenario.workload.description.clients,
+                making(costs.instructions, scenario.workload.at(0.0)),
+            ),
             kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
             table_of(shares, [])[0].tolist(),
             len(order),

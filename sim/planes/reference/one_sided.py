@@ -102,6 +102,7 @@ class OneSidedModel(CommitModel):
         super().__init__(parameters, seed, replication)
         clients = len(self.clients)
         self.vector = TimestampVector(clients, parameters.timestamp_bits)
+        self.reach = min(self.vector.lap, parameters.timestamp_reach or self.vector.lap)
         self.own = [OneSidedClient(client) for client in range(clients)]
         self.fencing: dict[int, simpy.Event] = {}
         self.fenced: set[int] = set()
@@ -190,8 +191,8 @@ class OneSidedModel(CommitModel):
         updates = reads[: self.p.updates]
         if any(newest > rid for _, newest in blocks[: len(updates)]):
             return (yield from self.give_up(client, CONFLICT))
-        yield from self.cluster.pause(client, client.draw.compute_ps())
-        while own.next_cid > own.known + self.vector.lap:
+        yield from self.cluster.compute(client, client.draw.compute_ps())
+        while own.next_cid > own.known + self.reach:
             yield from self.cluster.pause(client, self.p.poll_ps)
             yield from self.fetch_snapshot(client)
 
@@ -205,7 +206,7 @@ class OneSidedModel(CommitModel):
             self.note_claim(client, words.pop())
         cause = max((status for status, *_ in words), default=GRANTED)
         while claims and cause == GRANTED and not own.claimed:
-            if own.next_cid > own.known + self.vector.lap:
+            if own.next_cid > own.known + self.reach:
                 cause = TIMESTAMPS
                 break
             (word,) = yield from self.requests(client, [self.claim(client)])
@@ -230,7 +231,7 @@ class OneSidedModel(CommitModel):
         """An abort, whose timestamp is used up (unless its bit is still one of the lap before)."""
         own = self.own[client.number]
         own.claimed = False
-        if own.next_cid <= own.known + self.vector.lap:
+        if own.next_cid <= own.known + self.reach:
             yield from self.set_bit(client, ROLLED_BACK)
         return self.ended_badly(client, cause)
 

@@ -62,7 +62,7 @@ class TwoPhaseModel(CommitModel):
         seen = yield from self.cluster.together([self.read(client, key) for key in reads])
         if not self.saw(client, reads, seen):
             return self.ended_badly(client, SNAPSHOT)
-        yield from self.cluster.pause(client, client.draw.compute_ps())
+        yield from self.cluster.compute(client, client.draw.compute_ps())
         updates = reads[: self.p.updates]
         turn = (client.number + client.transaction) % len(self.managers)
         manager = self.managers[turn]

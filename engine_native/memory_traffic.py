@@ -1,0 +1,154 @@
+"""Bytes through this host's memory controllers, by their own counters.
+
+Counters of the controllers ("uncore") are devices of the kernel's perf subsystem, a device for each
+channel or controller, told in sysfs: its ``type``, the CPUs to read it from (``cpumask``, one a
+socket), where parts of an event stand in its configuration (``format/``), and named events with
+their scale (``events/``). Intel's drivers name the events that count lines read and written;
+AMD's name none, so that they stand here. They count what all programs of the host do. A virtual
+machine shows none as a rule; elsewhere a ``perf_event_paranoid`` of 0, or CAP_PERFMON, opens them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..topologies.importers.number_sets import parse_list
+
+DEVICES = Path("/sys/bus/event_source/devices")
+# Of servers, and of clients (whose counters never stop): one CAS command, or request, is a line.
+NAMED = ("cas_count_read", "cas_count_write", "data_read", "data_write")
+# AMD's unified memory controllers: UMC_CAS_CMD of reads, of writes (its Processor Programming
+# Reference; also tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json in Linux).
+AMD_DEVICE, AMD_EVENTS = "amd_umc", ("event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2")
+LINE_BYTES = 64.0
+UNITS = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "Bytes": 1.0, "B": 1.0}
+
+SYSCALL = {"x86_64": 298, "aarch64": 241}  # perf_event_open
+# perf_event_attr, version 0: type, size, config, period, sample type, read format, flags, wake-up,
+# breakpoint type, its address. The kernel adds, before each count, how long it was enabled and
+# how long it ran: more events than counters take turns.
+ATTRIBUTES, ATTRIBUTES_BYTES = struct.Struct("=IIQQQQQIIQ"), 64
+TIMES_TOO = 0b11
+COUNT = struct.Struct("=QQQ")
+DENIED = (errno.EACCES, errno.EPERM)
+
+
+class NoCounters(Exception):
+    """Why traffic cannot be counted here, in words."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """An event of a device to be counted on one CPU; ``bytes_each``: what a count stands for."""
+
+    kind: int
+    config: int
+    cpu: int
+    bytes_each: float
+
+
+class MemoryTraffic:
+    """The counters of all controllers, open until ``close``; raises NoCounters."""
+
+    def __init__(self, devices: Path = DEVICES) -> None:
+        counters = list(traffic_counters(devices))
+        if not counters:
+            raise NoCounters("this host shows no counters of its memory controllers")
+        self._open: list[tuple[int, float]] = []
+        try:
+            for counter in counters:
+                self._open.append((_opened(counter), counter.bytes_each))
+        except OSError as failure:
+            self.close()
+            why = str(failure.strerror)
+            if failure.errno in DENIED:
+                why += ": expected kernel.perf_event_paranoid of 0, or CAP_PERFMON"
+            raise NoCounters(f"the memory controllers' counters cannot be read: {why}") from None
+
+    def bytes(self) -> float:
+        """Read and written since the counters were opened."""
+        total = 0.0
+        for descriptor, bytes_each in self._open:
+            count, enabled, running = COUNT.unpack(os.read(descriptor, COUNT.size))
+            total += count * bytes_each * (enabled / running if running else 0.0)
+        return total
+
+    def close(self) -> None:
+        """Ends counting."""
+        for descriptor, _ in self._open:
+            os.close(descriptor)
+        self._open = []
+
+
+def traffic_counters(devices: Path) -> Iterator[Counter]:
+    """All that count lines read or written by a memory controller."""
+    for device in sorted(devices.glob("*")):
+        kind = _text(device / "type")
+        if not kind.isdigit():
+            continue
+        cpus = parse_list(_text(device / "cpumask") or "0")
+        for event, bytes_each in _events(device):
+            config = _config(device, event)
+            if config is not None:
+                yield from (Counter(int(kind), config, cpu, bytes_each) for cpu in sorted(cpus))
+
+
+def _events(device: Path) -> Iterator[tuple[str, float]]:
+    if device.name.startswith(AMD_DEVICE):
+        yield from ((event, LINE_BYTES) for event in AMD_EVENTS)
+    elif "imc" in device.name:
+        for name in NAMED:
+            if event := _text(device / "events" / name):
+                scale = _text(device / "events" / f"{name}.scale")
+                unit = UNITS.get(_text(device / "events" / f"{name}.unit"))
+                yield event, float(scale) * unit if scale and unit else LINE_BYTES
+
+
+def _config(device: Path, event: str) -> int | None:
+    """The configuration of ``event=0x04,umask=0x03``; None where a part has no place there."""
+    config = 0
+    for part in event.split(","):
+        name, _, value = part.partition("=")
+        place = re.fullmatch(r"config:(\d+)(?:-\d+)?", _text(device / "format" / name))
+        if place is None:
+            return None
+        config |= int(value or "1", 0) << int(place[1])
+    return config
+
+
+def _opened(counter: Counter) -> int:
+    """A descriptor to read the counter from. Raises OSError."""
+    number = SYSCALL.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, f"unknown on {platform.machine()}")
+    attributes = ctypes.create_string_buffer(
+        ATTRIBUTES.pack(counter.kind, ATTRIBUTES_BYTES, counter.config, 0, 0, TIMES_TOO, 0, 0, 0, 0)
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    every_process, no_group, close_on_exec = -1, -1, 8
+    descriptor = libc.syscall(
+        ctypes.c_long(number),
+        attributes,
+        ctypes.c_int(every_process),
+        ctypes.c_int(counter.cpu),
+        ctypes.c_int(no_group),
+        ctypes.c_ulong(close_on_exec),
+    )
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return int(descriptor)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,108 @@
+"""How well a core hides the misses of a batch of keys: measured, where a machine file says so.
+
+The rule of the cost model is that a step takes as long as its instructions or its misses, whichever
+is longer. A batch of a real engine's lookups overlaps less well than that where both are about as
+long: each of its passes ends with waiting for its own last misses. What a key of a batch takes was
+measured by size of the index (``engine.walk`` of the machine file); what its misses hold of the
+core's slots at that size, idle, the cost model knows: together, one curve of the time that a key
+takes more than its instructions against the time that its misses hold. Other distributions, other
+shares of a cache and slower memory move along this curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..caches import hit_rates
+from ..costs import LINE_BYTES, CostModel
+from ..prefix_tree import ArrayTree
+from .index import placed_regions, with_page_walks
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Points (P,): time that a key's misses hold, and what it takes beyond its instructions."""
+
+    held_s: Floats
+    lookup_s: Floats
+    upsert_s: Floats
+
+    def pace(self, held_s: Floats, core_s: Floats, upserts: Floats) -> Floats:
+        """(…,) factor on ``held_s`` so that the longer of it and ``core_s`` is what a key takes.
+
+        ``upserts`` (…,): the part of the operations that are.
+        """
+        more_s = (1.0 - upserts) * self._at(held_s, self.lookup_s)
+        more_s = more_s + upserts * self._at(held_s, self.upsert_s)
+        takes_s = core_s + more_s
+        ones = np.ones_like(held_s)
+        return np.divide(takes_s, held_s, out=ones, where=(held_s > 0) & (more_s > 0))
+
+    def _at(self, held_s: Floats, more_s: Floats) -> Floats:
+        found = np.interp(held_s, self.held_s, more_s)
+        beyond = held_s / self.held_s[-1]
+        return np.asarray(np.where(beyond > 1.0, more_s[-1] * beyond, found))
+
+
+def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
+    """The curve of the machine as it was measured, None where it was not."""
+    costs = costs.unscaled
+    walk = costs.engine.walk if costs.engine is not None else ()
+    if len(walk) < 2:
+        return None
+    node = int(np.argmax(costs.cores > 0))
+    level_s = costs.instructions.tree_level / costs.instructions_per_s[node]
+    levels = np.array([ArrayTree(point.keys).levels for point in walk])
+    found = [_misses(costs, node, point.keys, page_bytes) for point in walk]
+    held = np.array([held_s for held_s, _ in found])
+    lines = np.array([missed for _, missed in found])
+
+    def more(times: Sequence[float], passed: float) -> Floats:
+        # Levels are instructions, which count elsewhere.
+        core_s = times[0] + (levels - levels[0]) * level_s
+        takes_s = np.array(times)
+        # It loaded the memory itself: what it would take without.
+        load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
+        wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
+        loaded_s = held + lines * wait_s / costs.random_misses[node]
+        takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
+        return np.maximum.accumulate(np.maximum(takes_s - core_s, 0.0))
+
+    rising = np.maximum.accumulate(held)
+    # Points with misses alike: the largest index of them.
+    last = np.append(np.diff(rising) > 0, True)
+    return Overlap(
+        rising[last],
+        more([point.lookup.value for point in walk], 1.0)[last],
+        # What is changed is written back.
+        more([point.upsert.value for point in walk], 2.0)[last],
+    )
+
+
+def _misses(costs: CostModel, node: int, keys: int, page_bytes: float) -> tuple[float, float]:
+    """Of a lookup by the only core at work: time that its misses hold its slots, idle, and lines
+    from memory.
+    """
+    one = np.ones((1, 1))
+    regions = with_page_walks(
+        placed_regions(ArrayTree(keys), np.full((1, 1), float(keys)), one),
+        page_bytes,
+        costs.tlb_pages(page_bytes)[[node]],
+        np.ones(1),
+    )
+    lines, rate = regions.lines.reshape(1, -1), regions.rate.reshape(1, -1)
+    private, last = costs.private_cache, costs.last_cache
+    in_private = hit_rates(lines, rate, private.lines[[node]])
+    missed = rate * (1.0 - in_private)
+    in_last = hit_rates(lines, missed, last.lines[[node]])
+    from_memory = float((missed * (1.0 - in_last)).sum())
+    held_s = float((rate * in_private).sum()) * private.latency_s[node]
+    held_s += float((missed * in_last).sum()) * last.latency_s[node]
+    held_s += from_memory * np.nanmin(costs.idle_s[node])
+    return float(held_s / costs.random_misses[node]), from_memory

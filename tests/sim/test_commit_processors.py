@@ -1,0 +1,206 @@
+"""Processors that clients and servers share: both planes do the same, and known answers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from commit_clusters import US, cluster, configurations, reference, told, traces
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from numatwin.inputs import InputError
+from numatwin.sim.commits.history import snapshot_isolation_violations
+from numatwin.sim.commits.model import KernelCommitModel
+from numatwin.sim.commits.parameters import (
+    ONE_SIDED_MESSAGES,
+    TWO_PHASE_MESSAGES,
+    CommitParameters,
+    MessageCost,
+    Node,
+)
+from numatwin.sim.commits.processors import Processors
+
+TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
+
+
+@st.composite
+def hosts(draw: st.DrawFn) -> CommitParameters:
+    """The crowded little clusters, all of their processes on one host."""
+    drawn = draw(configurations())
+    clients = len(drawn.client_machine)
+    return replace(
+        drawn,
+        machines=1,
+        client_machine=(0,) * clients,
+        nodes=tuple(Node(0) for _ in drawn.nodes),
+        timestamp_reach=draw(st.sampled_from((None, 1, 5))),
+        poll_ps=5 * US,  # they wait for timestamps all the time
+        start_ps=draw(st.sampled_from(((), tuple(300_000 * k for k in range(clients))))),
+        processors=Processors(
+            count=draw(st.integers(1, 4)),
+            slice_ps=draw(st.sampled_from((50_000, US, 10 * US))),
+            switch_ps=draw(TIMES),
+            look_ps=draw(TIMES),
+            spin_ps=draw(TIMES),
+            sleep_ps=draw(TIMES),
+            wake_ps=draw(TIMES),
+            notify_ps=draw(TIMES),
+            yield_ps=draw(TIMES),
+            gives_way=draw(st.booleans()),
+            awake_ps=draw(TIMES),
+        ),
+    )
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(hosts(), st.integers(0, 2**64 - 1))
+def test_the_traces_are_equal_and_keep_snapshot_isolation(
+    parameters: CommitParameters, seed: int
+) -> None:
+    plain, compiled = traces(parameters, seed, 40 * US)
+    replay = f"seed {seed}, {parameters}"
+    for at, (expected, found) in enumerate(itertools.zip_longest(plain, compiled)):
+        assert found == expected, (
+            f"row {at}: the kernel has {found and told(found)}, "
+            f"the reference {expected and told(expected)}: {replay}"
+        )
+    assert snapshot_isolation_violations(plain) == [], replay
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@given(hosts(), st.integers(0, 2**64 - 1))
+def test_both_count_the_same_time_on_processors(parameters: CommitParameters, seed: int) -> None:
+    plain, compiled = reference(parameters, seed), KernelCommitModel(parameters, seed)
+    for until_ps in (7 * US, 30 * US):
+        plain.run(until_ps)
+        compiled.run(until_ps)
+        expected, found = plain.result(), compiled.result()
+        assert found.node_busy_ps == expected.node_busy_ps, f"seed {seed}"
+        assert found.client_busy_ps == expected.client_busy_ps, f"seed {seed}"
+        assert parameters.processors is not None
+        on_ps = sum(found.node_busy_ps) + found.client_busy_ps
+        assert on_ps <= parameters.processors.count * until_ps
+
+
+# -- known answers --------------------------------------------------------------------------------
+
+WORK_PS = 1_000_000
+COMMITS = 400
+
+
+def host(clients: int, processors: Processors, **more: Any) -> CommitParameters:
+    """RSI by loads and stores: a transaction is WORK_PS of its client's time, and nobody meets."""
+    costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
+    costs["read"] = (MessageCost(send_ps=WORK_PS),)
+    made: CommitParameters = cluster(
+        "rsi",
+        clients,
+        1,
+        machines=1,
+        client_machine=(0,) * clients,
+        nodes=(Node(0), Node(0)),
+        costs=costs,
+        reads=1,
+        updates=1,
+        inserts=0,
+        records=2_000_000_000,
+        timestamp_bits=2**20,
+        processors=processors,
+        **more,
+    )
+    return made
+
+
+def commits(parameters: CommitParameters, until_ps: int) -> int:
+    model = KernelCommitModel(parameters, 1)
+    model.run(until_ps)
+    return model.commits
+
+
+@pytest.mark.parametrize(("clients", "count"), [(1, 1), (1, 4), (2, 2), (4, 4), (3, 8)])
+def test_with_processors_for_all_nobody_waits(clients: int, count: int) -> None:
+    parameters = host(clients, Processors(count, 10 * WORK_PS))
+    assert commits(parameters, COMMITS * WORK_PS + 1) == pytest.approx(clients * COMMITS, abs=2)
+
+
+@pytest.mark.parametrize("clients", [2, 3, 5, 8])
+@pytest.mark.parametrize("count", [1, 2])
+def test_processors_are_shared_evenly_and_switches_cost(clients: int, count: int) -> None:
+    """Whoever runs does so for a slice, then a switch is paid: count · slice/(slice + switch)."""
+    slice_ps, switch_ps = 20 * WORK_PS, 5 * WORK_PS
+    parameters = host(clients, Processors(count, slice_ps, switch_ps=switch_ps))
+    # A slice is of the time on a processor, and holds the switch.
+    share = 1.0 if clients <= count else (slice_ps - switch_ps) / slice_ps
+    found = commits(parameters, 4_000 * WORK_PS)
+    assert found == pytest.approx(min(clients, count) * share * 4_000, rel=0.02)
+
+
+def test_messages_of_one_look_share_its_cost() -> None:
+    """A server that has more to do than it can looks less often than there are messages."""
+    costs = dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(100_000, 100_000),))
+
+    def rate(clients: int, look_ps: int) -> float:
+        parameters = cluster(
+            "two-sided",
+            clients,
+            1,
+            machines=1,
+            client_machine=(0,) * clients,
+            nodes=(Node(0), Node(0)),
+            costs=costs,
+            records=1_000_000,
+            processors=Processors(64, WORK_PS, look_ps=look_ps, spin_ps=10**12),
+        )
+        return commits(parameters, 3_000 * US)
+
+    # Alone each message is looked for; with many clients the busy servers' looks find several.
+    alone, many = (rate(c, 1_000_000) / rate(c, 0) for c in (1, 24))
+    assert alone < 0.25
+    assert many > 2 * alone
+
+
+def test_who_sleeps_is_woken_later() -> None:
+    """One message there and back after another: each wakes its receiver, on another processor."""
+    costs = dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(100_000, 100_000),))
+    times = []
+    for wake_ps in (0, 2 * US):
+        parameters = cluster(
+            "two-sided",
+            1,
+            1,
+            machines=1,
+            client_machine=(0,),
+            nodes=(Node(0),),
+            storage=(0,),
+            managers=(0,),
+            timestamps=0,
+            costs=costs,
+            reads=1,
+            updates=1,
+            inserts=0,
+            records=1_000_000,
+            processors=Processors(2, 1000 * US, wake_ps=wake_ps),
+        )
+        model = KernelCommitModel(parameters, 1)
+        model.run(2_000 * US)
+        times.append(model.latency_total_ps / model.commits)
+    # Snapshot, read and commit: each wakes the server, and then the client.
+    assert times[1] - times[0] == pytest.approx(6 * 2 * US, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "told_of"),
+    [
+        ({"machines": 2}, "machines"),
+        ({"nodes": (Node(0, 2), Node(0))}, "threads"),
+        ({"processors": Processors(0, 1)}, "processors"),
+        ({"processors": Processors(1, 0)}, "slice_ps"),
+        ({"start_ps": (1, 2, 3)}, "start_ps"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:
+    with pytest.raises(InputError, match=told_of):
+        replace(host(2, Processors(1, WORK_PS)), **change)

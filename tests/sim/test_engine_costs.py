@@ -1,0 +1,228 @@
+"""Machines whose engine was measured: its times, its tree, how its misses overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numatwin.sim.costs import CostModel
+from numatwin.sim.eris.overlap import overlap_of
+from numatwin.sim.eris.routing import routing_costs, scatter_steps, split_instructions
+from numatwin.sim.prefix_tree import LINE_BYTES, ArrayTree
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.system import ErisSystem
+from numatwin.topologies import load_machine
+from numatwin.workloads.zipf import scatter
+
+WALK = [(256, 4, 6), (65_536, 6, 10), (1 << 20, 12, 18), (1 << 24, 20, 30), (1 << 26, 24, 36)]
+ENGINE = {
+    "tree_level": "1 ns",
+    "tree_entry": "3 ns",
+    "upsert_entry": "5 ns",
+    "generate": "1 ns",
+    "generate_ranked": "7 ns",
+    "scatter": "6 ns",
+    "route": [{"targets": 1, "time": "1 ns"}, {"targets": 8, "time": "4 ns"}],
+    "flush_fixed": "10 ns",
+    "flush_line": "1 ns",
+    "receive": "0.5 ns",
+    "batch": "128 ns",
+    "message": "50 ns",
+    "handed_line": "8 ns",
+    "walk": [
+        {"keys": keys, "lookup": f"{lookup} ns", "upsert": f"{upsert} ns"}
+        for keys, lookup, upsert in WALK
+    ],
+}
+
+
+def machine_file(folder: Path, engine: Mapping[str, object] | None = None, cores: int = 2) -> str:
+    caches = [
+        {"level": 1, "size": "48 KiB", "latency": "1 ns"},
+        {"level": 2, "size": "1 MiB", "latency": "4 ns"},
+        {"level": 3, "size": "8 MiB", "latency": "13 ns", "shared_by_cores": cores},
+    ]
+    node = {
+        "cores": cores,
+        "clock": "3 GHz",
+        "ipc": 2,
+        "outstanding_misses": 20,
+        "outstanding_misses_together": 10,
+        "streaming_misses": 60,
+        "caches": caches,
+        "memory": {"size": "16 GiB", "bandwidth": "40 GB/s", "latency": "160 ns"},
+    }
+    described = {
+        "name": "measured",
+        "node_types": {"node": node},
+        "nodes": [{"id": 0, "type": "node"}],
+    }
+    if engine is not None:
+        described["engine"] = engine
+    path = folder / "measured.yaml"
+    path.write_text(yaml.safe_dump(described))
+    return str(path)
+
+
+def lookups(machine: str, keys: int, *settings: str, plane: str = "flow") -> Scenario:
+    return load_scenario(
+        "host-lookup",
+        machine=machine,
+        plane=plane,
+        replications=1,
+        scale=1.0,
+        settings=[
+            f"workload.objects.index.keys={keys}",
+            "event_horizon=2 ms",
+            "statistics.warm_up=0.5 ms",
+            *settings,
+        ],
+    )
+
+
+def test_times_of_the_engine_stand_in_for_counts(tmp_path: Path) -> None:
+    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE)))
+    rate = 3e9 * 2
+    counts = costs.instructions
+    assert counts.tree_level / rate == pytest.approx(1e-9)
+    assert counts.batch / rate == pytest.approx(128e-9)
+    # What was not measured is worked out from instructions as before.
+    plain = CostModel(load_machine(machine_file(tmp_path))).instructions
+    assert counts.scan_line_sum == plain.scan_line_sum
+    assert plain.batch == 0
+
+
+def test_what_a_command_costs_on_its_way_by_hand(tmp_path: Path) -> None:
+    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE)))
+    rate = 3e9 * 2
+    # Two of one and eight targets: a third of the way in logarithms.
+    assert split_instructions(costs, 2) / rate == pytest.approx(2e-9)
+    found = routing_costs(costs, ErisSystem(), 2)
+    # A key, its part of a batch of 128 commands, its target.
+    assert found.issue / rate == pytest.approx(1e-9 + 1e-9 + 2e-9)
+    assert np.diag(costs.handed_s) == pytest.approx([50e-9])
+    # 4 ns on each side for a line that takes 50 ns: 12.5 at a time.
+    assert costs.handed_misses == pytest.approx([12.5])
+
+
+def test_one_worker_alone_takes_what_its_loops_were_seen_to_take(tmp_path: Path) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    scenario = lookups(machine, 256, "system.threads=1", "system.buffer_commands=128")
+    found = run_scenario(scenario).throughput["lookup"]
+    # Key, batch, target, its level and entry, receiving; a flush of 128 commands in 32 lines.
+    each_ns = 1 + 1 + 1 + 1 + 3 + 0.5 + (10 + 32 * 1) / 128
+    assert found == pytest.approx(1e9 / each_ns, rel=0.01)
+
+
+@pytest.mark.parametrize(("keys", "lookup_ns", "upsert_ns"), WALK[1:])
+def test_walks_take_what_was_measured_at_their_size(
+    tmp_path: Path, keys: int, lookup_ns: float, upsert_ns: float
+) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    way_ns = 1 + 1 + 1 + 0.5 + (10 + 32 * 1) / 128
+    for kind, entry_ns, walk_ns, first_ns in (
+        ("lookup", 3, lookup_ns, 4),
+        ("upsert", 5, upsert_ns, 6),
+    ):
+        scenario = lookups(
+            machine, keys, "system.threads=1", f"workload.operations.lookup.kind={kind}"
+        )
+        found = run_scenario(scenario).throughput["lookup"]
+        # Beyond its instructions a key takes what the measured index took beyond its levels.
+        levels = ArrayTree(keys).levels
+        core_ns = entry_ns + levels
+        beyond_ns = max(walk_ns - first_ns - (levels - 1), 0.0)
+        # It loads the memory a little, and buffers take room in the caches.
+        assert found == pytest.approx(1e9 / (way_ns + core_ns + beyond_ns), rel=0.04)
+
+
+def test_flow_and_event_planes_agree_on_a_measured_engine(tmp_path: Path) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    for keys in (4_096, 4_000_000):
+        flow = run_scenario(lookups(machine, keys)).throughput["lookup"]
+        event = run_scenario(lookups(machine, keys, plane="event")).throughput["lookup"]
+        assert event == pytest.approx(flow, rel=0.06)
+
+
+def test_event_and_reference_planes_agree_on_a_measured_engine(tmp_path: Path) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    found = [
+        run_scenario(
+            lookups(machine, 4_000_000, "event_horizon=0.2 ms", "statistics.warm_up=0.05 ms",
+                    plane=plane)
+        ).throughput["lookup"]
+        for plane in ("event", "reference")
+    ]  # fmt: skip
+    assert found[0] == found[1]
+
+
+def test_ranked_keys_cost_their_draw(tmp_path: Path) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    zipf = "workload.operations.lookup.keys={distribution: zipf, exponent: 0.99, order: scattered}"
+    kind = "workload.operations.lookup.kind=route"
+    even, ranked = (
+        1e9
+        / run_scenario(lookups(machine, 1 << 20, kind, "system.threads=1", *more)).throughput[
+            "lookup"
+        ]
+        for more in ((), (zipf,))
+    )
+    assert ranked - even == pytest.approx(7 - 1 + 6, rel=0.01)  # 2^20 keys: one step each
+
+
+@given(st.integers(2, 5_000))
+def test_steps_of_the_permutation(keys: int) -> None:
+    # Of the next power of 4, the steps of all cycles: as many as it has places outside, and ranks.
+    half = max(1, -(-(keys - 1).bit_length() // 2))
+    assert scatter_steps(keys) == 4**half / keys
+    assert len(set(scatter(np.arange(keys), keys).tolist())) == keys
+
+
+def test_misses_of_cores_that_work_together(tmp_path: Path) -> None:
+    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE, cores=3)))
+    for working, misses in ((1, 20.0), (2, 15.0), (3, 10.0)):
+        found = costs.random_misses_of(np.zeros(working, dtype=np.int64))
+        assert found == pytest.approx([misses])
+
+
+@given(st.floats(0, 1e-6), st.floats(1.0, 3.0), st.floats(0, 1))
+def test_more_misses_never_take_less(held_s: float, more: float, upserts: float) -> None:
+    overlap = overlap_of(_MEASURED, float(2**21))
+    assert overlap is not None
+    held = np.array([held_s, held_s * more])
+    core, part = np.full(2, 5e-9), np.full(2, upserts)
+    takes = np.maximum(core, held * overlap.pace(held, core, part))
+    assert takes[1] >= takes[0] * (1 - 1e-12)
+    assert (takes >= core).all()
+
+
+@given(st.integers(1, 10**9), st.integers(1, 16))
+def test_lines_of_arrays_of_values(keys: int, bits: int) -> None:
+    tree = ArrayTree(keys, bits)
+    lines = tree.level_lines(np.array([float(keys)]))[:, 0]
+    assert len(lines) == tree.levels + 1
+    assert lines[-1] == max(keys * 8 / LINE_BYTES, 1.0)
+    assert tree.bytes_per_key * keys == pytest.approx(lines.sum() * LINE_BYTES)
+    # All keys of the domain are told apart.
+    assert tree.leaf_bits + tree.prefix_bits * (tree.levels - 1) >= (keys - 1).bit_length()
+
+
+def test_bytes_per_key_are_those_of_the_engine() -> None:
+    assert ArrayTree(10**8).bytes_per_key == pytest.approx(8.3, abs=0.05)
+
+
+def _measured() -> CostModel:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return CostModel(load_machine(machine_file(Path(folder), ENGINE)))
+
+
+_MEASURED = _measured()

@@ -1,0 +1,89 @@
+"""The gate of this project: sabotage closes it; code written anew without a change does not."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from numatwin.cli import main
+from numatwin.validate.suite import BUNDLED
+
+MA_8 = '''\
+"""MA-8 in a file of its own."""
+
+from numatwin.sim.control.load_balancing import (
+    MovingAverage, Rebalance, bounds_for, loads_of, target_loads
+)
+
+
+class Balancer(MovingAverage):
+    def __init__(self):
+        super().__init__(threshold=0.1, k=8)
+        # end of __init__
+
+    def _rebalance(self, name, seen):
+        loads = loads_of(seen)
+        targets = target_loads(loads, self.k)
+        bounds = bounds_for(seen.bounds, loads, targets)
+        return Rebalance(name, bounds=bounds)
+'''
+SABOTAGES = {
+    "as it is": ("", ""),
+    "moves half": ("bounds=bounds", "bounds=(seen.bounds + (bounds - seen.bounds) // 2)"),
+    "counts accesses twice": (
+        "loads = loads_of(seen)",
+        "loads = loads_of(seen) * seen.accesses_per_s",
+    ),
+    "the wrong way round": ("loads, targets)", "targets, loads)"),
+}
+OF_MA_8 = ("ma-8-keeps-its-expected-throughput", "ma-8-is-back-in-time")
+OF_BUFFERS = ("buffers-of-128-keep-lookups-fast", "buffers-of-128-keep-lookups-prompt")
+
+
+def suite_with(folder: Path, pattern: str, replacement: str) -> str:
+    """A copy of the bundled suite, changed, beside a copy of its baseline."""
+    shutil.copy(BUNDLED / "policies.baseline.json", folder)
+    text = (BUNDLED / "policies.yaml").read_text()
+    text, count = re.subn(pattern, replacement, text)
+    assert count
+    (folder / "policies.yaml").write_text(text)
+    return str(folder / "policies.yaml")
+
+
+def checks(names: tuple[str, ...]) -> list[str]:
+    return [word for name in names for word in ("--check", name)]
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+def test_a_sabotaged_balancer(
+    sabotage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = MA_8.replace(*SABOTAGES[sabotage])
+    worse = sabotage != "as it is"
+    assert (code != MA_8) is worse
+    (tmp_path / "mine.py").write_text(code)
+    suite = suite_with(tmp_path, "policy: ma-8", "policy: ./mine.py:Balancer")
+    status = main(["regress", suite, *checks(OF_MA_8)])
+    out = capsys.readouterr().out
+    assert status == (1 if worse else 0), out
+    assert ("worse" in out.split("checks:")[1]) is worse, out
+
+
+@pytest.mark.parametrize(("commands", "status"), [(128, 0), (8, 1)])
+def test_a_bad_buffer_size(
+    commands: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = suite_with(
+        tmp_path,
+        r"(settings: \{event_horizon: 3 ms)",
+        rf"\1, system.buffer_commands: {commands}",
+    )
+    assert main(["regress", suite, *checks(OF_BUFFERS)]) == status, capsys.readouterr().out
+
+
+def test_a_shared_index_in_place_of_partitions(tmp_path: Path) -> None:
+    suite = suite_with(
+        tmp_path, r"(settings: \{event_horizon: 3 ms)", r"\1, system.placement: interleaved"
+    )
+    assert main(["regress", suite, *checks(OF_BUFFERS[:1])]) == 1

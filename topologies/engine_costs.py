@@ -1,0 +1,72 @@
+"""What the loops of numatwin's own engine take on a machine: core time, with data in the caches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from ..inputs.quantities import Duration
+from ..inputs.yaml_file import Strict
+
+Keys = Annotated[int, Field(strict=True, ge=1, le=2**48)]
+
+
+class WalkPoint(Strict):
+    """One key of a batch, looked up or upserted in an index of so many dense keys, by one core."""
+
+    keys: Keys
+    lookup: Duration
+    upsert: Duration
+
+
+class RoutePoint(Strict):
+    """A command whose target is looked up, and put into one of so many outgoing buffers."""
+
+    targets: Keys
+    time: Duration
+
+
+class EngineCosts(Strict):
+    """Core time per unit of each loop of the native engine, measured with nothing but that loop.
+
+    Fields that ``sim.instructions.InstructionCounts`` has too stand in for its counts; what is left
+    out is worked out from instructions. A machine file that has them predicts the native engine,
+    with the geometry of its tree, and no longer ERIS as published. Beside these:
+
+    ``walk``: a key by size of the index, which says how well the core hides misses; how many there
+    are in a scenario, the cost model works out. ``message``: until a core of a node sees what
+    another one wrote. ``handed_line``: a line of many that one core writes and another one reads,
+    both together. ``scan_line_cached``: a line of a scan that comes from the last cache.
+    """
+
+    tree_level: Duration | None = None
+    tree_entry: Duration | None = None
+    upsert_entry: Duration | None = None
+    generate: Duration | None = None
+    generate_ranked: Duration | None = None
+    scatter: Duration | None = None
+    choose: Duration | None = None
+    route: tuple[RoutePoint, ...] = ()
+    flush_fixed: Duration | None = None
+    flush_line: Duration | None = None
+    receive: Duration | None = None
+    batch: Duration | None = None
+    message: Duration | None = None
+    handed_line: Duration | None = None
+    scan: Duration | None = None
+    scan_line_sum: Duration | None = None
+    scan_line_bitmap: Duration | None = None
+    scan_line_cached: Duration | None = None
+    scan_position: Duration | None = None
+    walk: tuple[WalkPoint, ...] = ()
+
+    @field_validator("walk", "route")
+    @classmethod
+    def _sizes_rise(cls, points: tuple[Strict, ...]) -> tuple[Strict, ...]:
+        sizes = [p.keys if isinstance(p, WalkPoint) else getattr(p, "targets", 0) for p in points]
+        for one, next_ in pairwise(sizes):
+            if next_ <= one:
+                raise ValueError("expected rising sizes")
+        return points

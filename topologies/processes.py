@@ -1,0 +1,90 @@
+"""What processes of one host cost each other: their turns, shared memory, messages; measured.
+
+These are facts about single steps (``numatwin machine measure``, part ``processes``); how a
+transaction is made of them is the cost model's affair.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..inputs.names import Name
+from ..inputs.quantities import Duration, DurationOrZero, Size
+from ..inputs.yaml_file import Strict
+
+EndOperation = Literal["get", "put", "compare-and-swap", "add", "message"]
+
+
+class BlockCost(Strict):
+    """Steps on a block of ``size`` at a random place among ``region`` bytes of shared memory.
+
+    ``get``: it is read, and its first word again. ``update``: the same, and it is locked by CAS,
+    copied twice and written back. ``insert``: a new one is made and written, one place after the
+    other. Per block, three at a time, as processors overlap what they miss.
+    """
+
+    size: Size
+    region: Size
+    get: Duration
+    update: Duration
+    insert: Duration
+
+
+class EndCost(Strict):
+    """What the two ends of a transport do for each of ``count`` requests posted at once.
+
+    ``post``: until they are handed over. ``serve``: the other end, with its answers. ``complete``:
+    the first end, until it knows. A put is a block and then its first word, and all are flushed.
+    """
+
+    operation: EndOperation
+    size: Size
+    count: Annotated[int, Field(strict=True, ge=1, le=1_000)]
+    post: Duration
+    serve: DurationOrZero
+    complete: DurationOrZero
+
+
+class TransportCosts(Strict):
+    """A transport between processes.
+
+    ``look``: at the network with nothing there. ``arm``: going to sleep, but for the sleep.
+    ``sleeper_same``, ``sleeper_other``: a message of ``sleeper_size`` to a process that sleeps, on
+    the same processor and on another one, until it is received. ``post_sleeper``: handing it over
+    to the one on another processor.
+    """
+
+    look: Duration
+    arm: Duration
+    sleeper_size: Size
+    sleeper_same: Duration
+    sleeper_other: Duration | None = None
+    post_sleeper: Duration | None = None
+    ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
+
+
+class ProcessCosts(Strict):
+    """Of a host.
+
+    ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
+    way until the other process runs, ``give_way`` where none waits. ``clock``: a look at it.
+    ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
+    run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
+    reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``line``: a cache
+    line from core to core.
+    """
+
+    slice: Duration
+    turn: Duration
+    give_way: Duration
+    clock: Duration
+    key_draw: Duration
+    timestamp: Duration
+    word_get: Duration
+    words_get: Duration
+    word_add: Duration
+    line: Duration | None = None
+    blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]
+    transports: dict[Name, TransportCosts] = Field(default_factory=dict)

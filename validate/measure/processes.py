@@ -1,0 +1,206 @@
+"""What processes of this host cost each other: turns on processors, shared memory, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...inputs import InputError, Quantity
+from ...topologies.measurements import Measurement
+from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
+from .bench import Bench
+from .samples import Samples
+
+# What the engine calls them, and what they are (rsi/measure_steps.hpp).
+STEPS = {
+    "block-get": "blocks at random places of shared memory read, and their first words again",
+    "block-update": "the same, and locked by CAS, copied twice, written back",
+    "block-insert": "blocks made and written, one place of shared memory after the other",
+    "words-get": "words that a cache holds read from shared memory",
+    "word-add": "atomic adds to a word in shared memory, alone",
+    "key-draw": "records of a transaction drawn, uniform, and where they lie",
+    "timestamp": "ends of runs of timestamps' bits found in words at hand, and places of bits",
+    "clock": "looks at the clock",
+    "yield": "sched_yield where no other process waits for the processor",
+    "turn": "sched_yield of two processes on one processor, until the other one runs",
+    "slice": "how long a process runs while another one waits for its processor",
+    "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
+    "sleep-other": "a message to a sleeper on another processor, and back; half of it",
+    "post-sleeper": "handing over a message to a sleeper on another processor",
+    "idle-look": "looks at the network with nothing there",
+    "arm": "going to sleep, but for the sleep",
+}
+ENDS = "both ends in one thread, which works for one and then for the other; of each request"
+PARTS = ("post", "serve", "complete")
+ENDS_OF = ("get", "put", "compare-and-swap", "add", "message")
+
+SIZES = (136, 520, 1_032, 4_104)
+QUICK_SIZES = (136, 1_032)
+REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 27, 1 << 30)
+QUICK_REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
+MESSAGE_SIZES = (64, 1_032, 8_192)
+COUNTS = (1, 4, 12)
+SLEEPER_BYTES = 64
+TRANSPORTS = ("shm", "tcp")
+# Short windows, many of them: others that run on these processors are then in few.
+TURN_WINDOW_NS, TURN_WINDOWS = 200_000, 31
+
+
+def measure(bench: Bench) -> Iterator[float]:
+    """Steps on blocks, then both ends and the sleepers of each transport."""
+    from ...engine_native._engine import HAS_UCX
+
+    quick = bench.effort.quick
+    cpus = [cpu for node in bench.layout.starts for cpu in node.cores]
+    free = max(home.memory_bytes for home in bench.layout.homes)
+    sizes = list(QUICK_SIZES if quick else SIZES)
+    regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
+    plan = (bench.effort.wanted, bench.effort.window_ns // 4)
+    _add(bench, _call("measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, *plan)))
+    yield 0.4
+    if not HAS_UCX:
+        bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
+        return
+    for at, transport in enumerate(TRANSPORTS):
+        try:
+            ends = _call("measure_ends", transport, (list(MESSAGE_SIZES), list(COUNTS), *plan))
+            turns = _call(
+                "measure_turns",
+                transport,
+                (SLEEPER_BYTES, cpus[:2], TURN_WINDOWS, TURN_WINDOW_NS),
+            )
+        except InputError as failure:
+            bench.warn(f"processes: no transport {transport}: {failure}")
+            continue
+        _add(bench, ends, transport)
+        _add(bench, turns, transport)
+        yield 0.4 + 0.6 * (at + 1) / len(TRANSPORTS)
+
+
+def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """In a process of its own, which may fork."""
+    from ...engine_native.commit_cluster import START_S, ucx_settings
+    from ...engine_native.engine_process import EngineProcess
+
+    process = EngineProcess(function, {"streams": [0] * 4} | ucx_settings(transport), arguments)
+    try:
+        found: list[dict[str, Any]] = process.result(START_S)
+    finally:
+        process.close()
+    return found
+
+
+def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = None) -> None:
+    for row in rows:
+        name = str(row["name"])
+        parameters: dict[str, object] = {}
+        if row["bytes"]:
+            parameters["size"] = row["bytes"]
+        if row["region"]:
+            parameters["region"] = row["region"]
+        if name not in STEPS:
+            parameters["batch"] = row["count"]
+        if transport is not None:
+            parameters["transport"] = transport
+        samples = Samples(np.array(row["samples_ns"]))
+        bench.add(f"step-{name}", samples, "time", STEPS.get(name, ENDS), **parameters)
+
+
+def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts | None:
+    """The part of a machine file that such measurements fill; None where some are missing."""
+    found: dict[tuple[str, str | None], list[Measurement]] = {}
+    line = None
+    for measurement in measurements:
+        if measurement.name.startswith("step-"):
+            key = measurement.name.removeprefix("step-"), measurement.parameters.transport
+            found.setdefault(key, []).append(measurement)
+        elif measurement.name == "message.latency":
+            line = measurement
+
+    def one(name: str, transport: str | None = None, last: bool = False) -> Quantity | None:
+        of_name = found.get((name, transport))
+        return _quantity(of_name[-1 if last else 0], day) if of_name else None
+
+    transports = {name: costs for name in TRANSPORTS if (costs := _transport(found, name, day))}
+    turns = {
+        field: next((q for t in TRANSPORTS if (q := one(name, t))), None)
+        for field, name in {"slice": "slice", "turn": "turn", "give_way": "yield"}.items()
+    }
+    alone, turn = turns["give_way"], turns["turn"]
+    if alone is not None and turn is not None and alone.value > turn.value:
+        # Others ran meanwhile: it takes no longer than a turn.
+        turns["give_way"] = replace(alone, value=turn.value, low=min(alone.low, turn.value))
+    words = {
+        "clock": one("clock"),
+        "key_draw": one("key-draw"),
+        "timestamp": one("timestamp"),
+        "word_get": one("words-get"),
+        "words_get": one("words-get", last=True),
+        "word_add": one("word-add"),
+    }
+    parts: dict[str, Any] = {**turns, **words}
+    if any(part is None for part in parts.values()) or ("block-get", None) not in found:
+        return None
+    blocks = zip(
+        *(found[f"block-{step}", None] for step in ("get", "update", "insert")), strict=True
+    )
+    return ProcessCosts(
+        **parts,
+        line=None if line is None else _quantity(line, day),
+        blocks=tuple(
+            BlockCost(
+                size=get.parameters.size,
+                region=get.parameters.region,
+                get=_quantity(get),
+                update=_quantity(update),
+                insert=_quantity(insert),
+            )
+            for get, update, insert in blocks
+        ),
+        transports=transports,
+    )
+
+
+def _transport(
+    found: dict[tuple[str, str | None], list[Measurement]], transport: str, day: str
+) -> TransportCosts | None:
+    ends = []
+    for operation in ENDS_OF:
+        parts = [found.get((f"{part}-{operation}", transport), []) for part in PARTS]
+        for post, serve, complete in zip(*parts, strict=True):
+            ends.append(
+                EndCost(
+                    operation=operation,
+                    size=post.parameters.size,
+                    count=post.parameters.batch,
+                    post=_quantity(post),
+                    serve=_quantity(serve),
+                    complete=_quantity(complete),
+                )
+            )
+    same = found.get(("sleep-same", transport))
+    if not ends or not same:
+        return None
+    optional = {
+        field: _quantity(of_name[0], day)
+        for field, name in {"sleeper_other": "sleep-other", "post_sleeper": "post-sleeper"}.items()
+        if (of_name := found.get((name, transport)))
+    }
+    return TransportCosts(
+        look=_quantity(found["idle-look", transport][0], day),
+        arm=_quantity(found["arm", transport][0], day),
+        sleeper_size=same[0].parameters.size,
+        sleeper_same=_quantity(same[0], day),
+        ends=tuple(ends),
+        **optional,
+    )
+
+
+def _quantity(found: Measurement, day: str | None = None) -> Quantity:
+    """With its quartiles; of what stands once, with its method."""
+    low, high = found.quartiles or (found.value, found.value)
+    source = f"measured {day}: {found.method}" if day else None
+    return Quantity(found.value.value, low.value, high.value, source, doubtful=found.noisy)

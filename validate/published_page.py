@@ -1,0 +1,217 @@
+"""The page on published results: what is predicted well, what badly, and why; with its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..inputs.atomic import write_text_atomically
+from .nam import CLIENTS, CURVES
+from .published_pictures import Bar, Curve, bars_svg, curves_svg
+from .unanswered import UNANSWERED
+
+Row = Mapping[str, Any]
+PICTURES = "pictures"
+ERRORS, IN_ADVANCE = "published-errors.svg", "published-in-advance.svg"
+# A reader's words for the size of an error.
+WELL, FAIRLY = 0.1, 0.25
+
+INTRODUCTION = """\
+# Predicted against published
+
+<!-- 'make docs' writes this page: numatwin published --page docs/published.md -->
+
+Results that were published of the modelled systems, and what numatwin predicts for them from
+low-level facts of their machines alone. A published figure is never an input of its own prediction.
+`numatwin published` prints these rows, `numatwin published --id eris-fig9` one of them. What models
+lack is told below, and [how blind](#how-blind-these-predictions-are) these predictions are.
+"""
+
+BLINDNESS = """\
+## How blind these predictions are
+
+**ERIS.** No parameter is fitted to these rows. But the model was written with their figures in
+sight, and three of its rules came while a row was off: a worker's steps follow one another
+(`eris-fig8-amd`), a link carries what the best pair was seen to draw (`eris-fig9`), private caches
+stand before the last level (`eris-fig11-shared`). Two rules came with the event plane, for its
+sake: buffers are flushed at the end of a round too, and take room in caches. Each rests on facts of
+its own, told in [How the planes predict](model.md); still, these rows are not predictions made in
+advance.
+
+**Transactions (NAM).** Not quite blind, either. Three choices that the source leaves open were made
+with its figures in sight: that a client reads the whole bit vector (`nam-fig6-rsi`: the level is
+the timestamp server's adapter over 7.5 KB), that its own work on records costs the source's 10^-9 s
+a byte (`nam-fig6-rsi-linear`), and that an update carries the stock alone (`nam-fig6-ipoeth`). The
+notes of these rows say what other choices give. No time, rate or size was changed to meet a figure.
+The curves of IPoIB and of two-sided verbs were predicted without a published figure.
+
+**Scans on the UV 300H (GRU).** Nothing of the model or of the machine was changed for these rows.
+What a scan does with what it finds is open: it writes positions here, as the source's do, though
+adding up was tried first; the note says what that gives.
+"""
+
+
+def write_page(rows: Sequence[Row], path: Path) -> None:
+    """Writes the page, and its pictures into a folder beside it; raises InputError."""
+    folder = path.parent / PICTURES
+    folder.mkdir(exist_ok=True)
+    for name, picture in pictures(rows).items():
+        write_text_atomically(folder / name, picture)
+    write_text_atomically(path, page(rows))
+
+
+def pictures(rows: Sequence[Row]) -> dict[str, str]:
+    """The pictures of the page by the names of their files."""
+    bars = [
+        Bar(row["id"], row["relative_error"], _well(row["relative_error"]))
+        for row in rows
+        if row["relative_error"] is not None
+    ]
+    predicted = {row["id"]: row["predicted"] for row in rows}
+    curves = [
+        Curve(what, [(n, predicted[f"{scenario}-{n}"] / 1e6) for n in CLIENTS])
+        for scenario, what in CURVES.items()
+    ]
+    axes = ("clients", "transactions per second, millions")
+    return {
+        ERRORS: bars_svg(bars, "predicted over published, less 1"),
+        IN_ADVANCE: curves_svg(curves, *axes),
+    }
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The page as Markdown."""
+    return "\n".join(_lines(rows)).rstrip("\n") + "\n"
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    numbers = [row for row in rows if row["relative_error"] is not None]
+    words = [row for row in rows if row["holds"] is not None]
+    advance = [row for row in rows if row["published"] is None]
+    near = [sum(_well(row["relative_error"]) == well for row in numbers) for well in (2, 1, 0)]
+    yield INTRODUCTION
+    yield (
+        f"Of {len(numbers)} results in numbers {near[0]} are predicted within {100 * WELL:.0f}%, "
+        f"{near[1]} more within {100 * FAIRLY:.0f}%, {near[2]} are further off.\n"
+        f"Of {len(words)} in words {sum(row['holds'] for row in words)} come out as said."
+    )
+    yield f"\n![The error of each result in numbers]({PICTURES}/{ERRORS})\n"
+    yield "## In numbers\n"
+    yield "| result | what | published | predicted | error | plane | machine |"
+    yield "| --- | --- | --: | --: | --: | --- | --- |"
+    for row in sorted(numbers, key=lambda row: abs(row["relative_error"])):
+        yield _cells(
+            f"`{row['id']}`",
+            f"{row['about']}: {row['unit']}" if _unit(row) is None else row["about"],
+            _figure(row, "published"),
+            _figure(row, "predicted"),
+            f"{100 * row['relative_error']:+.1f}%",
+            row["plane"],
+            _machines(row),
+        )
+    yield "\n## In words\n"
+    yield "| result | what | published | predicted | came out | plane | machine |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for row in sorted(words, key=lambda row: not row["holds"]):
+        yield _cells(
+            f"`{row['id']}`",
+            row["about"],
+            row["published"],
+            row["predicted"],
+            "as said" if row["holds"] else "**not so**",
+            row["plane"],
+            _machines(row),
+        )
+    yield "\n## Why\n"
+    for title, chosen in _by_success(numbers, words):
+        told = [row for row in chosen if row["note"]]
+        if told:
+            yield f"### {title}\n"
+            for row in told:
+                yield f"- `{row['id']}`: {row['note']}"
+            yield ""
+    yield from _in_advance(advance)
+    yield from _what_it_rests_on(rows)
+    yield BLINDNESS
+    yield "## Not answered yet\n"
+    yield "| result | what is missing |"
+    yield "| --- | --- |"
+    for id_, why in UNANSWERED.items():
+        yield _cells(f"`{id_}`", why)
+
+
+def _in_advance(rows: Sequence[Row]) -> Iterator[str]:
+    yield "## Predicted in advance\n"
+    yield (
+        "Of these curves nothing was published; they are here to be compared with measurements.\n"
+    )
+    yield f"![Throughput by the number of clients]({PICTURES}/{IN_ADVANCE})\n"
+    yield "| result | what | predicted | limit |"
+    yield "| --- | --- | --: | --- |"
+    for row in rows:
+        limit = row["note"].removeprefix("Limited by ").rstrip(".")
+        yield _cells(f"`{row['id']}`", row["about"], _figure(row, "predicted"), limit)
+    yield ""
+
+
+def _what_it_rests_on(rows: Sequence[Row]) -> Iterator[str]:
+    yield "## What the predictions rest on\n"
+    yield "Machines are described by data sheets, and by measured tables of single facts:\n"
+    yield "| machine | measured facts come from | calibrated on | rows |"
+    yield "| --- | --- | --- | --: |"
+    machines = {one["name"]: one for row in rows for one in row["machines"]}
+    for name, machine in machines.items():
+        count = sum(name in [one["name"] for one in row["machines"]] for row in rows)
+        on = ", ".join(machine["calibrated_on"]) or "nothing"
+        source = machine["source"] or "none: made up for an upper bound, as its source does"
+        yield _cells(f"`{name}`", source, on, str(count))
+    yield ""
+    by_results: dict[str, list[str]] = {}
+    for row in rows:
+        if row["calibrated_on"]:
+            by_results.setdefault(", ".join(row["calibrated_on"]), []).append(f"`{row['id']}`")
+    for results, ids in by_results.items():
+        yield (
+            f"A parameter of {', '.join(ids)} comes from `{results}`: the size of buffers, where "
+            "that result is best. No other row has a parameter from a published result.\n"
+        )
+
+
+def _by_success(
+    numbers: Sequence[Row], words: Sequence[Row]
+) -> Iterator[tuple[str, Sequence[Row]]]:
+    def of(well: int) -> list[Row]:
+        return [row for row in numbers if _well(row["relative_error"]) == well]
+
+    held = [[row for row in words if row["holds"] is which] for which in (True, False)]
+    yield f"Further off than {100 * FAIRLY:.0f}%, or not so", [*of(0), *held[1]]
+    yield f"Within {100 * FAIRLY:.0f}%", of(1)
+    yield f"Within {100 * WELL:.0f}%, or as said", [*of(2), *held[0]]
+
+
+def _well(error: float) -> int:
+    """2: within a tenth, 1: within a quarter, 0: further off."""
+    return (abs(error) <= WELL) + (abs(error) <= FAIRLY)
+
+
+def _machines(row: Row) -> str:
+    return ", ".join(f"`{one['name']}`" for one in row["machines"])
+
+
+def _unit(row: Row) -> str | None:
+    return {"B/s": "B/s", "transactions/s": "/s"}.get(row["unit"])
+
+
+def _figure(row: Row, which: str) -> str:
+    value, unit = float(row[which]), _unit(row)
+    if unit is None:
+        return f"{value:.3g}"
+    for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def _cells(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
