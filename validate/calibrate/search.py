@@ -29,6 +29,7 @@ class Kinds:
     kinds: Mapping[Key, set[str]]
 
     def __call__(self, values: Mapping[Key, float], of: Observation) -> float:
+        """The prediction itself."""
         return self.predict(values, of)
 
 
