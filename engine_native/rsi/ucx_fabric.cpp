@@ -37,7 +37,9 @@ struct ContactHead {
 class UcxFabric final : public Fabric {
   public:
     explicit UcxFabric(const FabricOptions& options)
-        : direct_(options.direct), populate_(options.populate) {
+        : direct_(options.direct),
+          populate_(options.populate),
+          survives_peers_(options.transports.starts_with("tcp")) {
         ucp_config_t* config;
         check(ucp_config_read(nullptr, nullptr, &config), "its configuration");
         const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> release(
@@ -116,6 +118,13 @@ class UcxFabric final : public Fabric {
         ucp_ep_params_t params{};
         params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
         params.address = reinterpret_cast<const ucp_address_t*>(address);
+        if (survives_peers_) {
+            params.field_mask |=
+                UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+            params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+            // Requests that wait for the peer fail, which is enough.
+            params.err_handler.cb = [](void*, ucp_ep_h, ucs_status_t) {};
+        }
         Connection peer{nullptr, nullptr, head.region};
         check(ucp_ep_create(worker_, &params, &peer.endpoint), "a connection");
         peers_.push_back(peer);
@@ -292,6 +301,9 @@ class UcxFabric final : public Fabric {
 
     bool direct_;
     bool populate_;
+    // Else UCX mostly aborts a server that answers a client which has just been killed (README.md).
+    // With shared memory nobody answers; for that UCX cannot tell who is gone.
+    bool survives_peers_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_mem_h memory_ = nullptr;

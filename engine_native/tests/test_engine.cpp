@@ -1,8 +1,11 @@
 // The engine from end to end: nothing is lost, nothing is done twice, answers are right.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <thread>
 
 #include "aeu/engine.hpp"
 #include "engine_setups.hpp"
@@ -251,10 +254,17 @@ TEST_P(Workers, OpenClientsArriveAtTheirRate) {
     engine.load();
     engine.start();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    const double asked = engine.time_s() * 50'000;
+    // Threads of a loaded host run late, and then do at once what has arrived meanwhile.
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    double seen = 0, asked = 0;
+    do {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        seen = static_cast<double>(done(engine, 0));
+        asked = engine.time_s() * 50'000;
+    } while (seen < 0.9 * asked - 500 && std::chrono::steady_clock::now() < give_up);
     engine.stop();
-    // Poisson: mean 10,000, standard deviation 100. Five of them, and what is late on a busy host.
-    EXPECT_NEAR(static_cast<double>(done(engine, 0)), asked, 500 + 0.1 * asked);
+    EXPECT_GE(seen, 0.9 * asked - 500);
+    EXPECT_LE(seen, asked + 5 * std::sqrt(asked));  // Poisson, and five standard deviations
 }
 
 TEST(Engines, OpenClientsThatPauseCatchUpWithNothing) {
@@ -280,9 +290,8 @@ TEST(Engines, OpenClientsThatPauseCatchUpWithNothing) {
     const auto began = std::chrono::steady_clock::now();
     engine.set_making(true);
     wait_done(engine, 0, before + 20);
-    engine.set_making(false);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
     engine.stop();
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
     // Of two workers, one each 100 µs: those of the pause would be 6,000 more.
     EXPECT_LT(static_cast<double>(done(engine, 0) - before), 2 * took.count() / 1e5 + 3'000);
 }

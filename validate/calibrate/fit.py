@@ -34,6 +34,8 @@ BOUND_NEAR = 1e-6
 TOLD_MIN = 1e-5  # less is what planes leave of their search for rates
 # From where a parameter that was left alone is tried once more.
 RETRIES = (1.0, 5.0)
+WIDENED = 2  # rounds in which spreads follow residuals
+NORMAL = 1.4826  # standard deviation of normal residuals over the median of their sizes
 RETRY_STEPS, STEPS_MAX = 25, 200
 
 
@@ -160,7 +162,39 @@ def fit(
         if again is not None:
             active, known = [*active, one.parameter], again
             left.remove(one)
-    return _finished(active, [*left, *untold], observations, known, predict)
+    widths = dict.fromkeys((o.kind for o in observations), 1.0)
+    for _ in range(WIDENED):
+        widths = _widths(active, observations, known, predict, widths)
+        sigma = np.array([widths[o.kind] * sigma_of(o, known, predict) for o in observations])
+        known |= _search(active, observations, known, predict, sigma)
+    return _finished(active, [*left, *untold], observations, known, predict, widths)
+
+
+def _widths(
+    active: Sequence[Parameter],
+    observations: Sequence[Observation],
+    known: Mapping[Key, float],
+    predict: _Kinds,
+    widths: Mapping[str, float],
+) -> dict[str, float]:
+    """By kind, how many of their spreads its residuals are wide, at least 1: by their median size,
+    which outliers hardly move. Where spreads were told too small, all figures would be outliers.
+    """
+    sigma = np.array([sigma_of(o, known, predict) for o in observations])
+    predicted = np.array([predict(known, o) for o in observations])
+    size = np.abs(np.log(predicted) - np.log([o.value for o in observations])) / sigma
+    wide = sigma * np.array([widths[o.kind] for o in observations])
+    jacobian = _jacobian(active, observations, known, predict) / wide[:, None]
+    inverse = np.linalg.pinv(jacobian.T @ jacobian)
+    leverage = np.einsum("ij,jk,ik->i", jacobian, inverse, jacobian)
+    kinds = np.array([o.kind for o in observations])
+    found = {}
+    for kind in widths:
+        here = kinds == kind
+        freedom = float(here.sum() - leverage[here].sum())
+        part = math.sqrt(here.sum() / freedom) if freedom >= 0.5 else 0.0
+        found[kind] = max(1.0, NORMAL * float(np.median(size[here])) * part)
+    return found
 
 
 def _taken_in(
@@ -358,6 +392,7 @@ def _finished(
     observations: Sequence[Observation],
     known: Mapping[Key, float],
     predict: _Kinds,
+    widths: Mapping[str, float],
 ) -> Fit:
     """Intervals from the covariance: (JᵀWJ)⁻¹, with the scatter of each kind's residuals.
 
@@ -366,7 +401,7 @@ def _finished(
     the kinds that determine it (Welch and Satterthwaite).
     """
     values = {p.key: known[p.key] for p in active}
-    sigma = np.array([sigma_of(o, known, predict) for o in observations])
+    sigma = np.array([widths[o.kind] * sigma_of(o, known, predict) for o in observations])
     predicted = np.array([predict(known, o) for o in observations])
     residual = (np.log(predicted) - np.log([o.value for o in observations])) / sigma
     weight = 1.0 / np.sqrt(1.0 + (residual / FAR) ** 2)  # the slope of soft L1
@@ -383,9 +418,10 @@ def _finished(
         found = 1.0
         if freedom >= 0.5:
             found = math.sqrt(float((weight * residual**2)[here].sum()) / freedom)
-        scatter[kind] = max(found, 1.0)
-        influence = inverse @ (weighted[here] * scatter[kind]).T
-        parts.append((influence @ influence.T, SPREAD_FREEDOM if found <= 1.0 else freedom))
+        as_told = found <= 1.0 and widths[kind] <= 1.0
+        scatter[kind] = widths[kind] * max(found, 1.0)
+        influence = inverse @ (weighted[here] * max(found, 1.0)).T
+        parts.append((influence @ influence.T, SPREAD_FREEDOM if as_told else freedom))
     estimates = {}
     for k, p in enumerate(active):
         half = _half_width(np.eye(len(active))[k], parts)
