@@ -119,8 +119,10 @@ def test_the_facts_that_a_prediction_needs_are_there(name: str) -> None:
     assert machine.description.coherence is not None or name == "ib-fdr-8n"
     for node in (node for node in machine.nodes if node.cores):
         assert node.clock_Hz is not None
-        assert node.ipc is not None
         assert node.outstanding_misses is not None
+        if machine.description.engine is not None:
+            continue  # a measured host: the times of its engine stand in for what tools don't tell
+        assert node.ipc is not None
         assert node.reorder_window is not None
         assert node.core_active_W is not None
         assert [cache.level for cache in node.caches] == [1, 2, 3]
