@@ -122,7 +122,7 @@ class EngineProcess:
         return f"exit status {self._process.poll()}"
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Ends it, with all its children, whatever they do; for so long it may end by itself."""
+        """Ends it and its children, whatever they do; for so long it may end by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_s)
         if self._process.poll() is None:

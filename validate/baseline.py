@@ -64,6 +64,7 @@ class _File(Strict):
 # -- conditions -----------------------------------------------------------------------------------
 
 # Told otherwise below, of no matter for figures, or just what a check is about.
+_OF_A_MEASUREMENT = ("warnings", "host", "measurements")  # which no plane reads
 _LEFT_OUT = ("name", "workload", "system", "policies", "title", "source", "notes", "seed")
 
 
@@ -75,10 +76,26 @@ def digests(scenario: Scenario) -> dict[str, str]:
         "workload": _workload(scenario),
     }
     found |= {key: value for key, value in scenario.settings.items() if key not in _LEFT_OUT}
+    machine = found["machine"]
+    found["machine"] = {key: machine[key] for key in machine if key not in _OF_A_MEASUREMENT}
     return {
-        key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+        key: hashlib.sha256(json.dumps(_facts(value), sort_keys=True).encode()).hexdigest()[:16]
         for key, value in found.items()
     }
+
+
+def _facts(value: Any) -> Any:
+    """Without words about it, and without what is empty, such as fields that files do not have."""
+    if isinstance(value, Mapping):
+        known = {key: _facts(part) for key, part in value.items() if not _is_words(key, part)}
+        return {key: part for key, part in known.items() if part not in (None, "", [], {})}
+    return [_facts(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_words(key: str, part: Any) -> bool:
+    return (key in ("title", "source") and isinstance(part, str)) or (
+        key == "notes" and isinstance(part, (list, tuple))
+    )
 
 
 def _workload(scenario: Scenario) -> Any:

@@ -134,7 +134,8 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         new = sum(
             result.reference is None for result in results
         )  # undecided, for want of any other
-        shown = {**counts, "undecided": counts["undecided"] - new, "new": new}
+        shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
+        shown |= {"undecided": shown["undecided"] - new, "new": new}
         told = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
         to.print(f"\n{len(results)} of {len(suite.checks)} checks: {told}")
         if shown["undecided"]:

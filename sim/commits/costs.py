@@ -9,7 +9,8 @@ from ...topologies import Machine
 from ...topologies.nics import MessageCurve
 from ...workloads import Workload
 from .host import Host, host_costs
-from .parameters import MessageCost, Processors
+from .parameters import MessageCost
+from .processors import Processors
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .system import CommitSystem, clock_Hz
 
@@ -124,7 +125,8 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
 
 def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
     facts, records = machine.description.processes, transaction_records(system, workload)
-    assert facts is not None and isinstance(system.storage_nodes, int)
+    assert facts is not None
+    assert isinstance(system.storage_nodes, int)
     one_sided = system.architecture == "rsi"
     sizes = (one_sided_sizes if one_sided else two_phase_sizes)(system, records)
     vector = system.timestamp_bits / 8.0

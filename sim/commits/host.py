@@ -25,8 +25,9 @@ from ...topologies import Machine
 from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
-from .parameters import MessageCost, Processors
-from .sizes import WORD, Records, Sizes, transaction_records
+from .parameters import MessageCost
+from .processors import Processors
+from .sizes import WORD, Records, Sizes
 
 PS_PER_S = 1e12
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -196,15 +197,15 @@ def host_costs(
 
 
 def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processors:
-    shared = {
-        "count": host.cpus,
-        "slice_ps": max(_ps(facts.slice.value), 1),
-        "switch_ps": _ps(max(facts.turn.value - facts.give_way.value, 0.0)),
-        "yield_ps": _ps(facts.give_way.value),
-        "gives_way": host.crowded,
-    }
+    shared = Processors(
+        count=host.cpus,
+        slice_ps=max(_ps(facts.slice.value), 1),
+        switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
+        yield_ps=_ps(facts.give_way.value),
+        gives_way=host.crowded,
+    )
     if ends is None:
-        return Processors(**shared)
+        return shared
     costs = ends.costs
     size = costs.sleeper_size.value
     operation = "get" if host.one_sided else "message"
@@ -215,8 +216,8 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     other = costs.sleeper_other or costs.sleeper_same
     posted = costs.post_sleeper.value if costs.post_sleeper else post_s
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
-    return Processors(
-        **shared,
+    return replace(
+        shared,
         look_ps=_ps(ends.once(operation, "serve", size)),
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
         sleep_ps=_ps(sleep_s),

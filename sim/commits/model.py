@@ -6,7 +6,8 @@ from dataclasses import astuple, fields
 
 from .._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
 from .history import CAUSES, Row
-from .parameters import CommitParameters, Processors
+from .parameters import CommitParameters
+from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import compute_times, key_draws, stream_keys, think_times
 

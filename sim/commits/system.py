@@ -27,6 +27,7 @@ from ..system_fields import (
     listed_positions,
     threads_of,
 )
+from .free_nodes import FreeNodes
 from .parameters import TIME_MAX_PS, VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.
@@ -83,7 +84,7 @@ class CommitSystem(Strict):
     the clients' nodes, or which. ``timestamp_node``: the id of the timestamp server; the first one
     left by default. ``layout``: ``together`` lets clients run on the storage nodes; ``host`` makes
     each client and server (``storage_nodes`` of them, and the timestamp server) a process on the
-    machine's first node, whose processors they share. These talk by ``host_transport``: ``shm``, the
+    machine's first node, whose processors they share. They talk by ``host_transport``: ``shm``, the
     default of verbs, or ``tcp``, that of sockets; what it costs is in the machine file's
     ``processes``.
     ``managers``: where the transaction managers of 2PC run; by default on the timestamp server, as
@@ -333,7 +334,7 @@ class CommitSystem(Strict):
 
     def roles(self, machine: Machine) -> Roles:
         """Which node does what. Raises DescriptionError where the machine cannot give that."""
-        free = _Free(machine)
+        free = FreeNodes(machine)
         if self.layout == "host":
             return self._on_host(machine)
         together = self.layout == "together"
@@ -370,7 +371,7 @@ class CommitSystem(Strict):
         return Roles((first,), (first,), first)
 
     def _listed_timestamps(
-        self, machine: Machine, free: _Free, storage: tuple[int, ...]
+        self, machine: Machine, free: FreeNodes, storage: tuple[int, ...]
     ) -> int | None:
         if self.timestamp_node is None:
             return None
@@ -396,46 +397,3 @@ def clock_Hz(machine: Machine, positions: tuple[int, ...]) -> float:
             (), f"nodes {ids}{' …' if positions[4:] else ''} of machine '{machine.name}' {what}"
         )
     return found
-
-
-class _Free:
-    """Nodes with cores that have no role yet."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self._able = able_positions(machine, "storage_nodes")
-        self._role: dict[int, str] = {}
-
-    @property
-    def left(self) -> int:
-        return len(self._able) - len(self._role)
-
-    def take_listed(self, nodes: int | tuple[int, ...] | None, field: str) -> tuple[int, ...]:
-        """The nodes of these ids; none where a count, or nothing, is given."""
-        if nodes is None or isinstance(nodes, int):
-            return ()
-        positions = listed_positions(self.machine, nodes, field)
-        for position in positions:
-            if position in self._role:
-                node_id = self.machine.nodes[position].id
-                at = () if field == "timestamp_node" else (nodes.index(node_id),)
-                together = ", or layout together" if "client_nodes" in self._role.values() else ""
-                raise DescriptionError(
-                    (field, *at),
-                    f"node {node_id} stands in {self._role[position]} too: expected nodes "
-                    f"apart{together}",
-                )
-        self._role.update(dict.fromkeys(positions, field))
-        return positions
-
-    def take(self, count: int, field: str) -> tuple[int, ...]:
-        """So many of the first nodes that are left."""
-        left = [position for position in self._able if position not in self._role]
-        if count > len(left):
-            raise DescriptionError(
-                (field,),
-                f"machine '{self.machine.name}' has {len(self._able)} nodes with cores, of which "
-                f"{len(self._role)} have another part: expected at most {len(left)}",
-            )
-        self._role.update(dict.fromkeys(left[:count], field))
-        return tuple(left[:count])

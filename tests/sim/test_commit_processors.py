@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from commit_clusters import US, cluster, configurations, reference, told, traces
@@ -19,8 +20,8 @@ from numatwin.sim.commits.parameters import (
     CommitParameters,
     MessageCost,
     Node,
-    Processors,
 )
+from numatwin.sim.commits.processors import Processors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 
@@ -90,11 +91,11 @@ WORK_PS = 1_000_000
 COMMITS = 400
 
 
-def host(clients: int, processors: Processors, **more: object) -> CommitParameters:
+def host(clients: int, processors: Processors, **more: Any) -> CommitParameters:
     """RSI by loads and stores: a transaction is WORK_PS of its client's time, and nobody meets."""
     costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
     costs["read"] = (MessageCost(send_ps=WORK_PS),)
-    return cluster(
+    made: CommitParameters = cluster(
         "rsi",
         clients,
         1,
@@ -110,6 +111,7 @@ def host(clients: int, processors: Processors, **more: object) -> CommitParamete
         processors=processors,
         **more,
     )
+    return made
 
 
 def commits(parameters: CommitParameters, until_ps: int) -> int:
@@ -199,6 +201,6 @@ def test_who_sleeps_is_woken_later() -> None:
         ({"start_ps": (1, 2, 3)}, "start_ps"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, object], told_of: str) -> None:
+def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:
     with pytest.raises(InputError, match=told_of):
-        replace(host(2, Processors(1, WORK_PS)), **change)  # type: ignore[arg-type]
+        replace(host(2, Processors(1, WORK_PS)), **change)

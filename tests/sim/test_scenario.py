@@ -116,7 +116,8 @@ def test_loads_and_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", scenario_names())
 def test_made_again_from_its_settings(name: str) -> None:
     """Through JSON, as a record keeps them."""
-    field = "send_queue" if name.startswith("nam") else "buffer_commands"
+    commits = load_scenario(name).system.kind == "commits"
+    field = "send_queue" if commits else "buffer_commands"
     scenario = load_scenario(name, settings=["seed=7", f"system.{field}=99"])
     again = scenario_from_settings(json.loads(json.dumps(scenario.settings)))
     _assert_same(again, scenario)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_suites import FLOW, KEEPS, PROMPT, write
 
@@ -39,6 +39,7 @@ def baseline(suite: Suite) -> Path:
 FIGURES = st.floats(0, 1e300, allow_nan=False)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.text(),
@@ -167,6 +168,23 @@ def test_a_machine_file_that_was_changed(tmp_path: Path) -> None:
     mine = tmp_path / "amd-8n-ht.yaml"
     mine.write_text(mine.read_text().replace("value: 2.2 GHz", "value: 2.3 GHz"))
     assert "another machine than 'amd-8n-ht'" in refused(path, load_suite(write(tmp_path, text)))
+
+
+def test_words_about_a_machine_are_of_no_matter(tmp_path: Path) -> None:
+    import numatwin.topologies
+
+    file = Path(numatwin.topologies.__file__).parent / "amd-8n-ht.yaml"
+    mine = tmp_path / "amd-8n-ht.yaml"
+    mine.write_text(file.read_text())
+    text = FLOW + "    machine: ./amd-8n-ht.yaml\n"
+    path = baseline(load_suite(write(tmp_path, text)))
+    words = (
+        mine.read_text().replace("title: 4 ×", "title: four of").replace("notes:", "notes:\n  - x")
+    )
+    words = words.replace("base frequency, turbo not counted", "another source")
+    assert words.count("another source") == words.count("four of") == 1
+    mine.write_text(f"{words}\nwarnings: [noisy]\n")
+    assert baseline_of(load_suite(write(tmp_path, text)), path)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class Balancer(MovingAverage):
         return Rebalance(name, bounds=bounds)
 '''
 SABOTAGES = {
-    "as it is": (),
+    "as it is": ("", ""),
     "moves half": ("bounds=bounds", "bounds=(seen.bounds + (bounds - seen.bounds) // 2)"),
     "counts accesses twice": (
         "loads = loads_of(seen)",
@@ -59,15 +59,15 @@ def checks(names: tuple[str, ...]) -> list[str]:
 def test_a_sabotaged_balancer(
     sabotage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change = SABOTAGES[sabotage]
-    code = MA_8.replace(*change) if change else MA_8
-    assert (code == MA_8) is (not change)
+    code = MA_8.replace(*SABOTAGES[sabotage])
+    worse = sabotage != "as it is"
+    assert (code != MA_8) is worse
     (tmp_path / "mine.py").write_text(code)
     suite = suite_with(tmp_path, "policy: ma-8", "policy: ./mine.py:Balancer")
     status = main(["regress", suite, *checks(OF_MA_8)])
     out = capsys.readouterr().out
-    assert status == (1 if change else 0), out
-    assert ("worse" in out.split("checks:")[1]) is bool(change), out
+    assert status == (1 if worse else 0), out
+    assert ("worse" in out.split("checks:")[1]) is worse, out
 
 
 @pytest.mark.parametrize(("commands", "status"), [(128, 0), (8, 1)])

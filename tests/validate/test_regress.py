@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from small_suites import AGAINST, BOUND, FASTER, FLOW, KEEPS, PROMPT, REPLICATIONS, SLOWER, write
 
+from numatwin.sim import replications
 from numatwin.sim.scenario import load_scenario
 from numatwin.validate import alternatives
 from numatwin.validate.alternatives import Played, Sides
@@ -114,7 +115,7 @@ def test_alternatives_have_the_same_draws_and_warm_up(tmp_path: Path) -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of all replications that are played."""
     numbers: list[int] = []
-    real: Callable[..., Any] = alternatives.play_numbers
+    real: Callable[..., Any] = replications.play_numbers
 
     def play_numbers(make: Any, scenario: Any, which: range, *rest: Any) -> Any:
         numbers.extend(which)

@@ -173,7 +173,7 @@ def _transport(
         for post, serve, complete in zip(*parts, strict=True):
             ends.append(
                 EndCost(
-                    operation=operation,  # type: ignore[arg-type]
+                    operation=operation,
                     size=post.parameters.size,
                     count=post.parameters.batch,
                     post=_quantity(post),

@@ -20,7 +20,8 @@ from typing import Any
 import simpy
 
 from ...commits.history import MESSAGE, Row
-from ...commits.parameters import MessageCost, Processors
+from ...commits.parameters import MessageCost
+from ...commits.processors import Processors
 from . import processors as shared
 
 Process = Generator[simpy.Event, Any, Any]
@@ -93,7 +94,9 @@ class Cluster:
         processors: Processors | None = None,
     ) -> None:
         self.env = Environment()
-        self.processors = processors and shared.SharedProcessors(self.env, processors)
+        self.processors: shared.SharedProcessors | None = None
+        if processors is not None:
+            self.processors = shared.SharedProcessors(self.env, processors)
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}
@@ -114,7 +117,8 @@ class Cluster:
         """The place's thread works for so long, on what it does itself or on a sender's message."""
         if self.processors is None:
             return place.threads.work(ps * place.factor)
-        return self.processors.work(place.process, ps * place.factor, sender and sender.process)
+        by = None if sender is None else sender.process
+        return self.processors.work(place.process, ps * place.factor, by)
 
     def busy_ps(self, place: Place) -> int:
         """How long the place's threads were busy, up to now."""

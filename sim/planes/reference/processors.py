@@ -15,7 +15,7 @@ from typing import Literal
 
 import simpy
 
-from ...commits.parameters import Processors
+from ...commits.processors import Processors
 
 
 @dataclass

@@ -1,0 +1,164 @@
+// Steps on blocks in shared memory, one thread's: see measure_steps.hpp.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "rsi/measure_windows.hpp"
+#include "rsi/record_block.hpp"
+#include "rsi/timestamp_bits.hpp"
+#include "rsi/transaction_draw.hpp"
+
+namespace numatwin::native {
+namespace {
+
+// As many blocks at a time as a transaction may read: processors overlap what they miss.
+constexpr std::size_t together = 3;
+
+class Blocks {
+  public:
+    Blocks(std::byte* region, std::uint64_t bytes, std::uint64_t blocks)
+        : region_(region), bytes_(bytes), blocks_(blocks), own_(2 * together * bytes) {}
+
+    double get() {
+        draw();
+        read();
+        return together;
+    }
+
+    double update() {
+        draw();
+        read();
+        for (std::size_t k = 0; k < together; ++k) std::memcpy(made(k), seen(k), bytes_);
+        for (std::size_t k = 0; k < together; ++k)
+            sum_ += compare_and_swap(region_ + at_[k], words_[k], words_[k] | LockWord::lock_bit);
+        for (std::size_t k = 0; k < together; ++k) write(at_[k], made(k));
+        return together;
+    }
+
+    double insert() {
+        for (std::size_t k = 0; k < together; ++k) {
+            std::memset(made(k), 0, bytes_);
+            std::memcpy(made(k), &sum_, word_bytes);
+            write(next_ * bytes_, made(k));
+            if (++next_ == blocks_) next_ = 0;
+        }
+        return together;
+    }
+
+  private:
+    void draw() {
+        for (auto& at : at_) {
+            state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+            at =
+                static_cast<std::uint64_t>(static_cast<unsigned __int128>(state_) * blocks_ >> 64) *
+                bytes_;
+        }
+    }
+    void read() {
+        for (std::size_t k = 0; k < together; ++k) copy_shared(seen(k), region_ + at_[k], bytes_);
+        fence();
+        for (std::size_t k = 0; k < together; ++k) {
+            std::memcpy(&words_[k], seen(k), word_bytes);
+            sum_ += load_acquire(region_ + at_[k]) == words_[k];
+        }
+    }
+    void write(std::uint64_t at, const std::byte* block) {
+        copy_shared(region_ + at + word_bytes, block + word_bytes, bytes_ - word_bytes);
+        std::uint64_t word;
+        std::memcpy(&word, block, word_bytes);
+        store_release(region_ + at, word);
+    }
+    std::byte* seen(std::size_t k) { return own_.data() + k * bytes_; }
+    std::byte* made(std::size_t k) { return own_.data() + (together + k) * bytes_; }
+
+    std::byte* region_;
+    std::uint64_t bytes_, blocks_;
+    std::vector<std::byte> own_;
+    std::uint64_t at_[together] = {}, words_[together] = {};
+    std::uint64_t state_ = 1, next_ = 0, sum_ = 0;
+};
+
+}  // namespace
+
+std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
+                                     const std::vector<std::uint64_t>& regions,
+                                     const StepPlan& plan) {
+    std::vector<StepCost> found;
+    const std::uint64_t largest = *std::max_element(regions.begin(), regions.end());
+    const SharedMemory memory(largest);
+    const auto add = [&](const char* name, std::uint64_t bytes, std::uint64_t region,
+                         const std::function<double()>& work) {
+        found.push_back({name, bytes, region, 1, means_ns(plan, work)});
+    };
+    for (const std::uint64_t region : regions) {
+        for (const std::uint64_t bytes : sizes) {
+            if (bytes % word_bytes != 0 || bytes < 2 * word_bytes || bytes > region)
+                throw std::invalid_argument("blocks: whole words, within their region");
+            Blocks blocks(memory.data(), bytes, region / bytes);
+            const auto many = [](auto step) {
+                return [step] {
+                    double steps = 0;
+                    for (int k = 0; k < 32; ++k) steps += step();
+                    return steps;
+                };
+            };
+            // Once through it, so that what fits into a cache is there; of what does not, some.
+            for (std::uint64_t k = 0; k < std::min<std::uint64_t>(region, 64 << 20) / bytes; ++k)
+                blocks.update();
+            add("block-get", bytes, region, many([&] { return blocks.get(); }));
+            add("block-update", bytes, region, many([&] { return blocks.update(); }));
+            for (std::uint64_t k = 0; k < std::min<std::uint64_t>(region, 64 << 20) / bytes; ++k)
+                blocks.insert();
+            add("block-insert", bytes, region, many([&] { return blocks.insert(); }));
+        }
+    }
+    std::vector<std::byte> own(8192);
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}})
+        add("words-get", bytes, 0, [&] {
+            for (int k = 0; k < 64; ++k) {
+                copy_shared(own.data(), memory.data(), bytes);
+                fence();
+                sum += load_acquire(own.data());
+            }
+            return 64.0;
+        });
+    add("word-add", word_bytes, 0, [&] {
+        for (int k = 0; k < 64; ++k) sum += fetch_add(memory.data(), 1);
+        return 64.0;
+    });
+    // A transaction's records drawn, and where they lie; a timestamp looked for, and its bit.
+    RunSetup setup;
+    setup.records = 1 << 20;
+    setup.reads = setup.updates = setup.inserts = 4;
+    setup.streams = {1, 2, 3, 4};
+    TransactionDraw draw(setup, 0);
+    add("key-draw", 0, 0, [&] {
+        for (int k = 0; k < 8; ++k) {
+            draw.next();
+            for (const auto* keys : {&draw.reads(), &draw.creates()})
+                for (const std::int64_t key : *keys)
+                    sum += setup.server_of(key) + setup.block_of(key) * setup.block_bytes();
+        }
+        return 64.0;
+    });
+    const TimestampBits bits(2, setup.timestamp_bits);
+    std::int64_t cid = 1;
+    add("timestamp", 0, 0, [&] {
+        for (int k = 0; k < 64; ++k) {
+            const std::int64_t end =
+                bits.run_end(cid, [&](std::uint64_t word) { return word + sum; });
+            const TimestampBits::Bit bit = bits.bit(cid += 2);
+            sum += static_cast<std::uint64_t>(end) + bit.at + bit.addend;
+        }
+        return 64.0;
+    });
+    add("clock", 0, 0, [&] {
+        for (int k = 0; k < 64; ++k) sum += static_cast<std::uint64_t>(steps_now_ns());
+        return 64.0;
+    });
+    store_release(memory.data(), sum);  // what was summed is used
+    return found;
+}
+
+}  // namespace numatwin::native

@@ -1,0 +1,186 @@
+"""Commits on one host: from measured steps to costs, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numatwin.inputs import InputError, Quantity
+from numatwin.sim.commits.build import commit_parameters
+from numatwin.sim.commits.host import BlockCosts, Ends
+from numatwin.sim.commits.parameters import CommitParameters
+from numatwin.sim.planes.commits import event_plane, reference_plane
+from numatwin.sim.scenario import load_scenario
+from numatwin.topologies.processes import BlockCost, EndCost, TransportCosts
+
+HOST = "host-commit"
+US = 1e-6
+
+
+def quantity(value: float) -> Quantity:
+    return Quantity(value, value, value)
+
+
+def seconds(value: float) -> Any:
+    return quantity(value)
+
+
+def block(size: float, region: float, get_ns: float) -> BlockCost:
+    return BlockCost.model_construct(
+        size=quantity(size),
+        region=quantity(region),
+        get=seconds(get_ns * 1e-9),
+        update=seconds(2e-9 * get_ns),
+        insert=seconds(1e-9),
+    )
+
+
+def test_blocks_cost_what_was_measured_and_lines_between() -> None:
+    costs = BlockCosts(
+        [block(s, r, ns) for s, r, ns in ((100, 1e6, 10), (1100, 1e6, 60), (100, 1e8, 50))]
+        + [block(1100, 1e8, 150)]
+    )
+    assert costs.seconds("get", 100, 1e6) == pytest.approx(10e-9)
+    assert costs.seconds("get", 600, 1e6) == pytest.approx(35e-9)
+    assert costs.seconds("get", 2100, 1e6) == pytest.approx(110e-9)
+    # Half-way by the logarithm of the region; beyond the measured ones as at the last.
+    assert costs.seconds("get", 100, 1e7) == pytest.approx(30e-9)
+    assert costs.seconds("get", 100, 1e12) == pytest.approx(50e-9)
+    assert costs.seconds("update", 1100, 1e3) == pytest.approx(120e-9)
+
+
+def ends(look_us: float, each_us: float) -> Ends:
+    """A transport whose end takes so long for a look, and for each request that it finds."""
+    found = []
+    for count in (1, 4, 12):
+        took = seconds((look_us + count * each_us) / count * US)
+        found.append(
+            EndCost.model_construct(
+                operation="get",
+                size=quantity(8.0),
+                count=count,
+                post=took,
+                serve=took,
+                complete=took,
+            )
+        )
+    time = seconds(US)
+    return Ends(
+        TransportCosts.model_construct(
+            look=time,
+            arm=time,
+            sleeper_size=quantity(64.0),
+            sleeper_same=time,
+            ends=tuple(found),
+        )
+    )
+
+
+def test_a_look_and_each_request_are_told_apart() -> None:
+    found = ends(3.0, 2.0)
+    assert found.each("get", "serve", 8.0) == pytest.approx(2.0 * US)
+    assert found.once("get", "serve", 8.0) == pytest.approx(3.0 * US)
+    assert found.total("get", "serve", 8.0, 7) == pytest.approx(17.0 * US)
+
+
+def parameters(*settings: str) -> CommitParameters:
+    return commit_parameters(load_scenario(HOST, settings=settings))[0]
+
+
+def test_over_shared_memory_no_server_takes_part() -> None:
+    found = parameters("system.clients=1")
+    assert all(cost.receive_ps == 0 for of_type in found.costs.values() for cost in of_type)
+    assert found.costs["record"][0].send_ps == 0
+    assert found.costs["read"][0].send_ps > 0
+
+
+def test_records_that_no_cache_holds_take_longer() -> None:
+    small, large = (parameters(f"scale={scale}") for scale in (0.0005, 0.3))
+    # A block is written where it was read before, from a cache.
+    for name, least in (("read", 3.0), ("write", 1.0)):
+        assert large.costs[name][0].send_ps > least * small.costs[name][0].send_ps
+    # Those that are asked for most are in a cache, however many others there are.
+    zipf = parameters(
+        "scale=0.3", "workload.operations.checkout.keys={distribution: zipf, exponent: 1.2}"
+    )
+    reads = [p.costs["read"][0].send_ps for p in (small, zipf, large)]
+    assert reads == sorted(reads)
+
+
+def test_over_tcp_both_ends_work_and_wake_each_other() -> None:
+    found = parameters("system.host_transport=tcp", "system.clients=1")
+    for name in ("snapshot-read", "read", "cas", "write", "bit"):
+        (cost,) = found.costs[name]
+        assert cost.send_ps > 1_000_000
+        assert cost.receive_ps > 1_000_000
+    assert found.processors is not None
+    assert found.processors.sleep_ps > 0
+    assert found.processors.spin_ps > 0
+
+
+def test_who_has_no_processor_of_its_own_gives_way() -> None:
+    direct, crowded = (parameters(f"system.clients={c}") for c in (2, 3))
+    assert direct.processors is not None
+    assert crowded.processors is not None
+    assert not direct.processors.gives_way
+    assert crowded.processors.gives_way
+
+
+@pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_event_and_reference_plane_agree(architecture: str, transport: str) -> None:
+    scenario = load_scenario(
+        HOST,
+        settings=(
+            f"system.architecture={architecture}",
+            f"system.host_transport={transport}",
+            "system.clients=3",
+            "scale=0.001",
+        ),
+    )
+    until_s = 0.2e-3 if architecture == "rsi" and transport == "shm" else 5e-3
+    counts = []
+    for make in (event_plane, reference_plane):
+        plane = make(scenario, 2)
+        plane.start_counting()
+        plane.advance(until_s)
+        counts.append(plane.outcome())
+    event, reference = counts
+    assert event.operations == reference.operations
+    assert event.operations["checkout"] > 10
+    assert event.model == reference.model
+    assert [use.utilisation for use in event.resources] == [
+        use.utilisation for use in reference.resources
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (("machine=ib-fdr-8n",), "machine measure"),
+        (("system.client_nodes=1",), "client_nodes"),
+        (("system.storage_nodes=[0]",), "storage_nodes"),
+        (("system.layout=together", "system.host_transport=tcp"), "host_transport"),
+        (("system.host_transport=smoke",), "host_transport"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        load_scenario(HOST, settings=settings)
+
+
+def test_a_machine_file_keeps_what_was_measured_of_processes(tmp_path: Path) -> None:
+    """Written and read again: the same costs."""
+    from numatwin.topologies.export import machine_yaml
+    from numatwin.topologies.schema import MachineDescription
+
+    machine = load_scenario(HOST).machine
+    description: MachineDescription = machine.description
+    assert description.processes is not None
+    path = tmp_path / "host.yaml"
+    path.write_text(machine_yaml(description))
+    again = commit_parameters(load_scenario(HOST, machine=str(path)))[0]
+    assert replace(again) == commit_parameters(load_scenario(HOST))[0]
