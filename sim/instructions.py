@@ -41,6 +41,8 @@ class InstructionCounts:
     clients is not known, and left out."""
     scatter: float = 0.0
     """Per command and step of the permutation that scatters ranks over the keys. As above."""
+    choose: float = 0.0
+    """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
     scan: float = 0.0
     """Per scan and worker: what the length of its part does not matter to. The loops have none."""
     route_level: float = 25.5

@@ -47,6 +47,7 @@ class EngineCosts(Strict):
     generate: Duration | None = None
     generate_ranked: Duration | None = None
     scatter: Duration | None = None
+    choose: Duration | None = None
     route: tuple[RoutePoint, ...] = ()
     flush_fixed: Duration | None = None
     flush_line: Duration | None = None

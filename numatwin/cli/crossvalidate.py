@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MISSED = 1
 REPORT_FILE = "report.html"
+HALF_MIN = 1e-6  # less is the dust of rounding
 
 
 def crossvalidate(
@@ -191,14 +192,15 @@ def _metric_text(row: Row) -> str:
     """``lookup``, ``lookup p99``: what the unit does not tell."""
     if row.set == "calibration":
         return ""
-    kind, *rest = row.metric.split(".")
-    return " ".join(rest) if kind in ("throughput", "latency_ns") else " ".join([kind, *rest])
+    if row.kind == "memory traffic":
+        return row.kind
+    return " ".join(row.metric.split(".")[1:])
 
 
 def _half(interval: Interval) -> str:
     """The larger half of it, in percent; nothing for an exact value."""
     share = interval.relative
-    if share == 0 or not math.isfinite(share):
+    if share < HALF_MIN or not math.isfinite(share):
         return ""
     return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
 

@@ -41,11 +41,13 @@ class RoutingCosts:
 def making(counts: InstructionCounts, phase: PhaseState) -> float:
     """Instructions of making a command of the phase's operations by key, on average."""
     total, shares = 0.0, 0.0
+    choose = counts.choose if len(phase.operations) > 1 else 0.0
     for operation in phase.operations.values():
         keys = operation.keys
         if keys is None:
             continue
         one = counts.generate_ranked if isinstance(keys, Zipf) else counts.generate
+        one += choose
         if keys.scattered:
             one += counts.scatter * scatter_steps(keys.keys)
         total, shares = total + operation.share * one, shares + operation.share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ ENGINE = {
 }
 
 
-def machine_file(folder: Path, engine: dict[str, object] | None = None, cores: int = 2) -> str:
+def machine_file(folder: Path, engine: Mapping[str, object] | None = None, cores: int = 2) -> str:
     caches = [
         {"level": 1, "size": "48 KiB", "latency": "1 ns"},
         {"level": 2, "size": "1 MiB", "latency": "4 ns"},

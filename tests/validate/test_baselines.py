@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_suites import FLOW, KEEPS, PROMPT, write
 
@@ -39,6 +39,7 @@ def baseline(suite: Suite) -> Path:
 FIGURES = st.floats(0, 1e300, allow_nan=False)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.text(),

@@ -221,5 +221,4 @@ def test_what_this_machine_cannot_play_is_left_out(tmp_path: Path, machine: Mach
     (left,) = suite.left_out
     assert left.runs == ("rsi",)
     assert "machine 'amd-8n-ht'" in left.reason
-    with pytest.raises(InputError, match="no run of the suite can be played here"):
-        loaded("name: mine\nruns:\n" + rsi, tmp_path, machine)
+    assert loaded("name: mine\nruns:\n" + rsi, tmp_path, machine).cases == ()

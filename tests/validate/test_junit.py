@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_suites import FLOW, KEEPS, write
 
@@ -105,6 +105,7 @@ def test_what_was_not_run(suite: Suite) -> None:
     assert [tags(case)[0] for case in cases] == ["failure", "skipped"]
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_whatever_a_message_holds(suite: Suite, text: str) -> None:
     parsed(junit_xml(suite, [], text))

@@ -4,7 +4,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.validate.nam import CLIENTS, CURVES
@@ -88,11 +88,13 @@ def boxes(svg: str) -> list[tuple[float, float]]:
     return found
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1, 3), min_size=1, max_size=30))
 def test_bars_stay_in_the_picture(errors: list[float]) -> None:
     assert boxes(bars_svg([Bar(f"r{k}", error, 0) for k, error in enumerate(errors)], "error"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=9))
 def test_curves_stay_in_the_picture(values: list[float]) -> None:
     points = [(float(k + 1), value) for k, value in enumerate(values)]

@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
@@ -168,6 +168,7 @@ def test_an_unknown_check(tmp_path: Path) -> None:
         load_suite(suite_file(tmp_path, CHECK), only=["on"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["throughput", "latency_ns", "p99", "lookup", "", "energy_J"])))
 def test_a_metric_is_known_or_refused(parts: list[str]) -> None:
     text = ".".join(parts)

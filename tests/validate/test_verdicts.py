@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -39,6 +39,7 @@ def test_regions(low: float, high: float, tolerance: float, verdict: str) -> Non
     assert verdict_of(low, high, tolerance) == verdict
 
 
+@settings(deadline=None)
 @given(st.floats(-1, 1, allow_nan=False), st.floats(0, 1), st.floats(0, 0.5), st.booleans())
 def test_what_is_better_the_other_way_round_is_worse(
     middle: float, half: float, tolerance: float, higher: bool
@@ -144,6 +145,7 @@ def test_all_lost_is_worse() -> None:
     assert of(drawn(5.0, 6.0), drawn(0.0, 0.0), 0.5, paired=True).verdict == "worse"
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(1.0, 2.0), min_size=5, max_size=9),
     st.lists(st.floats(1.0, 2.0), min_size=5, max_size=9),
@@ -161,6 +163,7 @@ def test_units_do_not_matter(
     assert scaled.verdict == there.verdict
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(1.0, 2.0), st.floats(1.0, 2.0)), min_size=2, max_size=9),
     st.floats(0, 0.5),

@@ -136,10 +136,10 @@ class HostReader:
         return found
 
     def private_bytes(self) -> float:
-        """The largest cache of the first node that is before the last."""
+        """The largest cache that a core of the first node has to itself."""
         node = next((n for n in self.machine.nodes if n.cores), self.machine.nodes[0])
-        sizes = [cache.size_bytes for cache in node.caches]
-        return sizes[-2] if len(sizes) > 1 else max(sizes, default=0.0)
+        own = [cache.size_bytes for cache in node.caches if cache.shared_by_cores == 1]
+        return max(own, default=0.0)
 
 
 def spread_of(one: Measurement) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...sim.costs import LINE_BYTES, CostModel
 from ...sim.eris.parts import WALK
-from ...sim.eris.routing import table_levels
+from ...sim.eris.routing import split_instructions
 from ...sim.run import run_scenario
 from ...sim.scenario import load_scenario
 from ...sim.statistics import Interval
@@ -125,7 +125,7 @@ class _Model:
         counts = self.costs.instructions
         commands = (given.buffer.value - HEADER_BYTES) / COMMAND_BYTES
         flush = counts.flush_fixed + counts.flush_line * given.buffer.value / LINE_BYTES
-        instructions = table_levels(given.targets) * counts.route_level + counts.route_split
+        instructions = split_instructions(self.costs, given.targets)
         first = next(k for k, node in enumerate(self.machine.nodes) if node.cores)
         return float(self.costs.core_s(instructions + flush / commands)[first])
 

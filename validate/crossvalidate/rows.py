@@ -31,8 +31,9 @@ Kind = Literal[
 class Row:
     """One figure. ``group``: what it is a figure of (a run of the suite, a primitive).
 
-    ``values``: of each round; ``size_bytes``: of the data, None where unknown. ``set``:
-    ``calibration`` for what the machine file was made of, ``test`` for what nothing was fitted to.
+    ``values``: of each round that counts, ``disturbed`` others do not; ``size_bytes``: of the data,
+    None where unknown. ``set``: ``calibration`` for what the machine file was made of, ``test`` for
+    what nothing was fitted to.
     """
 
     scenario: str
@@ -45,6 +46,7 @@ class Row:
     predicted: Interval
     set: Set
     values: tuple[float, ...] = ()
+    disturbed: int = 0
     size_bytes: float | None = None
 
     @property
@@ -76,6 +78,7 @@ class Row:
             "group": self.group,
             "rounds": len(self.values),
             "values": list(self.values),
+            "disturbed": self.disturbed,
             "size_bytes": self.size_bytes,
         }
 

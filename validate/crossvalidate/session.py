@@ -26,6 +26,9 @@ Play = Callable[[Scenario], Record]
 Progress = Callable[[float, str], None]
 Keep = Callable[[str, str, Record], None]
 
+# With fewer undisturbed rounds than this the disturbed ones count too.
+UNDISTURBED_MIN = 3
+
 # What can go wrong in a run without being a mistake of this program.
 FAILURES = (InputError, OSError, MemoryError, RuntimeError)
 KINDS: Mapping[str, Kind] = {
@@ -64,7 +67,8 @@ class Failure:
 class Found:
     """What a session has found so far. ``not_kept``: why some records were not, in words.
 
-    ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
+    ``measured``: the records of each case's real runs, ``disturbed``: whether others used the CPUs
+    during each; ``predicted``: of each case, by plane;
     ``bounds``: likewise, with the machine's facts at either end of their ranges.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
@@ -72,6 +76,7 @@ class Found:
 
     cases: Sequence[Case]
     measured: dict[str, list[Record]] = field(default_factory=dict)
+    disturbed: dict[str, list[bool]] = field(default_factory=dict)
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
     bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -87,7 +92,7 @@ class Found:
         return [row for case in self.cases for row in self._rows_of(case)]
 
     def _rows_of(self, case: Case) -> Iterator[Row]:
-        measured = self.measured.get(case.name, [])
+        measured, left_out = self._calm(case)
         for metric in case.metrics if measured else ():
             values = [value for one in measured if (value := figure(metric, one)) is not None]
             if not values:
@@ -107,8 +112,22 @@ class Found:
                     predicted=self._interval(case, plane, metric, record, value),
                     set="test",
                     values=tuple(values),
+                    disturbed=left_out,
                     size_bytes=case.size_bytes,
                 )
+
+    def _calm(self, case: Case) -> tuple[list[Record], int]:
+        """The real runs that count, and how many others do not.
+
+        Those during which other programs used the CPUs are left out, where enough others are left:
+        they tell of these programs, not of the host.
+        """
+        measured = self.measured.get(case.name, [])
+        disturbed = self.disturbed.get(case.name, [])
+        calm = [one for one, bad in zip(measured, disturbed, strict=True) if not bad]
+        if len(calm) < UNDISTURBED_MIN:
+            return measured, 0
+        return calm, len(measured) - len(calm)
 
     def _interval(
         self, case: Case, plane: str, metric: Metric, record: Record, value: float
@@ -127,14 +146,17 @@ class Found:
         )
 
     def left_out(self) -> list[LeftOut]:
-        """Figures without a row: what no real run has, and planes that cannot play a case."""
+        """Figures without a row: predicted ones that no real run has, and planes that cannot play
+        a case."""
         runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
             for plane, why in case.unable.items():
                 runs.setdefault((f"plane {plane}", why), {})[case.run] = None
             records = self.measured.get(case.name, [])
+            predicted = self.predicted.get(case.name, {}).values()
             for metric in case.metrics if records else ():
-                if all(figure(metric, one) is None for one in records):
+                told = any(figure(metric, one) is not None for one in predicted)
+                if told and all(figure(metric, one) is None for one in records):
                     what, why = _without(metric, records[-1])
                     runs.setdefault((what, why), {})[case.run] = None
         return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
@@ -202,12 +224,13 @@ class Session:
         *,
         corners: Sequence[Mapping[str, Any]] = (),
         play: Play = run_scenario,
+        ticks: Callable[[], Ticks] = ticks,
         progress: Progress | None = None,
         keep: Keep | None = None,
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
-        self._corners = corners
+        self._corners, self._ticks = corners, ticks
         self._play, self._progress, self._keep = play, progress, keep
         self._steps = sum(rounds + len(case.predicted) for case in cases)
         self._done = 0
@@ -233,15 +256,16 @@ class Session:
         if not self._failed(case, NATIVE):
             # Each round is a run of its own, so that host and engine start afresh.
             plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
-            before = ticks()
+            before = self._ticks()
             try:
                 record = self._play(replace(case.native, statistics=plan))
             except FAILURES as failure:
                 self._fail(case, NATIVE, number, failure)
             else:
+                disturbed = self._watched(before, self._ticks())
                 self.found.measured.setdefault(case.name, []).append(record)
+                self.found.disturbed.setdefault(case.name, []).append(disturbed)
                 self._kept(case, f"{NATIVE}-{number}", record)
-            self._watched(before, ticks())
         self._done += 1
 
     def _predict(self, case: Case) -> None:
@@ -258,11 +282,16 @@ class Session:
                 self._kept(case, plane, record)
             self._done += 1
 
-    def _watched(self, before: Ticks, after: Ticks) -> None:
-        others_s = (after.busy - before.busy) - (after.own - before.own)
-        self.found.seconds += after.wall - before.wall
-        self.found.others_s += max(others_s, 0.0)
-        self.found.stolen_s += max(after.stolen - before.stolen, 0.0)
+    def _watched(self, before: Ticks, after: Ticks) -> bool:
+        """Adds up what others did during a real run; whether it was much."""
+        seconds = after.wall - before.wall
+        others_s = max((after.busy - before.busy) - (after.own - before.own), 0.0)
+        stolen_s = max(after.stolen - before.stolen, 0.0)
+        self.found.seconds += seconds
+        self.found.others_s += others_s
+        self.found.stolen_s += stolen_s
+        capacity_s = max(seconds * (os.cpu_count() or 1), 1e-9)
+        return others_s > OTHERS_MAX * capacity_s or stolen_s > STEAL_MAX * capacity_s
 
     def _failed(self, case: Case, plane: str) -> bool:
         return any((one.scenario, one.plane) == (case.name, plane) for one in self.found.failures)

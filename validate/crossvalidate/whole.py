@@ -53,6 +53,11 @@ def crossvalidated(
         _written(measured_description(result), path)
         ready = load_suite(suite, path, load_machine(str(path)), quick=quick)
 
+    if not ready.cases:  # a host that is not measured yet may be able to after all
+        raise InputError(
+            f"no run of the suite can be played here: {ready.left_out[0].reason}", str(ready.path)
+        )
+
     def keep(case: str, name: str, record: Record) -> None:
         record.save(folder / RECORDS / slug(case) / name)
 

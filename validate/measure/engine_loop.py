@@ -75,6 +75,7 @@ def measure(bench: Bench) -> Iterator[float]:
     loops += [_Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
         loops += [_Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
+    loops += [_Loop("mixed", NODE_KEYS)]
     loops += [_Loop("route", RANKED_KEYS)]
     loops += [_Loop("route", keys, ranked=True) for keys in (RANKED_KEYS, SCATTERED_KEYS)]
     for at, loop in enumerate(loops):
@@ -157,7 +158,9 @@ def _setup(bench: Bench, loop: _Loop) -> Any:
         keys = None
     else:
         setup.add_index("index", loop.amount * workers)
-        setup.add_operation(loop.operation, loop.operation, 0)
+        mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,)
+        for operation in mix:
+            setup.add_operation(operation, operation, 0)
         if loop.ranked:
             keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, True)
         else:
@@ -167,7 +170,8 @@ def _setup(bench: Bench, loop: _Loop) -> Any:
     setup.round_commands = workers * loop.batch
     setup.incoming_commands = 4 * workers * loop.batch
     setup.command_bytes, setup.scans_max, setup.seed = 16, 1, 1
-    setup.set_phase([1.0], [keys])
+    operations = 2 if loop.operation == "mixed" else 1
+    setup.set_phase([1.0 / operations] * operations, [keys] * operations)
     return setup
 
 
@@ -234,6 +238,11 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         costs["scatter"] = max(twice - once, LEAST_S)
         costs["generate_ranked"] = costs["generate"] + max(once - evenly - costs["scatter"], 0.0)
     alone = max(each["issue"] - costs["generate"], 0.0)
+    # Upserts carry a value, of a mix half of the commands.
+    apart = [found.loop(name, NODE_KEYS, BATCH, "issue") for name in ("lookup", "upsert")]
+    mixed = found.loop("mixed", NODE_KEYS, BATCH, "issue")
+    if mixed is not None and apart[0] is not None and apart[1] is not None:
+        costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
