@@ -285,6 +285,7 @@ class CommitSetup:
     processor_notify_ps: int
     processor_yield_ps: int
     processor_gives_way: bool
+    processor_wakes_first: bool
     processor_awake_ps: int
     streams: Sequence[int]
     traced: bool

@@ -203,6 +203,8 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
         yield_ps=_ps(facts.give_way.value),
         gives_way=host.crowded,
+        # Linux lets who has slept, and so has time due, run before who has had its own.
+        wakes_first=True,
     )
     if ends is None:
         return shared

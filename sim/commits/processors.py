@@ -15,8 +15,9 @@ class Processors:
     pays for, in its own time: ``switch_ps`` as it takes over from another one, ``look_ps`` as it
     finds messages, however many, ``sleep_ps`` for falling asleep and being woken, ``notify_ps``
     for waking another one for whom a processor is idle, which runs ``wake_ps`` later, ``yield_ps``
-    for giving way. Pauses are slept through but for their last ``awake_ps``; those of up to twice
-    that are not.
+    for giving way. Where no processor is idle, who is woken stands in the queue, or
+    (``wakes_first``) runs at once where it ran last, and whoever ran there is the next to go on.
+    Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
     count: int
@@ -29,4 +30,5 @@ class Processors:
     notify_ps: int = 0
     yield_ps: int = 0
     gives_way: bool = False
+    wakes_first: bool = False
     awake_ps: int = 50_000_000

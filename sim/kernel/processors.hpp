@@ -31,6 +31,7 @@ namespace numatwin {
 struct ProcessorSetup {
     std::uint32_t count = 0;
     Time slice = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0, yield = 0;
+    bool wakes_first = false;  // who is woken runs at once, where it ran last
 };
 
 class Processors {
@@ -114,7 +115,7 @@ class Processors {
         std::optional<Job> current;
         State state = State::asleep;
         bool gives_way = false, woken = false;
-        std::uint32_t processor = none;
+        std::uint32_t processor = none, home = none;  // now, and last
         std::size_t found = 0;  // messages of the last look that are still to be handled
         Time debt = 0;          // added to what it does next
         Time since = 0;
@@ -133,7 +134,15 @@ class Processors {
         p.debt += setup_.sleep;
         p.woken = true;
         const std::uint32_t idle = idle_for(process);
-        if (idle == none) return join(clock, process);
+        if (idle == none) {
+            const std::uint32_t taken = setup_.wakes_first ? taken_for(process) : none;
+            if (taken == none) return join(clock, process);
+            const std::uint32_t before = processor_[taken].process;
+            if (sender != none && before != sender) process_[sender].debt += setup_.notify;
+            interrupt(clock, taken);
+            waiting_.push_front(before);
+            return put_on(clock, taken, process);
+        }
         if (sender != none) process_[sender].debt += setup_.notify;
         p.state = State::starting;
         Processor& c = processor_[idle];
@@ -150,6 +159,18 @@ class Processors {
             if (found == none) found = k;
         }
         return found;
+    }
+
+    // One that it ran on last, or the first; none where all are about to start someone.
+    std::uint32_t taken_for(std::uint32_t process) const {
+        const auto runs = [this](std::uint32_t k) {
+            return process_[processor_[k].process].state != State::starting;
+        };
+        const std::uint32_t home = process_[process].home;
+        if (home != none && runs(home)) return home;
+        for (std::uint32_t k = 0; k < processor_.size(); ++k)
+            if (runs(k)) return k;
+        return none;
     }
 
     void join(Simulation& clock, std::uint32_t process) {
@@ -172,7 +193,7 @@ class Processors {
         Process& p = process_[process];
         if (c.last != process && !p.woken) p.debt += setup_.switch_over;
         p.woken = false;
-        p.processor = processor;
+        p.processor = p.home = processor;
         p.since = c.began = clock.now();
         c.process = c.last = process;
         ++c.turn;
@@ -199,12 +220,16 @@ class Processors {
 
     void preempt(Simulation& clock, std::uint32_t processor) {
         const std::uint32_t process = processor_[processor].process;
-        Process& p = process_[process];
+        interrupt(clock, processor);
+        waiting_.push_back(process);
+        take_next(clock, processor);
+    }
+
+    void interrupt(Simulation& clock, std::uint32_t processor) {
+        Process& p = process_[processor_[processor].process];
         if (p.current) p.current->left = processor_[processor].job_end - clock.now();
         p.state = State::waiting;
         leave(clock, processor);
-        waiting_.push_back(process);
-        take_next(clock, processor);
     }
 
     // Work has come while it looked for some.

@@ -79,6 +79,7 @@ void register_commits(py::module_& module) {
     def_processor(setup, "processor_sleep_ps", &ProcessorSetup::sleep);
     def_processor(setup, "processor_wake_ps", &ProcessorSetup::wake);
     def_processor(setup, "processor_notify_ps", &ProcessorSetup::notify);
+    def_processor(setup, "processor_wakes_first", &ProcessorSetup::wakes_first);
     def_processor(setup, "processor_yield_ps", &ProcessorSetup::yield);
     setup.def(py::init<>())
         .def_readwrite("machines", &CommitSetup::machines)

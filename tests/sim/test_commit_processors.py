@@ -50,6 +50,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             notify_ps=draw(TIMES),
             yield_ps=draw(TIMES),
             gives_way=draw(st.booleans()),
+            wakes_first=draw(st.booleans()),
             awake_ps=draw(TIMES),
         ),
     )

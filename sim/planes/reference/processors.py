@@ -41,6 +41,8 @@ class Process:
     debt_ps: int = 0
     since_ps: int = 0
     ran_ps: int = 0
+    home: Processor | None = None
+    """Where it ran last."""
 
 
 @dataclass
@@ -95,6 +97,16 @@ class SharedProcessors:
         process.debt_ps += self.setup.sleep_ps
         process.woken = True
         idle = [c for c in self.processors if c.process is None]
+        taken = self._taken_for(process) if self.setup.wakes_first and not idle else None
+        if taken is not None:
+            before = taken.process
+            assert before is not None
+            if sender is not None and before is not sender:
+                sender.debt_ps += self.setup.notify_ps
+            self._interrupt(taken)
+            self.waiting.appendleft(before)
+            self._put_on(taken, process)
+            return
         if not idle:
             process.state = "waiting"
             self.waiting.append(process)
@@ -108,6 +120,13 @@ class SharedProcessors:
         processor.process = process
         self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
 
+    def _taken_for(self, process: Process) -> Processor | None:
+        """One that it ran on last, or the first; None where all are about to start someone."""
+        running = [c for c in self.processors if c.process and c.process.state != "starting"]
+        if any(c is process.home for c in running):
+            return process.home
+        return running[0] if running else None
+
     # Who runs.
 
     def _put_on(self, processor: Processor, process: Process) -> None:
@@ -116,6 +135,7 @@ class SharedProcessors:
         process.woken = False
         process.since_ps = processor.began_ps = int(self.env.now)
         processor.process = processor.last = process
+        process.home = processor
         processor.turn += 1
         processor.slice_asked = False
         self._begin(processor)
@@ -153,12 +173,17 @@ class SharedProcessors:
     def _preempt(self, processor: Processor) -> None:
         process = processor.process
         assert process is not None
+        self._interrupt(processor)
+        self.waiting.append(process)
+        self._take_next(processor)
+
+    def _interrupt(self, processor: Processor) -> None:
+        process = processor.process
+        assert process is not None
         if process.current is not None:
             process.current.left_ps = processor.job_end_ps - int(self.env.now)
         process.state = "waiting"
         self._leave(processor)
-        self.waiting.append(process)
-        self._take_next(processor)
 
     # What it does.
 
