@@ -83,7 +83,12 @@ def test_what_was_fitted_comes_first() -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(1.29e-7, "s", "129 ns"), (2.67e10, "B/s", "26.7 GB/s"), (0.93, "1", "0.93")],
+    [
+        (1.29e-7, "s", "129 ns"),
+        (2.67e10, "B/s", "26.7 GB/s"),
+        (0.93, "1", "0.93"),
+        (4.5e6, "/s", "4.50 M/s"),
+    ],
 )
 def test_values_with_their_units(value: float, unit: str, text: str) -> None:
     assert in_unit(value, unit) == text
