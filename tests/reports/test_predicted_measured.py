@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.reports.predicted_measured import (
@@ -42,6 +42,7 @@ def test_zero_lies_within_where_intervals_overlap(m: float, p: float, a: float, 
     assert (low <= 1e-9 and high >= -1e-9) == overlap or abs(low) < 1e-9 or abs(high) < 1e-9
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(POSITIVE, POSITIVE, st.sampled_from("abc")), min_size=1, max_size=20))
 def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, str]]) -> None:
     rows = [Row(g, g, "fitted", "s", m, p, size=2.0**k) for k, (m, p, g) in enumerate(found)]
