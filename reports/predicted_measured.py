@@ -265,7 +265,7 @@ def in_unit(value: float, unit: str) -> str:
         return seconds(value)
     if unit in ("1", ""):
         return plain(value)
-    return si(value, label(unit, 24))
+    return f"{si(value, '')}/s" if unit == "/s" else si(value, label(unit, 24))
 
 
 def _ends(rows: Sequence[Row]) -> Interval:

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.reports.predicted_measured import (
@@ -42,6 +42,7 @@ def test_zero_lies_within_where_intervals_overlap(m: float, p: float, a: float, 
     assert (low <= 1e-9 and high >= -1e-9) == overlap or abs(low) < 1e-9 or abs(high) < 1e-9
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(POSITIVE, POSITIVE, st.sampled_from("abc")), min_size=1, max_size=20))
 def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, str]]) -> None:
     rows = [Row(g, g, "fitted", "s", m, p, size=2.0**k) for k, (m, p, g) in enumerate(found)]
@@ -83,7 +84,12 @@ def test_what_was_fitted_comes_first() -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(1.29e-7, "s", "129 ns"), (2.67e10, "B/s", "26.7 GB/s"), (0.93, "1", "0.93")],
+    [
+        (1.29e-7, "s", "129 ns"),
+        (2.67e10, "B/s", "26.7 GB/s"),
+        (0.93, "1", "0.93"),
+        (4.5e6, "/s", "4.50 M/s"),
+    ],
 )
 def test_values_with_their_units(value: float, unit: str, text: str) -> None:
     assert in_unit(value, unit) == text

@@ -12,6 +12,8 @@ from ...reports.words import count, percent, signed_percent
 from .calibration import FITTED, HELD_OUT, Calibration, Residual, error_summary
 from .identify import UNTOLD
 
+DOUBTS_MAX = 4
+
 
 def validation_of(found: Calibration) -> Validation:
     """What the page of a calibration says."""
@@ -24,7 +26,7 @@ def validation_of(found: Calibration) -> Validation:
         rows=[_drawn(one) for one in found.residuals],
         summaries=[_errors(found), _estimates(found)],
         tables=[_left(found), *_rows(found), _unused(found)],
-        doubts=[f"doubtful value of the machine file: {path}" for path in found.before.doubtful],
+        doubts=_doubts(found),
         facts=[
             ("seed of what is held out", str(found.seed)),
             *((source.origin.file, source.origin.date) for source in found.sources),
@@ -49,6 +51,13 @@ def _answer(found: Calibration) -> Iterator[str]:
         f"error is {percent(middle, 1)}, the worst {percent(abs(worst.error), 1)} "
         f"({worst.observation.label})."
     )
+
+
+def _doubts(found: Calibration) -> list[str]:
+    paths = found.before.doubtful
+    if len(paths) > DOUBTS_MAX:
+        return [f"{len(paths)} doubtful values in the machine file, such as {paths[0]}"]
+    return [f"doubtful value in the machine file: {path}" for path in paths]
 
 
 def _drawn(one: Residual) -> Row:
