@@ -16,6 +16,7 @@ from .engine_process import EngineProcess
 
 START_S, START_S_PER_GB = 60.0, 20.0  # a busy host is given so long to start, and to load
 STOP_S = 5.0
+CLEAR_UP_S = 3.0  # for the launcher to end its processes, and what they would leave behind
 LOOK_S = 0.02
 THREADS = "threads"
 
@@ -172,7 +173,7 @@ def _close(process: EngineProcess | None, descriptors: list[int]) -> None:
         with contextlib.suppress(OSError):
             os.close(descriptor)
     if process is not None:
-        process.close()
+        process.close(CLEAR_UP_S)
     for descriptor in descriptors[1:]:
         with contextlib.suppress(OSError):
             os.close(descriptor)

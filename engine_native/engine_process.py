@@ -19,8 +19,9 @@ from ..inputs import InputError
 from . import _engine
 
 # Isolated and without site packages: it starts in some ten milliseconds.
-# Should its parent be gone, however it ended, the kernel ends it by SIGIO: the pipe with its orders
-# closes then, and with it its own children (PR_SET_PDEATHSIG).
+# Should its parent be gone, however it ended, the kernel ends it by SIGIO, as the pipe with its
+# orders closes then; and with it its own children (PR_SET_PDEATHSIG). The launcher sees by itself
+# that its parent is gone, and clears up.
 BOOT = """
 import fcntl, importlib.util, json, os, select, signal, sys
 path, function, orders = sys.argv[1:4]
@@ -28,11 +29,12 @@ spec = importlib.util.spec_from_file_location("_engine", path)
 engine = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(engine)
 orders = json.loads(sys.stdin.readline())
-signal.signal(signal.SIGIO, signal.SIG_DFL)
-fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
-fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-if select.select([0], [], [], 0)[0]:
-    os._exit(1)
+if function != "launch_commits":
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([0], [], [], 0)[0]:
+        os._exit(1)
 run = engine.CommitRun()
 for name, value in orders["run"].items():
     setattr(run, name, value)
@@ -119,8 +121,10 @@ class EngineProcess:
             return lines[-1][:TEXT_MAX]
         return f"exit status {self._process.poll()}"
 
-    def close(self) -> None:
-        """Ends it, and with it all its children, whatever they do."""
+    def close(self, patience_s: float = 0.0) -> None:
+        """Ends it and its children, whatever they do; for so long it may end by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_s)
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()

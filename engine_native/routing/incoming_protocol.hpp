@@ -68,6 +68,17 @@ struct RealPlatform {
         }
     }
     static void pause([[maybe_unused]] const char* point) { NUMATWIN_PAUSE_AT(point); }
+    /// Fetches the line to be changed: a load that comes first would fetch it to be read, and the
+    /// exchange behind it ask for it again.
+    template <class T>
+    static void prefetch_to_write(const Atomic<T>& atomic) {
+#if defined(__x86_64__)
+        // Not in the baseline, for which GCC would fetch to read; no operation where unknown.
+        asm volatile("prefetchw %0" : : "m"(atomic));
+#else
+        __builtin_prefetch(&atomic, 1);
+#endif
+    }
 };
 
 template <class Platform>
@@ -85,6 +96,7 @@ class IncomingProtocol {
     /// done. Adds to `retries` how often another was quicker.
     template <class Copy>
     bool write(std::uint64_t bytes, Copy&& copy, std::uint64_t& retries) {
+        Platform::prefetch_to_write(writable_);
         std::uint32_t at = writable_.load(std::memory_order_relaxed);      // W1
         Word word = descriptor_[at].word.load(std::memory_order_relaxed);  // W2
         for (;; ++retries) {
@@ -163,11 +175,12 @@ class IncomingProtocol {
     }
 
     // Lines are fetched in pairs: 128 bytes apart, what one thread writes slows no other down that
-    // reads or writes something else.
+    // reads or writes something else. Who writes needs to know which buffer is open, and its
+    // descriptor; who swaps changes all three: they share a line, which then travels once.
     static constexpr std::size_t apart = 128;
     template <class T>
     using Atomic = typename Platform::template Atomic<T>;
-    struct alignas(apart) Descriptor {
+    struct Descriptor {
         Atomic<Word> word;
     };
 

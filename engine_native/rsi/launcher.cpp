@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <set>
 #include <string>
@@ -180,12 +181,40 @@ class Launcher {
         ::kill(pid, SIGKILL);
     }
 
-    void kill_all() {
+    // They stop first: until UCX has filled a segment of shared memory this has a name, and who is
+    // killed meanwhile would leave it behind.
+    void kill_all() noexcept {
+        for (auto& pid : pids_) {
+            int status = 0;
+            if (pid == 0) continue;
+            ::kill(pid, SIGSTOP);
+            if (::waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status)) pid = 0;
+        }
+        std::vector<std::string> segments;
+        try {
+            for (const pid_t pid : pids_)
+                if (pid != 0) add_segments(pid, segments);
+        } catch (const std::exception&) {
+            // What could not be looked for stays.
+        }
         for (auto& pid : pids_) {
             if (pid == 0) continue;
             ::kill(pid, SIGKILL);
             ::waitpid(pid, nullptr, 0);
             pid = 0;
+        }
+        for (const auto& segment : segments) ::unlink(segment.c_str());
+    }
+
+    // Named ones that the process has open.
+    static void add_segments(pid_t pid, std::vector<std::string>& found) {
+        namespace fs = std::filesystem;
+        std::error_code gone;
+        for (const auto& one :
+             fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone)) {
+            const std::string path = fs::read_symlink(one.path(), gone).string();
+            if (path.starts_with("/dev/shm/ucx_shm_posix_") && !path.ends_with(" (deleted)"))
+                found.push_back(path);
         }
     }
 

@@ -32,6 +32,8 @@ struct ModelPlatform {
         atomic.await(done);
     }
     static void pause(const char*) {}
+    template <class T>
+    static void prefetch_to_write(const T&) {}
 };
 
 // Sanitizers watch the explorer, not the model: some fewer states will do.

@@ -149,11 +149,11 @@ def test_an_interrupted_run_leaves_nothing(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as asking:
         try:
-            assert until(lambda: bool(children_of(asking.pid)), 30)
+            assert until(lambda: bool(children_of(asking.pid)), 60)
             parent = children_of(asking.pid)[0]
             if phase == "running":
                 roles = 2 + 4
-                assert until(lambda: len(children_of(parent)) == roles, 30)
+                assert until(lambda: len(children_of(parent)) == roles, 60)
                 time.sleep(1.0)
             started = [parent, *children_of(parent)]
             asking.send_signal(with_signal)
@@ -161,7 +161,7 @@ def test_an_interrupted_run_leaves_nothing(
         finally:
             asking.kill()
     assert until(lambda: not any(map(is_running, started)), 10)
-    assert segments() <= before
+    assert until(lambda: segments() <= before, 10), segments() - before
     assert not out.exists()
 
 

@@ -1,6 +1,6 @@
 """Machines with known parameters, and what would be measured of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -76,13 +76,13 @@ def routings() -> list[Observation]:
     ]
 
 
-def _one(kind: str, label: str, unit: str, at: dict[str, object]) -> Observation:
+def _one(kind: str, label: str, unit: str, at: Mapping[str, object]) -> Observation:
     return Observation(kind, label, 1.0, unit, ORIGIN, at=at)
 
 
 def measured(
     ones: Sequence[Observation],
-    truth: dict[Key, float],
+    truth: Mapping[Key, float],
     machine: Machine,
     spread: float = 0.01,
     seed: int = 0,

@@ -50,7 +50,11 @@ def test_intervals_cover_as_often_as_they_say(spread: float, told: float) -> Non
     residuals say so. The tests fail one sound fit in 1,000.
     """
     load = np.linspace(0.05, 0.98, 10)
-    truth = {("latency", "a"): 80e-9, ("curve", "rise"): 0.5, ("curve", "queue"): 0.1}
+    truth: dict[Key, float] = {
+        ("latency", "a"): 80e-9,
+        ("curve", "rise"): 0.5,
+        ("curve", "queue"): 0.1,
+    }
     starts = (50e-9, 0.3, 0.2)
     parameters = [
         Parameter(key, key[1], "s", start, 1e-12, 1e2, log=key[0] == "latency")
@@ -101,7 +105,7 @@ def test_what_no_measurement_tells_is_named() -> None:
 
 def test_steps_that_add_up_are_told_apart_only_where_buffers_differ() -> None:
     """Lines of a flush are in proportion to its commands, as the split is: one of them is left."""
-    truth = {("loop", "routing"): 0.5, ("core", "flush_fixed"): 3.0}
+    truth: dict[Key, float] = {("loop", "routing"): 0.5, ("core", "flush_fixed"): 3.0}
     found = calibrated(MACHINE, [measured(routings(), truth, MACHINE, 0.002)], share=0.0)
     left = {one.parameter.key: one.reason for one in found.fit.left}
     assert {("core", "route_split"), ("core", "flush_line")} & set(left)

@@ -69,7 +69,9 @@ def _check_loaded(observations: Sequence[Observation]) -> None:
 def _check_bandwidths(observations: Sequence[Observation]) -> None:
     """No node draws more from a memory than that memory gives; no whole is less than a part."""
     reads = [o for o in observations if o.kind == READ]
-    own = {o.at["home"]: o for o in reads if o.at["node"] == o.at["home"]}
+    local = [o for o in reads if o.at["node"] == o.at["home"]]
+    # The most that a node was seen to draw: with fewer threads it is less.
+    own = {o.at["home"]: o for o in sorted(local, key=lambda o: o.value)}
     for one in reads:
         whole = own.get(one.at["home"])
         if whole is not None and one.value > _room(one, whole) * whole.value:
