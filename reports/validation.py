@@ -5,7 +5,7 @@ It is made of plain rows and tables, for any command that validates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,11 +64,13 @@ class Validation:
     tables: Sequence[Table] = ()
     doubts: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
+    sets_apart: bool = False
+    """Whether each set of rows has pictures of its own."""
 
 
 @dataclass(frozen=True)
 class _Chapter:
-    """The pictures of the rows of one unit."""
+    """The pictures of rows of one unit."""
 
     title: str
     against: Plot | None
@@ -106,17 +108,26 @@ def validation_html(validation: Validation) -> str:
         [table for table in validation.tables if table.rows],
         validation.doubts,
         validation.facts,
-        [_chapter(plots, validation.rows, unit) for unit in units(validation.rows)],
+        list(_chapters(plots, validation)),
     )
     return rendered("validation.html", page=page)
 
 
-def _chapter(plots: Plots, rows: Sequence[Row], unit: str) -> _Chapter:
-    chosen = [row for row in rows if row.unit == unit]
-    title = f"Predicted and measured {OF_UNIT.get(unit, 'figures')}"
+def _chapters(plots: Plots, validation: Validation) -> Iterator[_Chapter]:
+    rows = validation.rows
+    sets = dict.fromkeys(row.set for row in rows) if validation.sets_apart else [None]
+    for of_set in sets:
+        chosen = [row for row in rows if of_set in (None, row.set)]
+        for unit in units(chosen):
+            title = f"predicted and measured {OF_UNIT.get(unit, 'figures')}"
+            title = title.capitalize() if of_set is None else f"{of_set.capitalize()} set: {title}"
+            yield _chapter(plots, title, [row for row in chosen if row.unit == unit])
+
+
+def _chapter(plots: Plots, title: str, rows: Sequence[Row]) -> _Chapter:
     return _Chapter(
         title,
-        plots.plot(predicted_against_measured(chosen), AGAINST),
-        plots.plot(residuals_over_size(chosen, "size of the data"), OVER_SIZE),
-        plots.plot(residuals_by_group(chosen), BY_GROUP),
+        plots.plot(predicted_against_measured(rows), AGAINST),
+        plots.plot(residuals_over_size(rows, "size of the data"), OVER_SIZE),
+        plots.plot(residuals_by_group(rows), BY_GROUP),
     )

@@ -66,7 +66,11 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 def _other(failure: Exception) -> int:
     from ..inputs import InputError
+    from ..inputs.errors import is_interrupt
 
+    if is_interrupt(failure):
+        _say("interrupted; what was finished is kept")
+        return INTERRUPTED
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(failure)
     if isinstance(failure, InputError):

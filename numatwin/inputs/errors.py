@@ -41,3 +41,11 @@ class InputError(Exception):
 def _shortened(token: str, limit: int = 60) -> str:
     """The token in quotes, cut where it would fill the line."""
     return repr(token if len(token) <= limit else token[: limit - 1] + "…")
+
+
+def is_interrupt(failure: BaseException) -> bool:
+    """Whether it is Ctrl-C: pydantic wraps what is raised while it writes a model out."""
+    wrapped = type(failure).__name__ == "PydanticSerializationError"
+    return isinstance(failure, KeyboardInterrupt) or (
+        wrapped and "KeyboardInterrupt" in str(failure)
+    )

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -80,6 +81,18 @@ def test_everything_is_said() -> None:
     assert len(pictures) == 5
     for picture in pictures:
         go.Figure(json.loads(picture))
+
+
+def test_sets_have_pictures_of_their_own_where_asked() -> None:
+    page = page_of("plain")
+    fitted = replace(row("plain", "/s", 1e6, 1e6, 2.0**20), set="calibration")
+    text = visible(validation_html(replace(page, rows=[*page.rows, fitted], sets_apart=True)))
+    titles = re.findall(r"\w+ set: predicted and measured \w+", text)
+    assert titles == [
+        "Test set: predicted and measured rates",
+        "Test set: predicted and measured times",
+        "Calibration set: predicted and measured rates",
+    ]
 
 
 def test_text_of_others_stays_text() -> None:

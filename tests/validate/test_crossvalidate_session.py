@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic_core import PydanticSerializationError
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
 from numatwin.inputs import InputError
@@ -158,6 +159,16 @@ def test_an_interrupt_keeps_what_was_finished(cases: tuple[Case, ...], at: int) 
     assert {row.scenario for row in result.rows()} == {"one", "two", "three"} & {
         ("one", "two", "three")[k] for k in range(first_round)
     }
+
+
+def test_an_interrupt_within_pydantic_is_one(cases: tuple[Case, ...]) -> None:
+    wrapped = PydanticSerializationError("Error calling function `<lambda>`: KeyboardInterrupt: ")
+    result = found(cases, SyntheticPlanes(STEADY, failing={("native", 2): wrapped}))
+    assert result.interrupted
+    assert {row.scenario for row in result.rows()} == {"one"}
+    other = PydanticSerializationError("Error calling function `<lambda>`: KeyError: 1")
+    with pytest.raises(PydanticSerializationError):
+        found(cases, SyntheticPlanes(STEADY, failing={("native", 2): other}))
 
 
 def test_records_are_handed_over_one_by_one(cases: tuple[Case, ...]) -> None:

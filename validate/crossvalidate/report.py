@@ -35,6 +35,7 @@ def validation_of(result: Result) -> Validation:
         tables=[*_rows(result), _failures(result), _left_out(result)],
         doubts=result.warnings,
         facts=_facts(result),
+        sets_apart=True,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...inputs import InputError
+from ...inputs.errors import is_interrupt
 from ...sim.record import Record, part_at
 from ...sim.run import run_scenario
 from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
@@ -245,7 +246,9 @@ class Session:
                     if number == 1:
                         self._predict(case)
                 found.rounds = number
-        except KeyboardInterrupt:
+        except BaseException as failure:
+            if not is_interrupt(failure):
+                raise
             found.interrupted = True
         if self._progress is not None:
             self._progress(1.0, "done")
