@@ -74,7 +74,6 @@ void CommitClient::pause(std::int64_t time_ns) {
     const std::int64_t until_ns = board_.now_ns() + time_ns;
     for (;;) {
         check_phase();
-        if (slot().die.load(std::memory_order_relaxed) != 0) may_die_here();
         const std::int64_t left_ns = until_ns - board_.now_ns();
         if (left_ns <= 0) return;
         if (left_ns > 100'000)
