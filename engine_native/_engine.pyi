@@ -377,9 +377,6 @@ def cas_increments(block: Block, line: int) -> Work:
 def ping_pong(block: Block, line: int, serve: bool) -> Work:
     """One end of an exchange of messages over that line; who serves counts those of both ends."""
 
-def handover(block: Block, line: int, lines: int, serve: bool) -> Work:
-    """One end of a hand-over of so many lines behind that one; who serves counts rounds."""
-
 def additions() -> Work:
     """Additions that wait for one another, one a cycle."""
 

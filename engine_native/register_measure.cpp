@@ -123,13 +123,6 @@ void register_measure(py::module_& module) {
             return Handed{ping_pong(counter_on(block, line), serve)};
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
-    module.def(
-        "handover",
-        [](const Block& block, std::size_t line, std::size_t lines, bool serve) {
-            return Handed{handover(block, line, lines, serve)};
-        },
-        py::arg("block"), py::arg("line"), py::arg("lines"), py::arg("serve"),
-        py::keep_alive<0, 1>());
     module.def("additions", [] { return Handed{additions()}; });
 
     module.def(

@@ -82,7 +82,6 @@ class InstructionCounts:
     def measured(self, engine: EngineCosts, instructions_per_s: float) -> InstructionCounts:
         """These counts, with as many instructions for what was measured as pass in its time."""
         times = {field.name: getattr(engine, field.name, None) for field in fields(self)}
-        # Of columns the engine stores 64-bit entries only.
         return replace(
             self,
             **{

@@ -36,9 +36,10 @@ class EngineCosts(Strict):
     with the geometry of its tree, and no longer ERIS as published. Beside these:
 
     ``walk``: a key by size of the index, which says how well the core hides misses; how many there
-    are in a scenario, the cost model works out. ``message``: until a core of a node sees what
-    another one wrote. ``handed_line``: a line of many that one core writes and another one reads,
-    both together. ``scan_line_cached``: a line of a scan that comes from the last cache.
+    are in a scenario, the cost model works out. ``message``: each of a flush's two waits for a line
+    that another core holds (where two cores were not measured, a message between them).
+    ``handed_line``: a line of many that one core writes and another one reads, both together.
+    ``scan_line_cached``: a line of a scan that comes from the last cache.
     """
 
     tree_level: Duration | None = None

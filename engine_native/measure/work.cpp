@@ -164,56 +164,6 @@ Work ping_pong(Counter& counter, bool serve) {
     };
 }
 
-// Words and their order as in ping_pong: what was written is read after its word was seen, and
-// written anew only after the answer.
-Work handover(const Block& block, std::size_t line, std::size_t lines, bool serve) {
-    constexpr std::size_t apart = 4;  // a processor may fetch lines in pairs
-    if (line + apart + lines > block.bytes() / kLineBytes) {
-        throw std::invalid_argument("lines beyond the block");
-    }
-    constexpr std::uint64_t over = ~std::uint64_t{0};
-    constexpr int rounds = 16;  // between two looks at the clock
-    Counter& counter = counter_on(block, line);
-    std::byte* const data = block.data() + (line + apart) * kLineBytes;
-    if (serve) {
-        return [&counter, data, lines](std::int64_t end_ns) {
-            std::uint64_t word = 1;
-            std::byte source[kLineBytes] = {};
-            do {
-                for (int round = 0; round < rounds; ++round, word += 2) {
-                    std::memcpy(source, &word, sizeof word);
-                    for (std::size_t k = 0; k < lines; ++k) {
-                        std::memcpy(data + k * kLineBytes, source, kLineBytes);
-                    }
-                    counter.store(word, std::memory_order_release);
-                    while (counter.load(std::memory_order_acquire) != word + 1) {
-                    }
-                }
-            } while (now_ns() < end_ns);
-            counter.store(over, std::memory_order_release);
-            while (counter.load(std::memory_order_acquire) != 0) {
-            }
-            return static_cast<double>((word - 1) / 2);
-        };
-    }
-    return [&counter, data, lines](std::int64_t) {
-        for (std::uint64_t word = 1;; word += 2) {
-            std::uint64_t seen = 0;
-            while ((seen = counter.load(std::memory_order_acquire)) != word && seen != over) {
-            }
-            std::uint64_t sum = 0;
-            for (std::size_t k = 0; k < lines; ++k) {
-                std::uint64_t first;
-                std::memcpy(&first, data + k * kLineBytes, sizeof first);
-                sum += first;
-            }
-            asm volatile("" : "+r"(sum));
-            counter.store(seen == over ? 0 : word + 1, std::memory_order_release);
-            if (seen == over) return 0.0;
-        }
-    };
-}
-
 Work additions() {
     return [count = std::size_t{1024}](std::int64_t end_ns) mutable {
         return until(end_ns, count, kStepsMax, [](std::size_t times) { add_in_a_row(times); });

@@ -60,11 +60,6 @@ Work cas_increments(Counter& counter);
 /// first word and when to end. Amount of who serves: messages, of both directions; of the other: 0.
 Work ping_pong(Counter& counter, bool serve);
 
-/// One end of a hand-over of so many lines behind the counter's, which is 0 between windows:
-/// `serve` writes them all and says so, the other reads them all and answers. Amount of who serves:
-/// rounds; of the other: 0. Throws std::invalid_argument where they are not in the block.
-Work handover(const Block& block, std::size_t line, std::size_t lines, bool serve);
-
 /// Additions that wait for one another, one a cycle on any processor of this century. Amount:
 /// additions.
 Work additions();

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from ...inputs import InputError
 from ...sim.eris.routing import flushes_per_command
 from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
@@ -42,6 +43,7 @@ RANKED_EXPONENT = 0.99
 RANKED_KEYS, SCATTERED_KEYS = 1 << 20, 1 << 19
 ROUNDS = 3
 WINDOW_S, SETTLE_S = 0.003, 0.01
+WINDOWS_S = 20.0
 DRAWN = 1 << 14
 # Sizes of the index, in powers of two: from the first cache to far beyond the last.
 WALK_BITS, QUICK_WALK_BITS = range(8, 27), range(8, 25, 2)
@@ -178,9 +180,14 @@ def _setup(bench: Bench, loop: _Loop) -> Any:
 def _windows(engine: Any, wanted: int, workers: int) -> Any:
     """(windows, steps + 2) nanoseconds: of each step and of all for a command, of a flush."""
     found: list[list[float]] = []
-    before = engine.totals()
+    before, until = engine.totals(), time.monotonic() + WINDOWS_S
     while len(found) < wanted:
+        if time.monotonic() > until:
+            raise InputError(
+                f"the engine did next to nothing in {WINDOWS_S:g} s: this host is too busy"
+            )
         time.sleep(WINDOW_S)
+        engine.check()
         now = engine.totals()
         done = float(now["executed"].sum() - before["executed"].sum())
         flushes = float(now["flushes"].sum() - before["flushes"].sum())

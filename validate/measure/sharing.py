@@ -12,9 +12,6 @@ from .bench import Bench
 ALONE = "atomic operations on a line that no other core uses"
 CONTENDED = "atomic operations of all threads on one line; time of one as a thread sees it"
 PING_PONG = "a word on one line written and answered in turn; half a round trip"
-HANDOVER = "lines written by one core, then read by another: a round, with a message each way"
-# Few lines, and as many as an outgoing buffer has.
-HANDED = (4, 64)
 _LINES_APART = 4  # a processor may fetch lines in pairs
 
 
@@ -61,28 +58,7 @@ def measure_messages(bench: Bench) -> Iterator[float]:
         ]
         samples = bench.run(members, limit_s=0.2).ns_each()
         bench.add("message.latency", samples, "time", PING_PONG, cpu=cpu, peer=peer, home=home)
-        yield 0.9 * (at + 1) / len(pairs)
-    yield from _handovers(bench)
-
-
-def _handovers(bench: Bench) -> Iterator[float]:
-    """Lines that one core writes and another of its node reads."""
-    from ...engine_native._engine import handover
-
-    node = next((node for node in bench.layout.starts if len(node.cores) > 1), None)
-    if node is None:
-        return
-    home = node if node.memory_bytes else bench.layout.homes[0]
-    block = bench.block(home, 2 << 20, what="messages")
-    cpu, peer = node.cores[:2]
-    for lines in HANDED:
-        members = [
-            (cpu, handover(block, _LINES_APART, lines, True)),
-            (peer, handover(block, _LINES_APART, lines, False)),
-        ]
-        samples = bench.run(members, limit_s=0.2).ns_each()
-        bench.add("handover", samples, "time", HANDOVER, cpu=cpu, peer=peer, batch=lines)
-        yield 1.0
+        yield (at + 1) / len(pairs)
 
 
 def _cores(bench: Bench) -> list[int]:
