@@ -130,6 +130,7 @@ class PrefixTree {
     void halve(Place place, Word word);
     void double_node(const Path& path);
     void make_child(Place place, Word word, std::uint64_t key);
+    bool may_grow(Word word, unsigned bits) const noexcept;
     void raise(Place place, std::uint64_t key);
     bool make_leaf(const Path& path);
     void move_values(Leaf* leaf, Word word) const noexcept;
@@ -156,6 +157,7 @@ class PrefixTree {
     std::uint64_t end_key(Word word, bool greatest) const noexcept;
 
     // prefix_tree_build.cpp
+    std::size_t aligned(std::span<const KeyValue> run) const noexcept;
     void build(Place place, unsigned span, std::span<const KeyValue> run);
     void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
 
@@ -166,6 +168,7 @@ class PrefixTree {
     bool link(Place at, unsigned span, PrefixTree& other, Place from);
     bool link_slots(Word node, PrefixTree& other, Place from);
     bool link_pairs(PrefixTree& other, Place from);
+    void give_pairs(Place place, PrefixTree& other);
     bool are_null(Place at, unsigned span) const noexcept;
     void split_node(Place place);
 

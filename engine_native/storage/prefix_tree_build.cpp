@@ -20,9 +20,24 @@ void PrefixTree::append(std::span<const KeyValue> run) {
         if (run[i - 1].key >= run[i].key)
             throw std::invalid_argument("append: expected ascending keys");
     if (!fits(run.back().key)) throw std::invalid_argument("append: key wider than key_bits");
-    PrefixTree part(*memory_, shape_);
-    part.build({}, 0, run);
-    absorb(std::move(part));
+    while (!run.empty()) {
+        const auto some = run.first(aligned(run));
+        PrefixTree part(*memory_, shape_);
+        part.build({}, 0, some);
+        absorb(std::move(part));
+        run = run.subspan(some.size());
+    }
+}
+
+/// How many pairs of the run, from its front, to build as one tree. Where keys are dense: those
+/// below one node above arrays of values. A node across the border of two such would stand for
+/// half as many keys, and each of its slots for two arrays, with a level between for each.
+std::size_t PrefixTree::aligned(std::span<const KeyValue> run) const noexcept {
+    const std::uint64_t last = run.front().key | low_mask(leaf_bits_ + shape_.prefix_bits);
+    const auto end = std::partition_point(run.begin(), run.end(),
+                                          [&](const KeyValue& pair) { return pair.key <= last; });
+    const auto count = static_cast<std::size_t>(end - run.begin());
+    return count < leaf_least_ ? run.size() : count;
 }
 
 /// Whatever is built hangs on the tree at once: when an allocation fails, nothing is lost.

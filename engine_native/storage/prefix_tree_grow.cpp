@@ -217,6 +217,21 @@ void PrefixTree::make_child(Place place, Word word, std::uint64_t key) {
     release_block(word);
 }
 
+/// Whether a node of `bits` bits may stand for the present one, whose range it widens: where a
+/// quarter of its slots is used, or all of them are small beside what hangs on them.
+bool PrefixTree::may_grow(Word word, unsigned bits) const noexcept {
+    constexpr std::size_t SMALL = 8;
+    const Word* slots = word.block<Node>()->slots;
+    std::size_t used = 0, bytes = 0;
+    for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span()) {
+        if (slots[i].is_null()) continue;
+        ++used;
+        bytes += block_bytes(slots[i]);
+    }
+    return std::size_t{1} << bits <= std::max<std::size_t>(4, 4 * used) ||
+           SMALL * Node::bytes(bits) <= bytes;
+}
+
 void PrefixTree::raise(Place place, std::uint64_t key) {
     const Word word = read(place);
     const unsigned low = top_of(word);
@@ -224,7 +239,7 @@ void PrefixTree::raise(Place place, std::uint64_t key) {
     const unsigned top = bit + 1;
     if (word.span() > 0 && top == coverage(place, word)) return halve(place, word);
     if (word.is_node() && top - word.shift() <= most_bits(top) &&
-        std::size_t{1} << (top - word.shift()) <= std::max<std::size_t>(4, 4 * entries(word))) {
+        may_grow(word, top - word.shift())) {
         // The node's range grows: its slots become a part of more.
         const unsigned bits = top - word.shift();
         auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
@@ -238,7 +253,10 @@ void PrefixTree::raise(Place place, std::uint64_t key) {
         ++replaced_;
         return;
     }
-    const unsigned lowest = top > leaf_bits_ ? std::max(low, leaf_bits_) : low;
+    unsigned lowest = top > leaf_bits_ ? std::max(low, leaf_bits_) : low;
+    // The node below may still grow to its full size: another parent would then be needed.
+    if (word.is_node())
+        lowest = std::max(lowest, std::min(top - 1, word.shift() + shape_.prefix_bits));
     const unsigned bits = std::min({2U, top - lowest, shape_.prefix_bits});
     auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
     block->prefix = above(key, top);
