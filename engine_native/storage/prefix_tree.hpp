@@ -77,6 +77,8 @@ class PrefixTree {
     /// What the tree has allocated and not released.
     std::uint64_t bytes() const noexcept { return bytes_; }
     TreeShape shape() const noexcept { return shape_; }
+    /// Through how many nodes the way to a key goes.
+    unsigned levels(std::uint64_t key) const noexcept;
 
   private:
     /// A slot of a node, or the root where `node` is null.
@@ -122,6 +124,8 @@ class PrefixTree {
     void release_block(Word word) noexcept;
     void release_all(Word word) noexcept;
     unsigned most_bits(unsigned top) const noexcept;
+    /// Of a node on the grid of dense keys that ends below `top`.
+    unsigned grid_bits(unsigned top) const noexcept;
     Path path_of(std::uint64_t key) const noexcept;
     bool insert(std::uint64_t key, std::uint64_t value);
     void make_room(const Path& path, std::uint64_t key);
@@ -130,8 +134,10 @@ class PrefixTree {
     void halve(Place place, Word word);
     void double_node(const Path& path);
     void make_child(Place place, Word word, std::uint64_t key);
-    bool may_grow(Word word, unsigned bits) const noexcept;
     void raise(Place place, std::uint64_t key);
+    void raise_to(Place place, Word like);
+    void widen(Place place, std::uint64_t key, unsigned top);
+    Word put_above(Place place, std::uint64_t key, unsigned top, unsigned bits);
     bool make_leaf(const Path& path);
     void move_values(Leaf* leaf, Word word) const noexcept;
     std::size_t block_bytes(Word word) const noexcept;
@@ -157,7 +163,6 @@ class PrefixTree {
     std::uint64_t end_key(Word word, bool greatest) const noexcept;
 
     // prefix_tree_build.cpp
-    std::size_t aligned(std::span<const KeyValue> run) const noexcept;
     void build(Place place, unsigned span, std::span<const KeyValue> run);
     void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
 
@@ -168,7 +173,6 @@ class PrefixTree {
     bool link(Place at, unsigned span, PrefixTree& other, Place from);
     bool link_slots(Word node, PrefixTree& other, Place from);
     bool link_pairs(PrefixTree& other, Place from);
-    void give_pairs(Place place, PrefixTree& other);
     bool are_null(Place at, unsigned span) const noexcept;
     void split_node(Place place);
 

@@ -81,22 +81,16 @@ bool PrefixTree::link(Place at, unsigned span, PrefixTree& other, Place from) {
             continue;
         }
         if (ours.is_bucket()) {
-            if (ours.span() > span) {
+            if (ours.span() > span)
                 halve(at, ours);
-                continue;
-            }
-            give_pairs(at, other);
-            return false;
+            else
+                make_child(at, ours, other.end_key(theirs, false));
+            continue;
         }
         const unsigned our_top = top_of(ours);
         const std::uint64_t our_prefix = prefix_of(ours);
-        const std::uint64_t differ = prefix ^ our_prefix;
-        if (above(differ, std::max(top, our_top)) != 0) {
-            // The wider one's range grows, where it may.
-            if (top > our_top && above(differ, other.coverage(from, theirs)) == 0)
-                other.raise(from, our_prefix);
-            else
-                raise(at, prefix);
+        if (above(prefix ^ our_prefix, std::max(top, our_top)) != 0) {
+            raise(at, prefix);
         } else if (ours.is_leaf() && top <= leaf_bits_) {
             other.move_values(ours.block<Leaf>(), theirs);
             other.clear(from, theirs.span());
@@ -110,9 +104,7 @@ bool PrefixTree::link(Place at, unsigned span, PrefixTree& other, Place from) {
             ++replaced_;
             return true;
         } else if (top > our_top) {
-            // Ours goes into theirs, which then finds its place empty.
-            const unsigned within = our_top > theirs.shift() ? our_top - theirs.shift() : 0;
-            if (!other.link({theirs, theirs.index(our_prefix)}, within, *this, at)) return false;
+            raise_to(at, theirs);
         } else {
             at = {ours, ours.index(prefix)};
             span = top > ours.shift() ? top - ours.shift() : 0;
@@ -166,22 +158,6 @@ bool PrefixTree::link_pairs(PrefixTree& other, Place from) {
     other.clear(from, theirs.span());
     other.release_block(theirs);
     return replaced == replaced_;
-}
-
-/// Moves the few pairs of our bucket into the other tree, which has a node or an array in their
-/// place: a node of ours above both would be one level more for all keys of the other's.
-void PrefixTree::give_pairs(Place place, PrefixTree& other) {
-    const Word ours = read(place);
-    const bucket::Pairs pairs(ours);
-    const KeyValue* pair = pairs.begin();
-    try {
-        for (; pair != pairs.end(); ++pair) other.insert(pair->key, pair->value);
-    } catch (...) {
-        while (pair != pairs.begin()) other.erase_one((--pair)->key);
-        throw;
-    }
-    clear(place, ours.span());
-    release_block(ours);
 }
 
 /// Makes of one node two of half the range, below a node of two slots.

@@ -20,24 +20,9 @@ void PrefixTree::append(std::span<const KeyValue> run) {
         if (run[i - 1].key >= run[i].key)
             throw std::invalid_argument("append: expected ascending keys");
     if (!fits(run.back().key)) throw std::invalid_argument("append: key wider than key_bits");
-    while (!run.empty()) {
-        const auto some = run.first(aligned(run));
-        PrefixTree part(*memory_, shape_);
-        part.build({}, 0, some);
-        absorb(std::move(part));
-        run = run.subspan(some.size());
-    }
-}
-
-/// How many pairs of the run, from its front, to build as one tree. Where keys are dense: those
-/// below one node above arrays of values. A node across the border of two such would stand for
-/// half as many keys, and each of its slots for two arrays, with a level between for each.
-std::size_t PrefixTree::aligned(std::span<const KeyValue> run) const noexcept {
-    const std::uint64_t last = run.front().key | low_mask(leaf_bits_ + shape_.prefix_bits);
-    const auto end = std::partition_point(run.begin(), run.end(),
-                                          [&](const KeyValue& pair) { return pair.key <= last; });
-    const auto count = static_cast<std::size_t>(end - run.begin());
-    return count < leaf_least_ ? run.size() : count;
+    PrefixTree part(*memory_, shape_);
+    part.build({}, 0, run);
+    absorb(std::move(part));
 }
 
 /// Whatever is built hangs on the tree at once: when an allocation fails, nothing is lost.
@@ -64,8 +49,11 @@ void PrefixTree::build(Place place, unsigned span, std::span<const KeyValue> run
         keys_ += run.size();
         return;
     }
+    // As dense as arrays of values are: on the grid (see prefix_tree_grow.cpp).
+    const std::uint64_t arrays = ((run.back().key - run.front().key) >> leaf_bits_) + 1;
+    const unsigned most = run.size() / leaf_least_ >= arrays ? grid_bits(top) : most_bits(top);
     unsigned bits = 1;
-    while (bits < most_bits(top) && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
+    while (bits < most && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
     auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
     block->prefix = above(run.front().key, top);
     const Word node = Word::node(block, top - bits, bits, span);
