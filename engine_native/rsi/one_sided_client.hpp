@@ -6,11 +6,11 @@
 //     WRITE a block per record written or created: new version in front, unlocked; wait for them
 //     add   the timestamp's bit, unsignaled: committed
 //
-// Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same where
-// the leading run may wait for it. Who sees that others are a round ahead, having waited for a
-// processor, sets its own up to theirs together with its next bit: the run would stand at each of
-// them, and all would abort on old snapshots meanwhile. The protocol with its two remedies stands in sim/planes/reference/one_sided.py; how it differs on real memory,
-// in README.md of this folder.
+// Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same
+// where the leading run may wait for it. Who sees that others are a round ahead, having waited for
+// a processor, sets its own up to theirs together with its next bit: the run would stand at each of
+// them, and all would abort on old snapshots meanwhile. The protocol with its two remedies stands
+// in sim/planes/reference/one_sided.py; how it differs on real memory, in README.md of this folder.
 #pragma once
 
 #include <cstdint>

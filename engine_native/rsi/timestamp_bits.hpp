@@ -114,7 +114,8 @@ class TimestampBits {
             if (!has(at / 64)) break;
             const auto left = static_cast<int>(
                 std::min<std::uint64_t>(64 - at % 64, static_cast<std::uint64_t>(lap_) - at));
-            std::uint64_t found = (word(at / 64) ^ (odd_lap(cid) ? ~std::uint64_t{0} : 0)) >> at % 64;
+            std::uint64_t found =
+                (word(at / 64) ^ (odd_lap(cid) ? ~std::uint64_t{0} : 0)) >> at % 64;
             if (left < 64) found &= (std::uint64_t{1} << left) - 1;
             if (found == 0) break;
             highest = cid + std::bit_width(found) - 1;
