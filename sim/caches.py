@@ -43,9 +43,7 @@ def hit_rates(
     return hit
 
 
-def _characteristic_time(
-    n: Floats, per_line: Floats, capacity: Floats, brought: Floats
-) -> Floats:
+def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats, brought: Floats) -> Floats:
     """(n,) T of each row, by Newton's method kept within a bracket.
 
     The occupancy is a smooth, rising and concave function of T: from the left, Newton's steps
