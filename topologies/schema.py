@@ -92,13 +92,18 @@ class FactOrZero(Fact):
 
 
 class Cache(Strict):
-    """One level of cache, and how many cores share one instance of it."""
+    """One level of cache, and how many cores share one instance of it.
+
+    ``others``: what others than this machine's cores bring into an instance all the time, such as
+    other tenants of the processor.
+    """
 
     level: Annotated[int, Field(strict=True, ge=1, le=4)]
     size: Size
     shared_by_cores: Count = 1
     line: Size | None = None
     latency: Duration | None = None
+    others: Bandwidth | None = None
 
 
 class Tlb(Strict):

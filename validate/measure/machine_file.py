@@ -139,8 +139,11 @@ class _Writer:
         )
 
     def _cache(self, cache: Cache) -> Cache:
-        found = self._found("cache.latency", level=cache.level)
-        return cache.model_copy(update={"latency": self._quantity(found)}) if found else cache
+        fields = {"latency": "cache.latency", "others": "cache.others"}
+        found = {field: self._found(name, level=cache.level) for field, name in fields.items()}
+        return cache.model_copy(
+            update={field: self._quantity(those) for field, those in found.items() if those}
+        )
 
     def _quantity(self, found: Sequence[Measurement]) -> Quantity:
         """One value of several figures alike: their median, the range of all their quartiles."""
