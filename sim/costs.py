@@ -45,7 +45,7 @@ ASSUMED_LATENCY_NS = 100.0
 # and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
 # controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
 # vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
-# Nothing was fitted. Only peak bandwidths of mixes use it: see ``mixed_memory_Bps``.
+# Nothing was fitted. See ``line_times``.
 ASSUMED_WRITE_TURNAROUND = 0.46
 
 
@@ -484,18 +484,25 @@ class CostModel:
         idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
         return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
 
-    def mixed_memory_Bps(self, written: float) -> Floats:
-        """(n,) what each controller delivers at most where this share of its lines are writes.
+    @cached_property
+    def write_turnaround(self) -> Floats:
+        """(n,) what a written line costs a controller beyond its transfer, in times of a line."""
+        each = [node.write_turnaround for node in self.machine.nodes]
+        return np.array([ASSUMED_WRITE_TURNAROUND if t is None else t for t in each])
 
-        Each written line takes the time of ``write_turnaround`` lines more: B / (1 + written · t).
+    def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
+        """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of
+        a line read.
+
+        It turns its bus round for each batch of writes: with t = ``write_turnaround`` a written
+        line takes 1 + t. Who writes a line has read it before, so that reads are never so few that
+        they, and not the writes, say how often the bus turns.
         """
-        turnaround = np.array(
-            [
-                ASSUMED_WRITE_TURNAROUND if node.write_turnaround is None else node.write_turnaround
-                for node in self.machine.nodes
-            ]
-        )
-        return np.asarray(self.memory_Bps / (1.0 + written * turnaround))
+        return np.asarray(read + (1.0 + self.write_turnaround) * written)
+
+    def mixed_memory_Bps(self, written: float) -> Floats:
+        """(n,) what each controller delivers at most where this share of its lines are writes."""
+        return np.asarray(self.memory_Bps / self.line_times(1.0 - written, written))
 
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""

@@ -36,8 +36,8 @@ class CommandDemands:
 
     ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
     memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
-    ``memory_lines``: what the controller reads and writes. ``scan_lines``: of a whole scan; 0 for
-    operations by key.
+    ``memory_lines``: what the controller reads and writes, ``written`` how many of them it writes.
+    ``scan_lines``: of a whole scan; 0 for operations by key.
     """
 
     core_s: Floats
@@ -46,6 +46,7 @@ class CommandDemands:
     slots: Floats
     surely_s: Floats
     memory_lines: Floats
+    written: Floats
     scan_lines: Floats
 
 
@@ -139,7 +140,7 @@ class PartitionedDemands(ErisDemands):
         node, order = workers.node, list(phase.operations.values())
         home = self.home[node]
         shape = (len(order), workers.count)
-        found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
+        found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
         found.surely_s[:] = np.inf
         random = costs.random_misses_of(workers.core_node)[node]
         stream = costs.streaming_misses[node]
@@ -166,7 +167,8 @@ class PartitionedDemands(ErisDemands):
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
                     found.surely_s[at] = costs.streamed_s[node, home]
-                    found.memory_lines[at] = missed + 2 * results * each
+                    found.written[at] = results * each
+                    found.memory_lines[at] = found.lines[at] + found.written[at]
                 continue
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
@@ -191,7 +193,8 @@ class PartitionedDemands(ErisDemands):
                 found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
                 found.slots[at] = random / pace
                 found.lines[at] = misses
-                found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
+                found.written[at] = upsert * entries
+                found.memory_lines[at] = misses + found.written[at]
         return found
 
     def _routing(self, executed: Floats, generate: float) -> Routing | None:

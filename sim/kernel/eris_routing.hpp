@@ -65,6 +65,7 @@ struct ErisCounts {
     std::vector<std::uint64_t> done;      // [O] operations that are done
     std::vector<double> progress;         // [O] scans, with parts of scans
     std::vector<double> memory_lines;     // [n]
+    std::vector<Time> memory_asked;       // [n] how long they take the controllers
     std::vector<double> link_bytes;       // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
@@ -238,7 +239,7 @@ class ErisRouting {
         std::uint32_t link, before;
     };
     struct alignas(64) Demand {  // of ErisDemands
-        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, scan_lines;
+        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
     };
     struct Scan {
         std::uint32_t operation, left;
@@ -274,8 +275,9 @@ class ErisRouting {
     }
 
     // A phase of a worker: `core` of instructions and `held` of a core's slots overlap; `lines` at
-    // the controller of home. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held, double lines);
+    // the controller of home, of which it writes `written`. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held, double lines = 0,
+               double written = 0);
     // When what would end at `done` does: later by the time for which the core is taken meanwhile.
     Time with_interruptions(std::size_t i, Time done);
     double memory_latency(std::size_t i);

@@ -139,21 +139,27 @@ def measure_walk(bench: Bench) -> Iterator[float]:
 
 def _steps(bench: Bench, loop: _Loop) -> dict[str, Samples]:
     """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
-    from ...engine_native._engine import STEPS, Engine
+    from ...engine_native._engine import STEPS
+
+    rounds = [bench.quiet.take(lambda: _round(bench, loop)) for _ in range(ROUNDS)]
+    noisy = not any(calm for _, calm in rounds)
+    found = np.concatenate([taken for taken, calm in rounds if calm or noisy])
+    names = [*STEPS, "all", "flushes"]
+    return {name: Samples(found[:, k], noisy=noisy) for k, name in enumerate(names)}
+
+
+def _round(bench: Bench, loop: _Loop) -> Any:
+    """Windows of an engine of its own."""
+    from ...engine_native._engine import Engine
 
     engine = Engine(_setup(bench, loop))
     engine.load()
     engine.start()
     try:
         time.sleep(SETTLE_S)
-        rounds = [
-            _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers) for _ in range(ROUNDS)
-        ]
+        return _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers)
     finally:
         engine.cancel()
-    best = min(rounds, key=lambda taken: float(np.median(taken[:, -2])))
-    names = [*STEPS, "all", "flushes"]
-    return {name: Samples(best[:, k]) for k, name in enumerate(names)}
 
 
 def _setup(bench: Bench, loop: _Loop) -> Any:
