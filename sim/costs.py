@@ -240,6 +240,16 @@ class CostModel:
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
 
     @property
+    def interruptions(self) -> tuple[Floats, Floats]:
+        """Lengths (K,) of what takes a core from its worker, and the rate (K,) of each: seconds,
+        and how many a second; none where none were measured."""
+        found = self.machine.description.interruptions
+        lengths, every = (
+            [getattr(one, name).value for one in found] for name in ("length", "every")
+        )
+        return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
+
+    @property
     def own_cached(self) -> bool:
         """Whether what a worker sends to itself stays in its own cache, at no cost beside the
         loops': so it was measured of the native engine.

@@ -332,6 +332,14 @@ class LoadedPoint(Strict):
     latency: Duration
 
 
+class Interruption(Strict):
+    """A kind of time for which the operating system, or a hypervisor, takes a CPU from its program:
+    how long, and how long from one to the next, on average."""
+
+    length: Duration
+    every: Duration
+
+
 class ReadWriteMix(Strict):
     """Peak bandwidth under a mix of reads and writes, as Intel MLC prints it."""
 
@@ -439,6 +447,7 @@ class MachineDescription(Strict):
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
+    interruptions: tuple[Interruption, ...] = ()
     core_times: dict[CoreStep, Duration] | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()

@@ -194,12 +194,18 @@ class PartitionedDemands(ErisDemands):
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         missed, met = self._scans_meet(phase, partitions)
+        # A flush's two waits for the other's descriptor, and its instructions.
+        flushed = (
+            2.0 * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
+        )
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     at = order.index(scan)
-                    lines, instructions, results = self._scanned_lines(name, scan, part.sizes())
+                    lines, instructions, results = self._scanned_lines(
+                        name, scan, part.sizes(), flushed
+                    )
                     longer, hit = self._met(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
                     found.scan_lines[at] = lines

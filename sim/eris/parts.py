@@ -184,11 +184,12 @@ class ErisDemands(ABC):
             }
 
     def _scanned_lines(
-        self, name: str, scan: ResolvedOperation, entries: Floats
+        self, name: str, scan: ResolvedOperation, entries: Floats, played: Floats | float = 0.0
     ) -> tuple[Floats, Floats, Floats]:
         """Lines read, instructions, and lines of results that go to memory, of a scan over
         ``entries`` of each worker that holds some.
 
+        ``played``: instructions of handing a scan to another worker that the plane itself plays.
         The native engine makes results of a chunk at a time, in the same cache lines.
         """
         counts = self.costs.instructions
@@ -199,7 +200,8 @@ class ErisDemands(ABC):
         kept = 0.0 if self.costs.engine is not None else 1.0
         results = kept * entries * result_bytes[scan.result] / LINE_BYTES
         others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
-        fixed = np.where(entries > 0, counts.scan + others * counts.scan_handed, 0.0)
+        handed = others * np.maximum(counts.scan_handed - played, 0.0)
+        fixed = np.where(entries > 0, counts.scan + handed, 0.0)
         return lines, fixed + lines * per_line, results
 
     def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:

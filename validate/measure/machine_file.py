@@ -21,6 +21,7 @@ from ...topologies.schema import (
 )
 from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
+from .interrupting import interruptions
 from .processes import process_costs
 from .session import Result
 
@@ -51,6 +52,7 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+            "interruptions": interruptions(result.measurements) or base.interruptions,
             "engine": engine_costs(result.measurements) or base.engine,
             "processes": process_costs(result.measurements, self.day),
         }
