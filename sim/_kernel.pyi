@@ -550,6 +550,7 @@ class ErisMachine:
     own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
+    memory_write_ps: Sequence[float]
     load: Sequence[float]
     load_ratio: Sequence[float]
     lines_per_command: float
@@ -583,6 +584,7 @@ class ErisDemands:
     slots: Sequence[float]
     surely_ps: Sequence[float]
     memory_lines: Sequence[float]
+    written: Sequence[float]
     scan_lines: Sequence[float]
 
 class ErisTransfer:
