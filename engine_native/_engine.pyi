@@ -76,6 +76,7 @@ class CommitRun:
     lease_ns: int
     skip_after_ns: int
     crowded: bool
+    cpus: list[int]
     trace_rows: int
     transports: str
     devices: str
