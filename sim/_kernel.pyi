@@ -275,6 +275,7 @@ class CommitSetup:
     skip_after_ps: int
     start_ps: Sequence[int]
     timestamp_reach: int
+    in_step: bool
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int
@@ -547,6 +548,7 @@ class ErisMachine:
     own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
+    memory_write_ps: Sequence[float]
     load: Sequence[float]
     load_ratio: Sequence[float]
     lines_per_command: float
@@ -580,6 +582,7 @@ class ErisDemands:
     slots: Sequence[float]
     surely_ps: Sequence[float]
     memory_lines: Sequence[float]
+    written: Sequence[float]
     scan_lines: Sequence[float]
 
 class ErisTransfer:

@@ -61,6 +61,7 @@ NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
 Bits = Annotated[str, AfterValidator(_bits)]
 EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+FactorOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Fact(Strict):
@@ -81,6 +82,13 @@ class Fact(Strict):
         if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
             raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
         return self
+
+
+class FactOrZero(Fact):
+    """The same, which may be 0."""
+
+    value: FactorOrZero
+    range: tuple[FactorOrZero, FactorOrZero] | None = None
 
 
 class Cache(Strict):
@@ -119,7 +127,7 @@ class Memory(Strict):
     size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
-    write_turnaround: Fact | None = None
+    write_turnaround: FactOrZero | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
     side_caches: tuple[MemorySideCache, ...] = ()
 

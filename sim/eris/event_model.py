@@ -55,7 +55,9 @@ def machine_of(
     found.handed_ps = _list(handed_ps.ravel())
     own = np.arange(len(demands.home))
     found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)
-    found.memory_line_ps = _list(np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0))
+    line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
+    found.memory_line_ps = _list(line_ps)
+    found.memory_write_ps = _list(line_ps * costs.line_times(0.0, 1.0))
     load, ratio = costs.loaded_latency
     found.load, found.load_ratio = _list(load), _list(ratio)
     found.lines_per_command = routing.lines
@@ -112,7 +114,7 @@ def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDema
 
     found.core_ps, found.hit_ps = ps(commands.core_s), ps(commands.hit_s)
     found.surely_ps = ps(commands.surely_s)
-    for name in ("lines", "slots", "memory_lines", "scan_lines"):
+    for name in ("lines", "slots", "memory_lines", "written", "scan_lines"):
         setattr(found, name, _list(getattr(commands, name)[list(order)].ravel()))
     return found
 

@@ -36,8 +36,8 @@ class CommandDemands:
 
     ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
     memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
-    ``memory_lines``: what the controller reads and writes. ``scan_lines``: of a whole scan; 0 for
-    operations by key.
+    ``memory_lines``: what the controller reads and writes, ``written`` how many of them it writes.
+    ``scan_lines``: of a whole scan; 0 for operations by key.
     """
 
     core_s: Floats
@@ -46,6 +46,7 @@ class CommandDemands:
     slots: Floats
     surely_s: Floats
     memory_lines: Floats
+    written: Floats
     scan_lines: Floats
 
 
@@ -63,16 +64,16 @@ class PartitionedDemands(ErisDemands):
         executed, upserted = np.zeros((2, workers.count))
         walks = self._walks(phase, time_s, partitions)
         scanned, scan_hits = np.zeros(workers.count), np.zeros(workers.count)
-        fits = self._scans_fit(phase, partitions)
+        missed, met = self._scans_meet(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     lines, done, results = self._scanned_lines(name, scan, part.sizes())
-                    scanned += scan.share * done
-                    missed, met = np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
-                    streamed += scan.share * (missed + results)
-                    scan_hits += scan.share * met
+                    longer, hit = self._met(met * lines, workers.node)
+                    scanned += scan.share * (done + longer)
+                    streamed += scan.share * (missed * lines + results)
+                    scan_hits += scan.share * hit
                     dirty += scan.share * results
                 continue
             for mass, walk in walks.get(name, ()):
@@ -139,28 +140,29 @@ class PartitionedDemands(ErisDemands):
         node, order = workers.node, list(phase.operations.values())
         home = self.home[node]
         shape = (len(order), workers.count)
-        found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
+        found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
         found.surely_s[:] = np.inf
         random = costs.random_misses_of(workers.core_node)[node]
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
-        fits = self._scans_fit(phase, partitions)
+        missed, met = self._scans_meet(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     at = order.index(scan)
                     lines, instructions, results = self._scanned_lines(name, scan, part.sizes())
+                    longer, hit = self._met(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
-                    missed = np.where(fits, 0.0, 1.0)
                     found.scan_lines[at] = lines
-                    found.core_s[at] = instructions * each / self.worker_rate
-                    found.hit_s[at] = (1.0 - missed) * costs.scanned_s(last_s / stream)
+                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                    found.hit_s[at] = hit * each * last_s / stream
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
                     found.surely_s[at] = costs.streamed_s[node, home]
-                    found.memory_lines[at] = missed + 2 * results * each
+                    found.written[at] = results * each
+                    found.memory_lines[at] = found.lines[at] + found.written[at]
                 continue
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
@@ -185,7 +187,8 @@ class PartitionedDemands(ErisDemands):
                 found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
                 found.slots[at] = random / pace
                 found.lines[at] = misses
-                found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
+                found.written[at] = upsert * entries
+                found.memory_lines[at] = misses + found.written[at]
         return found
 
     def _routing(self, executed: Floats, generate: float) -> Routing | None:
@@ -348,13 +351,20 @@ class PartitionedDemands(ErisDemands):
             return stored.entry_size.value
         return self.trees[name].entry_bytes
 
-    def _scans_fit(self, phase: PhaseState, partitions: Partitions) -> npt.NDArray[np.bool_]:
-        """(A,) whether all that is scanned on a worker's node stays in its caches: all or nothing,
-        as scans go round.
+    def _scans_meet(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
+        """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.
+
+        All or nothing, as scans go round: what is scanned on a node stays in the caches of its
+        cores, or in the last one, or in none.
         """
-        last = self.costs.last_cache
-        room = last.lines * last.instances(self.cores_on_nodes)
-        return np.asarray((self._scanned(phase, partitions) <= room)[self.workers.node])
+        scanned = self._scanned(phase, partitions)
+        private, last = (
+            scanned <= cache.lines * cache.instances(self.cores_on_nodes)
+            for cache in (self.costs.private_cache, self.costs.last_cache)
+        )
+        found = np.where(private, 0.0, ~last), np.where(private, 0.0, last)
+        missed, met = (np.asarray(part[self.workers.node], dtype=np.float64) for part in found)
+        return missed, met
 
     def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
         """(n,) lines of all that is scanned on each node."""

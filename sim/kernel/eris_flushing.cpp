@@ -109,7 +109,7 @@ void ErisRouting::make(std::uint32_t i) {
     if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
     w.idle = false;
     const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, issue, core, 0, 0), issued, i);
+    clock.schedule(phase(i, issue, core, 0), issued, i);
 }
 
 void ErisRouting::made(std::uint32_t i) {
@@ -200,7 +200,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     const double lines = lines_of(w.sends.commands + w.sends.references, w.sends.answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
-    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
+    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines));
     const Time alone = done;
     // The line comes to be written, and goes back filled.
     send_lines(node(w.to), node(i), lines, done);

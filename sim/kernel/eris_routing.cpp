@@ -84,6 +84,7 @@ void ErisRouting::start_counting() {
         std::fill(std::begin(w.step), std::end(w.step), 0);
     }
     counts.memory_lines.assign(nodes_, 0);
+    counts.memory_asked.assign(nodes_, 0);
     counts.link_bytes.assign(wire_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
@@ -102,9 +103,9 @@ void ErisRouting::update(const ErisDemands& demands) {
     demand_.resize(operations_ * workers());
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demand_.size(); ++k) {
-        demand_[k] = {demands.core_ps[k],   demands.hit_ps[k],    demands.lines[k],
-                      demands.slots[k],     demands.surely_ps[k], demands.memory_lines[k],
-                      demands.scan_lines[k]};
+        demand_[k] = {demands.core_ps[k], demands.hit_ps[k],    demands.lines[k],
+                      demands.slots[k],   demands.surely_ps[k], demands.memory_lines[k],
+                      demands.written[k], demands.scan_lines[k]};
         scan_lines_[k / workers()] += demands.scan_lines[k];
     }
 }
@@ -179,7 +180,8 @@ void ErisRouting::expect(const Event& event) const {
 
 // -- time -----------------------------------------------------------------------------------------
 
-Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines) {
+Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines,
+                        double written) {
     const Time now = clock.now();
     Worker& w = worker_[i];
     Core& of = core_[w.core];
@@ -192,7 +194,9 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
     if (lines > 0) {
         counts.memory_lines[home] += lines;
         if (const double each = machine_.memory_line_ps[home]; each > 0) {
-            const Time work = rounded_ps(lines * each);
+            const Time work =
+                rounded_ps((lines - written) * each + written * machine_.memory_write_ps[home]);
+            counts.memory_asked[home] += work;
             loads_[home].work += work;
             done = std::max(done, memory_[home].serve(now, work));
         }
@@ -301,7 +305,7 @@ void ErisRouting::take(std::uint32_t i) {
     const std::uint64_t forwarded = version_ > 1 ? forward(i) : 0;
     const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, receive, core, held, 0), received, i);
+    clock.schedule(phase(i, receive, core, held), received, i);
 }
 
 // Commands whose keys have another owner since they were routed go on to it. They are drawn one by
@@ -437,7 +441,7 @@ void ErisRouting::execute(std::uint32_t i) {
         held += each.lines * line;
     }
     const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
-                            units * held, units * each.memory_lines);
+                            units * held, units * each.memory_lines, units * each.written);
     clock.schedule(done, executed, i);
 }
 

@@ -65,6 +65,7 @@ struct ErisCounts {
     std::vector<std::uint64_t> done;      // [O] operations that are done
     std::vector<double> progress;         // [O] scans, with parts of scans
     std::vector<double> memory_lines;     // [n]
+    std::vector<Time> memory_asked;       // [n] how long they take the controllers
     std::vector<double> link_bytes;       // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
@@ -236,7 +237,7 @@ class ErisRouting {
         std::uint32_t link, before;
     };
     struct alignas(64) Demand {  // of ErisDemands
-        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, scan_lines;
+        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
     };
     struct Scan {
         std::uint32_t operation, left;
@@ -272,8 +273,9 @@ class ErisRouting {
     }
 
     // A phase of a worker: `core` of instructions and `held` of a core's slots overlap; `lines` at
-    // the controller of home. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held, double lines);
+    // the controller of home, of which it writes `written`. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held, double lines = 0,
+               double written = 0);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);

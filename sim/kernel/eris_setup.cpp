@@ -109,6 +109,7 @@ void check(const ErisMachine& of) {
     amounts(of.handed_ps, n * n, "handed_ps");
     amounts(of.memory_idle_ps, n, "memory_idle_ps");
     amounts(of.memory_line_ps, n, "memory_line_ps");
+    amounts(of.memory_write_ps, n, "memory_write_ps");
     curve(of.load, of.load_ratio);
     amounts(of.link_data_ps, links, "link_data_ps");
     amounts(of.link_request_ps, links, "link_request_ps");
@@ -141,6 +142,7 @@ void check(const ErisDemands& of, std::size_t operations, std::size_t workers) {
     amounts(of.slots, size, "slots");
     amounts(of.surely_ps, size, "surely_ps");
     amounts(of.memory_lines, size, "memory_lines");
+    amounts(of.written, size, "written");
     amounts(of.scan_lines, size, "scan_lines");
     for (std::size_t k = 0; k < size; ++k)
         if (of.lines[k] > 0 && of.slots[k] == 0) refuse("slots", "numbers above 0");

@@ -32,7 +32,8 @@ def machine(nodes: Sequence[int] = (0, 1), **more: Any) -> ErisMachine:
     found.flush_ps, found.copy_ps, found.swap_ps = [FLUSH] * 2, [COPY] * 2, [SWAP] * 2
     found.stream_slots = [10.0] * 2
     found.handed_ps = [NEAR, FAR, FAR, NEAR]
-    found.memory_idle_ps, found.memory_line_ps = [100_000.0] * 2, [0.0] * 2
+    found.memory_idle_ps = [100_000.0] * 2
+    found.memory_line_ps, found.memory_write_ps = [0.0] * 2, [0.0] * 2
     found.load, found.load_ratio = [0.0, 1.0], [1.0, 2.0]
     found.buffer_commands, found.round_commands, found.incoming_commands = 4, 1, 1000
     for name, value in more.items():
@@ -57,6 +58,7 @@ def routing(
     demands.hit_ps, demands.lines, demands.surely_ps = [0.0] * cells, [0.0] * cells, [0.0] * cells
     demands.slots = [10.0] * cells
     demands.memory_lines = [0.0] * (keyed * count) + [1.0] * (scans * count)
+    demands.written = [0.0] * cells
     demands.scan_lines = [0.0] * (keyed * count) + [float(n) for row in scan_lines for n in row]
     model.update(demands)
     sums, guide = table_of([np.array(row) for row in shares], [1.0] * scans)

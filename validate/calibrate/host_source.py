@@ -14,7 +14,6 @@ from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
 from ..measure.bandwidth import TRAFFICS
-from .mlc_source import written_share
 from .native_prediction import index_run
 from .observation import (
     CACHE,
@@ -208,10 +207,12 @@ def _loaded(reader: HostReader, one: Measurement) -> Observation | str:
 
 
 def _mix(reader: HostReader, one: Measurement) -> Observation | str:
-    name = TRAFFICS.get(str(one.parameters.traffic), ("", None, 1.0))[1]
-    written = written_share(name or "")
-    if name is None or written is None:
+    traffic = TRAFFICS.get(str(one.parameters.traffic))
+    if traffic is None or traffic[1] is None:
         return NO_PARAMETER
+    name, written = traffic[1], traffic[3]
+    if written > 0.5:
+        return "writes alone: the memory's bus need not turn round"
     node = reader.ends(one)["home"]
     reads = [
         m.value.value

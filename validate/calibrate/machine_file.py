@@ -11,7 +11,7 @@ import numpy as np
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.machine import Machine
-from ...topologies.schema import Fact, LoadedPoint, MachineDescription
+from ...topologies.schema import Fact, FactOrZero, LoadedPoint, MachineDescription
 from .candidate import core_times_s, peak_Bps
 from .curve import KNOTS, curve
 from .fit import Fit
@@ -104,7 +104,7 @@ class Writer:
             if (value := self.quantities.get((key, name))) is not None:
                 changes[field] = _fact(value)
         if (value := self.quantities.get(("turnaround", name))) is not None:
-            memory["write_turnaround"] = _fact(value)
+            memory["write_turnaround"] = _fact(value, FactOrZero)
         if memory:
             changes["memory"] = kind.memory.model_copy(update=memory)
         caches = tuple(
@@ -135,8 +135,8 @@ def fitted_quantities(
     found = _core_times(fit, source, machine_of)
     for key, estimate in fit.estimates.items():
         value, low, high = (_rounded(x) for x in (estimate.value, estimate.low, estimate.high))
-        if key[0] not in ("curve", "loop", "core") and value > 0:
-            low = max(low, 1e-6 * value)  # what a file holds is above 0
+        if key[0] not in ("curve", "loop", "core") and (value > 0 or key[0] == "turnaround"):
+            low = max(low, 1e-6 * value)  # what a file holds is not below 0
             found[key] = Quantity(value, min(low, value), max(high, value), source[key])
     return found
 
@@ -201,8 +201,8 @@ def _filled(matrix: Matrix, one: PairClass, value: Quantity) -> Matrix:
     )
 
 
-def _fact(value: Quantity) -> Fact:
-    return Fact(value=value.value, range=(value.low, value.high), source=value.source)
+def _fact(value: Quantity, kind: type[Fact] = Fact) -> Fact:
+    return kind(value=value.value, range=(value.low, value.high), source=value.source)
 
 
 def _exact(value: float) -> Quantity:

@@ -291,11 +291,13 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
                 ("turnaround", name),
                 f"write turnaround{of}",
                 "1",
-                node.write_turnaround or ASSUMED_WRITE_TURNAROUND,
+                ASSUMED_WRITE_TURNAROUND
+                if node.write_turnaround is None
+                else node.write_turnaround,
                 0.0,
                 20.0,
                 log=False,
-                doubt=0.0 if node.write_turnaround else WRITE_TURNAROUND_DOUBT,
+                doubt=WRITE_TURNAROUND_DOUBT if node.write_turnaround is None else 0.0,
             )
         )
     return found

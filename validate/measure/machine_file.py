@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -12,6 +13,7 @@ from ...topologies.measurements import Measurement
 from ...topologies.schema import (
     Cache,
     Fact,
+    FactOrZero,
     LoadedPoint,
     MachineDescription,
     NodeType,
@@ -94,13 +96,47 @@ class _Writer:
                 changes["clock"] = Quantity(
                     clock.value, clock.low, clock.high, f"measured {self.day}: {clock.source}"
                 )
-        memory = {}
+        memory: dict[str, Any] = {}
         for field in ("latency", "bandwidth"):
             local = [m for i in ids for m in self._found(f"memory.{field}", node=i, home=i)]
             if local:
                 memory[field] = self._quantity(local)
+        turnaround = self._write_turnaround(ids)
+        if turnaround is not None:
+            memory["write_turnaround"] = turnaround
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
+
+    def _write_turnaround(self, ids: set[int]) -> FactOrZero | None:
+        """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
+
+        With a share w of writes B ÷ (1 + w·t) come through of B (see docs/model.md): t by least
+        squares over the mixes. Where the cores cannot draw all that the memory has, a mix brings
+        more than reads alone, and t is 0. Writes alone turn nothing round.
+        """
+        found = []
+        for i in sorted(ids):
+            reads = self._found("memory.bandwidth", node=i, home=i)
+            for mix in self._found("mix-bandwidth", node=i, home=i):
+                written = TRAFFICS[str(mix.parameters.traffic)][3]
+                if reads and written <= 0.5:
+                    ends = product(_range(reads), _range([mix]))
+                    lost = [b / m - 1.0 for b, m in ends]
+                    best = reads[-1].value.value / mix.value.value - 1.0
+                    found.append((written, best, min(lost), max(lost), mix))
+        if not found:
+            return None
+        weight = sum(row[0] ** 2 for row in found)
+        value, low, high = (
+            max(float(f"{sum(row[0] * row[k] for row in found) / weight:.3g}"), 0.0)
+            for k in (1, 2, 3)
+        )
+        return FactOrZero(
+            value=value,
+            range=(min(low, value), max(high, value)),
+            source=f"measured {self.day}, from {len(found)} mixes of reads and writes",
+            doubtful=any(row[4].noisy for row in found),
+        )
 
     def _cache(self, cache: Cache) -> Cache:
         found = self._found("cache.latency", level=cache.level)

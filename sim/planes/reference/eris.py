@@ -189,8 +189,8 @@ class ErisRoutingReference:
             if self.d.surely_ps[k] > 0:
                 each = min(each, self.d.surely_ps[k])
             held += self.d.lines[k] * each
-        lines = count * self.d.memory_lines[k]
-        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, lines)
+        lines = count * self.d.memory_lines[k], count * self.d.written[k]
+        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, *lines)
 
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
@@ -263,7 +263,7 @@ class ErisRoutingReference:
             return False
         here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
-        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
+        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines))
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
@@ -324,15 +324,23 @@ class ErisRoutingReference:
         return self.env.timeout(time_ps)
 
     def phase(
-        self, w: Worker, step: str, core: float, held: float, lines: float = 0.0
+        self,
+        w: Worker,
+        step: str,
+        core: float,
+        held: float,
+        lines: float = 0.0,
+        written: float = 0.0,
     ) -> simpy.Event:
         """Instructions and misses that overlap, as an event."""
-        time_ps = self.end_of_phase(w, core, held, lines) - self.now
+        time_ps = self.end_of_phase(w, core, held, lines, written) - self.now
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
-    def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
-        """When they are over; ``lines`` are those of the home's memory."""
+    def end_of_phase(
+        self, w: Worker, core: float, held: float, lines: float = 0.0, written: float = 0.0
+    ) -> int:
+        """When they are over; ``lines`` are those of the home's memory, ``written`` are writes."""
         now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
@@ -345,7 +353,9 @@ class ErisRoutingReference:
             home = self.m.home[self.node(w)]
             self.counts.memory_lines[home] += lines
             if self.m.memory_line_ps[home] > 0:
-                work = _rounded(lines * self.m.memory_line_ps[home])
+                read_ps = (lines - written) * self.m.memory_line_ps[home]
+                work = _rounded(read_ps + written * self.m.memory_write_ps[home])
+                self.counts.memory_asked[home] += work
                 start, taken, wait = self.loads[home]
                 self.loads[home] = start, taken + work, wait
                 done = max(done, self.memory[home].serve(now, work))

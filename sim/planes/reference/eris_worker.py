@@ -47,6 +47,7 @@ class Counts:
         self.latency = [Histogram() for _ in range(operations)]
         self.held = [0.0] * cores  # slots of misses
         self.memory_lines = [0.0] * nodes
+        self.memory_asked = [0] * nodes
         self.steps_ps = {step: [0] * workers for step in STEPS}
 
 
