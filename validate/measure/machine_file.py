@@ -7,6 +7,8 @@ from itertools import product
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
@@ -128,11 +130,9 @@ class _Writer:
                     found.append((written, best, min(lost), max(lost), mix))
         if not found:
             return None
-        weight = sum(row[0] ** 2 for row in found)
-        value, low, high = (
-            max(float(f"{sum(row[0] * row[k] for row in found) / weight:.3g}"), 0.0)
-            for k in (1, 2, 3)
-        )
+        rows = np.array([row[:4] for row in found], dtype=float)
+        fitted = rows[:, 0] @ rows[:, 1:] / (rows[:, 0] @ rows[:, 0])
+        value, low, high = (max(float(f"{t:.3g}"), 0.0) for t in fitted)
         return FactOrZero(
             value=value,
             range=(min(low, value), max(high, value)),
