@@ -380,6 +380,9 @@ def ping_pong(block: Block, line: int, serve: bool) -> Work:
 def additions() -> Work:
     """Additions that wait for one another, one a cycle."""
 
+def free_additions() -> Work:
+    """Additions that do not: as many a cycle as the core has adders, less what others take."""
+
 def routing(targets: int, buffer_bytes: int) -> Work:
     """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
 

@@ -124,6 +124,7 @@ void register_measure(py::module_& module) {
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
     module.def("additions", [] { return Handed{additions()}; });
+    module.def("free_additions", [] { return Handed{free_additions()}; });
 
     module.def(
         "routing",

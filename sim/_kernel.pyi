@@ -275,6 +275,7 @@ class CommitSetup:
     skip_after_ps: int
     start_ps: Sequence[int]
     timestamp_reach: int
+    in_step: bool
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int

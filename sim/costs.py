@@ -214,12 +214,20 @@ class CostModel:
         each_s = self.engine.handed_line.value / 2.0 / self.scales.latency
         return np.asarray(np.diag(self.handed_s) / each_s * self.scales.misses)
 
-    def scanned_s(self, line_s: Floats) -> Floats:
-        """(n,) time of a line that a scan finds in the last cache, ``line_s`` by its latency, but
-        at least what it was seen to take.
+    def scan_from_last_s(self, core_node: Ints) -> Floats | None:
+        """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
+        the cores (C,) of these nodes scan; None where it was not measured.
+
+        Whatever a scan makes of a line, that is the same: its core waits at the end of each run of
+        lines that were asked for ahead.
         """
-        seen = self.engine.scan_line_cached if self.engine is not None else None
-        return line_s if seen is None else np.maximum(line_s, seen.value / self.scales.latency)
+        seen = self.engine
+        if seen is None or seen.scan_line_cached is None or seen.scan_line_sum is None:
+            return None
+        alone = seen.scan_line_cached.value
+        all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
+        one_s = alone + (all_s - alone) * self._others_working(core_node)
+        return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
 
     @property
     def own_cached(self) -> bool:
@@ -253,9 +261,14 @@ class CostModel:
         together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
         alone = np.array([_nan(node.outstanding_misses) for node in nodes])
         lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
-        working = np.bincount(core_node, minlength=len(nodes))
-        others = np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
-        return np.asarray(np.maximum(self.random_misses * (1.0 - lost * others), 1.0))
+        lost = lost * self._others_working(core_node)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+
+    def _others_working(self, core_node: Ints) -> Floats:
+        """(n,) of a node's other cores, the part that works, where the cores (C,) of these nodes
+        do."""
+        working = np.bincount(core_node, minlength=len(self.machine.nodes))
+        return np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
 
     @cached_property
     def streaming_misses(self) -> Floats:

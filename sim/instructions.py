@@ -45,6 +45,9 @@ class InstructionCounts:
     """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
     scan: float = 0.0
     """Per scan and worker: what the length of its part does not matter to. The loops have none."""
+    scan_handed: float = 0.0
+    """Per scan, for each worker with a part of it but the first: until all have got the command and
+    put their results together. As above."""
     route_level: float = 25.5
     """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a
     node of one cache line: 7 bounds, a pointer to its children)."""
@@ -70,8 +73,10 @@ class InstructionCounts:
     intrinsics: compilers do not find them."""
     scan_line_bitmap_32: float = 23.0
     """Per cache line of 32-bit integers: the same."""
+    scan_line_positions: float = 23.0
+    """Per cache line: what a scan for positions takes where it finds none. Its line's bitmap."""
     scan_position: float = 8.9
-    """Per value that a scan finds: write where it stands. Its line's bitmap comes on top."""
+    """Per value that a scan finds: write where it stands, beside its line."""
     flatten_key: float = 11.1
     """Per key: walk a subtree in order, write (key, value) pairs."""
     rebuild_key: float = 21.1
@@ -100,10 +105,10 @@ class InstructionCounts:
         narrow = entry_bytes <= 4
         if result == "sum":
             return self.scan_line_sum_32 if narrow else self.scan_line_sum
-        line = self.scan_line_bitmap_32 if narrow else self.scan_line_bitmap
-        if result == "positions":
-            line += self.scan_position * selectivity * LINE_BYTES / entry_bytes
-        return line
+        if result == "bitmap":
+            return self.scan_line_bitmap_32 if narrow else self.scan_line_bitmap
+        found = selectivity * LINE_BYTES / entry_bytes
+        return self.scan_line_positions + self.scan_position * found
 
 
 INSTRUCTIONS = InstructionCounts()

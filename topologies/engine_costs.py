@@ -40,7 +40,10 @@ class EngineCosts(Strict):
     are in a scenario, the cost model works out. ``message``: each of a flush's two waits for a line
     that another core holds (where two cores were not measured, a message between them).
     ``handed_line``: a line of many that one core writes and another one reads, both together.
-    ``scan_line_cached``: a line of a scan that comes from the last cache.
+    ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
+    command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
+    that comes from the last cache; ``…_together``: the same while all cores of the node scan.
+    ``scan_line_positions``: a line of a scan for positions that finds none.
     """
 
     tree_level: Duration | None = None
@@ -61,11 +64,14 @@ class EngineCosts(Strict):
     message: Duration | None = None
     handed_line: Duration | None = None
     scan: Duration | None = None
+    scan_handed: Duration | None = None
     scan_line_sum: Duration | None = None
     scan_line_sum_32: Duration | None = None
     scan_line_bitmap: Duration | None = None
     scan_line_bitmap_32: Duration | None = None
     scan_line_cached: Duration | None = None
+    scan_line_cached_together: Duration | None = None
+    scan_line_positions: Duration | None = None
     scan_position: Duration | None = None
     flatten_key: Duration | None = None
     rebuild_key: Duration | None = None

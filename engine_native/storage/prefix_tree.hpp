@@ -77,6 +77,8 @@ class PrefixTree {
     /// What the tree has allocated and not released.
     std::uint64_t bytes() const noexcept { return bytes_; }
     TreeShape shape() const noexcept { return shape_; }
+    /// Through how many nodes the way to a key goes.
+    unsigned levels(std::uint64_t key) const noexcept;
 
   private:
     /// A slot of a node, or the root where `node` is null.
@@ -122,6 +124,8 @@ class PrefixTree {
     void release_block(Word word) noexcept;
     void release_all(Word word) noexcept;
     unsigned most_bits(unsigned top) const noexcept;
+    /// Of a node on the grid of dense keys that ends below `top`.
+    unsigned grid_bits(unsigned top) const noexcept;
     Path path_of(std::uint64_t key) const noexcept;
     bool insert(std::uint64_t key, std::uint64_t value);
     void make_room(const Path& path, std::uint64_t key);
@@ -131,6 +135,9 @@ class PrefixTree {
     void double_node(const Path& path);
     void make_child(Place place, Word word, std::uint64_t key);
     void raise(Place place, std::uint64_t key);
+    void raise_to(Place place, Word like);
+    void widen(Place place, std::uint64_t key, unsigned top);
+    Word put_above(Place place, std::uint64_t key, unsigned top, unsigned bits);
     bool make_leaf(const Path& path);
     void move_values(Leaf* leaf, Word word) const noexcept;
     std::size_t block_bytes(Word word) const noexcept;

@@ -199,6 +199,9 @@ class CommitParameters:
     set by the timestamp server."""
     timestamp_reach: int | None = None
     """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    in_step: bool = False
+    """An abort uses its timestamp up only where the run may stand at it, and who sees others a
+    round ahead of it sets its own timestamps up to theirs, with its next bit (RSI)."""
     start_ps: tuple[int, ...] = ()
     """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
@@ -322,6 +325,8 @@ def _check_processors(p: CommitParameters) -> None:
         _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
     for start_ps in p.start_ps:
         _time("start_ps", start_ps)
+    if p.in_step:
+        _expect(not p.has_remedy, "in_step", "true", "no remedies, which go by timestamps unset")
     if p.timestamp_reach is not None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors

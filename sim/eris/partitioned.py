@@ -64,16 +64,16 @@ class PartitionedDemands(ErisDemands):
         executed, upserted = np.zeros((2, workers.count))
         walks = self._walks(phase, time_s, partitions)
         scanned, scan_hits = np.zeros(workers.count), np.zeros(workers.count)
-        fits = self._scans_fit(phase, partitions)
+        missed, met = self._scans_meet(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     lines, done, results = self._scanned_lines(name, scan, part.sizes())
-                    scanned += scan.share * done
-                    missed, met = np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
-                    streamed += scan.share * (missed + results)
-                    scan_hits += scan.share * met
+                    longer, hit = self._met(met * lines, workers.node)
+                    scanned += scan.share * (done + longer)
+                    streamed += scan.share * (missed * lines + results)
+                    scan_hits += scan.share * hit
                     dirty += scan.share * results
                 continue
             for mass, walk in walks.get(name, ()):
@@ -146,18 +146,18 @@ class PartitionedDemands(ErisDemands):
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
-        fits = self._scans_fit(phase, partitions)
+        missed, met = self._scans_meet(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     at = order.index(scan)
                     lines, instructions, results = self._scanned_lines(name, scan, part.sizes())
+                    longer, hit = self._met(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
-                    missed = np.where(fits, 0.0, 1.0)
                     found.scan_lines[at] = lines
-                    found.core_s[at] = instructions * each / self.worker_rate
-                    found.hit_s[at] = (1.0 - missed) * costs.scanned_s(last_s / stream)
+                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                    found.hit_s[at] = hit * each * last_s / stream
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
                     found.surely_s[at] = costs.streamed_s[node, home]
@@ -351,13 +351,20 @@ class PartitionedDemands(ErisDemands):
             return stored.entry_size.value
         return self.trees[name].entry_bytes
 
-    def _scans_fit(self, phase: PhaseState, partitions: Partitions) -> npt.NDArray[np.bool_]:
-        """(A,) whether all that is scanned on a worker's node stays in its caches: all or nothing,
-        as scans go round.
+    def _scans_meet(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
+        """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.
+
+        All or nothing, as scans go round: what is scanned on a node stays in the caches of its
+        cores, or in the last one, or in none.
         """
-        last = self.costs.last_cache
-        room = last.lines * last.instances(self.cores_on_nodes)
-        return np.asarray((self._scanned(phase, partitions) <= room)[self.workers.node])
+        scanned = self._scanned(phase, partitions)
+        private, last = (
+            scanned <= cache.lines * cache.instances(self.cores_on_nodes)
+            for cache in (self.costs.private_cache, self.costs.last_cache)
+        )
+        found = np.where(private, 0.0, ~last), np.where(private, 0.0, last)
+        missed, met = (np.asarray(part[self.workers.node], dtype=np.float64) for part in found)
+        return missed, met
 
     def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
         """(n,) lines of all that is scanned on each node."""

@@ -25,6 +25,7 @@ from .overlap import overlap_of
 from .partitions import ColumnPartitions, IndexPartitions
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Operations = list[ResolvedOperation]
 Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
 
@@ -179,23 +180,36 @@ class ErisDemands(ABC):
     def _scanned_lines(
         self, name: str, scan: ResolvedOperation, entries: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Lines read, instructions, and lines of results, of a scan over ``entries``."""
+        """Lines read, instructions, and lines of results that go to memory, of a scan over
+        ``entries`` of each worker that holds some.
+
+        The native engine makes results of a chunk at a time, in the same cache lines.
+        """
+        counts = self.costs.instructions
         entry_bytes = self.objects[name].entry_size.value
         lines = entries * entry_bytes / LINE_BYTES
-        per_line = self.costs.instructions.scan_line(scan.result, entry_bytes, scan.selectivity)
+        per_line = counts.scan_line(scan.result, entry_bytes, scan.selectivity)
         result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
-        results = entries * result_bytes[scan.result] / LINE_BYTES
-        fixed = np.where(entries > 0, self.costs.instructions.scan, 0.0)
+        kept = 0.0 if self.costs.engine is not None else 1.0
+        results = kept * entries * result_bytes[scan.result] / LINE_BYTES
+        others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
+        fixed = np.where(entries > 0, counts.scan + others * counts.scan_handed, 0.0)
         return lines, fixed + lines * per_line, results
+
+    def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
+        """Of ``lines`` (…) that scans on these nodes (…) find in the last cache: instructions, and
+        lines that hold slots of misses: one of the two, see ``CostModel.scan_from_last_s``.
+        """
+        longer_s = self.costs.scan_from_last_s(self.workers.core_node)
+        if longer_s is None:
+            return 0.0 * lines, lines
+        return lines * (longer_s * self.costs.instructions_per_s)[node], 0.0 * lines
 
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
         mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
-        last_s = costs.last_cache.latency_s[node]
-        if stream:
-            last_s = costs.scanned_s(last_s / mlp[node]) * mlp[node]
-        held = last * last_s
+        held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
 

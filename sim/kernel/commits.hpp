@@ -49,6 +49,7 @@ struct CommitSetup {
     Time lease_ps = none, skip_after_ps = none;
     std::vector<Time> start_ps;        // by client; empty: all at once
     std::int64_t timestamp_reach = 0;  // 0: a lap
+    bool in_step = false;
     ProcessorSetup processors;
     bool gives_way = false;              // on shared processors, after aborts and while it waits
     Time awake_ps = 0;                   // the end of a pause, which is not slept through
@@ -308,9 +309,9 @@ class OneSidedCommits final : public Commits {
         Time locking_since = 0;
         std::int64_t cause = granted;
         std::int64_t bit_row = commit_row;
-        std::int64_t bit_cid = 0;
+        std::int64_t bit_cid = 0, bit_end = 0;  // from there, each of its own before the end
         std::int64_t fetched = 0;
-        std::int64_t top = 0;  // the highest timestamp used, as a claim found it
+        std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
         std::uint32_t unsignaled = 0;
         std::uint32_t complained = 0;  // locks looked at, of those that it met
         bool claimed = false;
@@ -366,6 +367,10 @@ class OneSidedCommits final : public Commits {
         return word_[client * setup_.updates + slot];
     }
 
+    // Whether it has seen another one set a timestamp a round or more above its next.
+    bool lags(const OwnClient& own) const {
+        return setup_.in_step && own.next_cid + clients() <= std::min(own.top, own.known + reach());
+    }
     // How far above the run that it has seen a client may go.
     std::int64_t reach() const {
         const std::int64_t lap = vector_.lap();

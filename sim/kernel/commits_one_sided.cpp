@@ -129,6 +129,7 @@ void OneSidedCommits::at_memory(std::uint32_t at) {
         switch (f.type) {
             case snapshot_read:
                 f.a = vector_.highest();
+                f.b = vector_.top();
                 break;
             case read: {
                 const std::uint32_t record = record_.find(f.key);
@@ -182,6 +183,7 @@ void OneSidedCommits::complete(std::uint32_t at) {
     switch (f.type) {
         case snapshot_data:
             own.fetched = f.a;
+            own.top = f.b;
             break;
         case record:
             seen(client, f.slot) = f.a;
@@ -323,7 +325,8 @@ void OneSidedCommits::undo(std::uint32_t client) {
 void OneSidedCommits::give_up(std::uint32_t client) {
     OwnClient& own = own_[client];
     own.claimed = false;
-    if (own.next_cid <= own.known + reach()) return set_bit(client, rolled_back_row);
+    const bool keeps = setup_.in_step && own.next_cid > own.known + clients() && !lags(own);
+    if (own.next_cid <= own.known + reach() && !keeps) return set_bit(client, rolled_back_row);
     ended_badly(client, own.cause);
 }
 
@@ -334,6 +337,8 @@ void OneSidedCommits::set_bit(std::uint32_t client, std::int64_t row) {
     own.bit_row = row;
     own.bit_cid = own.next_cid;
     own.next_cid += clients();
+    while (lags(own)) own.next_cid += clients();
+    own.bit_end = own.next_cid;
     post(client, send_ps(bit), setting_bit);
 }
 
@@ -345,6 +350,7 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     flight_[at].a = own.bit_cid;
     flight_[at].b = own.bit_row;
     flight_[at].c = signaled;
+    flight_[at].key = own.bit_end;
     carry(at);
     if (!signaled) wake(client, setting_bit);
 }
@@ -388,7 +394,9 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             return at_memory(at);
         case bit:
             f.refused = shut_out(f.receiver, client);
-            if (!f.refused && vector_.set(f.a)) Cluster::log(f.b, client, f.number, f.a);
+            for (std::int64_t cid = f.a; !f.refused && cid < f.key; cid += clients())
+                if (vector_.set(cid))
+                    Cluster::log(cid == f.a ? f.b : rolled_back_row, client, f.number, cid);
             if (f.c == 0) return end_flight(at);
             return message(answer(at, bit_done));
         case bit_done: {

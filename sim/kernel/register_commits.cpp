@@ -113,6 +113,7 @@ void register_commits(py::module_& module) {
         .def_readwrite("skip_after_ps", &CommitSetup::skip_after_ps)
         .def_readwrite("start_ps", &CommitSetup::start_ps)
         .def_readwrite("timestamp_reach", &CommitSetup::timestamp_reach)
+        .def_readwrite("in_step", &CommitSetup::in_step)
         .def_readwrite("processor_gives_way", &CommitSetup::gives_way)
         .def_readwrite("processor_awake_ps", &CommitSetup::awake_ps)
         .def_readwrite("streams", &CommitSetup::streams)

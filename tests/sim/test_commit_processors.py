@@ -37,6 +37,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         client_machine=(0,) * clients,
         nodes=tuple(Node(0) for _ in drawn.nodes),
         timestamp_reach=draw(st.sampled_from((None, 1, 5))),
+        in_step=not drawn.has_remedy and draw(st.booleans()),
         poll_ps=5 * US,  # they wait for timestamps all the time
         start_ps=draw(st.sampled_from(((), tuple(300_000 * k for k in range(clients))))),
         processors=Processors(

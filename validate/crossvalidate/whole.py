@@ -14,6 +14,7 @@ from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription
 from ..measure import measure_host, measured_description
 from ..measure.layout import host_layout
+from ..measure.quiet import Quiet, core_probe
 from ..measure.session import check_engine
 from .corners import corners
 from .primitives import primitive_rows
@@ -26,6 +27,8 @@ Progress = Callable[[float, str], None]
 MACHINE_FILE, RECORDS = "machine.yaml", "records"
 # Of the progress, what measuring the host takes.
 MEASURING = 0.15
+# What may be spent on waiting for a quiet host and on real runs in vain: in all, and for one run.
+PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 15.0, 6.0
 
 
 def crossvalidated(
@@ -66,6 +69,9 @@ def crossvalidated(
         ready.rounds,
         corners=corners(ready.machine.description) or (),
         play=play or run_scenario,
+        quiet=Quiet(
+            core_probe(host_layout()), PATIENCE_QUICK_S if quick else PATIENCE_S, PATIENCE_EACH_S
+        ),
         keep=keep,
         progress=None if progress is None else _part(progress, measured, 1.0),
     )

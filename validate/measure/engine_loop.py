@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ LOOP = "a worker of the engine alone, its data in the first caches: time of a st
 DRAW = "keys drawn evenly in a row, in pieces of 16,384; one thread"
 DENSE = "random keys of a prefix tree of all keys from 0 on, in batches; one thread"
 SCAN = "a worker of the engine alone, one scan of a column at a time; keys: its entries"
+SCANS = "workers on two cores, one scan at a time of a column that both have half of; keys: entries"
 
 BATCH = 128
 # One batch a round: the smaller, the more of it is what a batch itself costs.
@@ -37,7 +38,9 @@ COMMANDS_PER_LINE = 4.0
 ARRAY_KEYS, NODE_KEYS = 256, 2_048
 LINE_BYTES, ENTRY_BYTES = 64, 8
 SCANNED, SCANNED_FEW = 1 << 14, 1 << 9
-FOUND_PART = 0.1
+FOUND_PART, FOUND_MOST = 0.1, 0.9
+RESULTS = ("sum", "bitmap", "positions")
+TOGETHER_SUM = "sum-together"
 RANKED_EXPONENT = 0.99
 # A power of 4, over which ranks are scattered at once; and one that takes two steps on average.
 RANKED_KEYS, SCATTERED_KEYS = 1 << 20, 1 << 19
@@ -62,6 +65,7 @@ class _Loop:
     result: str = "sum"
     ranked: bool = False
     workers: int = 1
+    found: float = FOUND_PART
 
     @property
     def name(self) -> str:
@@ -89,12 +93,17 @@ def measure(bench: Bench) -> Iterator[float]:
         yield 0.5 * (at + 1) / len(loops)
     bench.add("draw", _draws(bench), "time", DRAW)
     yield 0.6
-    cases = [("sum", SCANNED), ("bitmap", SCANNED), ("positions", SCANNED)]
-    cases += [("sum", entries) for entries in (SCANNED_FEW, _cached_entries(bench))]
-    for at, (result, entries) in enumerate(cases):
-        steps = _steps(bench, _Loop("scan", entries, result=result))
+    cached = _cached_entries(bench)
+    scans = {result: _Loop("scan", SCANNED, result=result) for result in RESULTS}
+    scans["positions-most"] = replace(scans["positions"], found=FOUND_MOST)
+    cases = [*scans.items(), *(("sum", _Loop("scan", some)) for some in (SCANNED_FEW, cached))]
+    if len(bench.layout.starts[0].cores) > 1:
+        cases += [(TOGETHER_SUM, _Loop("scan", n, workers=2)) for n in (SCANNED_FEW, cached)]
+    for at, (name, scan) in enumerate(cases):
+        steps, how = _steps(bench, scan), SCAN if scan.workers == 1 else SCANS
         for step in ("scan", "all"):
-            bench.add("scan", steps[step], "time", SCAN, operation=result, keys=entries, step=step)
+            bench.add("scan", steps[step], "time", how, operation=name,
+                      keys=scan.amount * scan.workers, step=step)  # fmt: skip
         yield 0.6 + 0.4 * (at + 1) / len(cases)
 
 
@@ -130,21 +139,27 @@ def measure_walk(bench: Bench) -> Iterator[float]:
 
 def _steps(bench: Bench, loop: _Loop) -> dict[str, Samples]:
     """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
-    from ...engine_native._engine import STEPS, Engine
+    from ...engine_native._engine import STEPS
+
+    rounds = [bench.quiet.take(lambda: _round(bench, loop)) for _ in range(ROUNDS)]
+    noisy = not any(calm for _, calm in rounds)
+    found = np.concatenate([taken for taken, calm in rounds if calm or noisy])
+    names = [*STEPS, "all", "flushes"]
+    return {name: Samples(found[:, k], noisy=noisy) for k, name in enumerate(names)}
+
+
+def _round(bench: Bench, loop: _Loop) -> Any:
+    """Windows of an engine of its own."""
+    from ...engine_native._engine import Engine
 
     engine = Engine(_setup(bench, loop))
     engine.load()
     engine.start()
     try:
         time.sleep(SETTLE_S)
-        rounds = [
-            _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers) for _ in range(ROUNDS)
-        ]
+        return _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers)
     finally:
         engine.cancel()
-    best = min(rounds, key=lambda taken: float(np.median(taken[:, -2])))
-    names = [*STEPS, "all", "flushes"]
-    return {name: Samples(best[:, k]) for k, name in enumerate(names)}
 
 
 def _setup(bench: Bench, loop: _Loop) -> Any:
@@ -155,8 +170,8 @@ def _setup(bench: Bench, loop: _Loop) -> Any:
     workers = loop.workers
     setup = EngineSetup([0] * workers, list(start.cores[:workers]), [bench.layout.binding(home)])
     if loop.operation == "scan":
-        setup.add_column("column", loop.amount)
-        setup.add_operation("scan", "scan", 0, FOUND_PART, loop.result)
+        setup.add_column("column", loop.amount * workers)
+        setup.add_operation("scan", "scan", 0, loop.found, loop.result)
         keys = None
     else:
         setup.add_index("index", loop.amount * workers)
@@ -361,6 +376,7 @@ class _Figures:
         if len(sizes) < 3:
             return {}
         few, some, many = sizes
+        both = sorted({keys or 0 for result, keys, _ in times if result == TOGETHER_SUM})
 
         def line(result: str, more: int, less: int) -> float:
             """Of a line: what the larger column takes more."""
@@ -375,9 +391,17 @@ class _Figures:
         found["scan"] = (
             times["sum", few, "all"] - few * ENTRY_BYTES / LINE_BYTES * (found["scan_line_sum"])
         )
-        entries = LINE_BYTES / ENTRY_BYTES * FOUND_PART
-        more = line("positions", some, few) - found["scan_line_bitmap"]
-        found["scan_position"] = max(more, 0.0) / entries
+        least, most = (line(of, some, few) for of in ("positions", "positions-most"))
+        entries = LINE_BYTES / ENTRY_BYTES
+        found["scan_position"] = max(most - least, 0.0) / (entries * (FOUND_MOST - FOUND_PART))
+        found["scan_line_positions"] = least - found["scan_position"] * entries * FOUND_PART
+        if len(both) == len((few, many)):
+            # Half of it each, as large as what a worker alone scans.
+            alone_s, together_s = times["sum", few, "all"], times[TOGETHER_SUM, both[0], "all"]
+            found["scan_handed"] = max(together_s - alone_s, 0.0)
+            apart_s = times[TOGETHER_SUM, both[1], "scan"] - times["sum", few, "scan"]
+            lines = (both[1] / 2 - few) * ENTRY_BYTES / LINE_BYTES
+            found["scan_line_cached_together"] = max(apart_s, 0.0) / lines
         return found
 
     def walk(self) -> tuple[WalkPoint, ...]:

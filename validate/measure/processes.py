@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,24 +60,28 @@ def measure(bench: Bench) -> Iterator[float]:
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
-    _add(bench, _call("measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, *plan)))
+    blocks, calm = bench.quiet.take(
+        lambda: _call("measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, *plan))
+    )
+    _add(bench, blocks, calm)
     yield 0.4
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
         return
     for at, transport in enumerate(TRANSPORTS):
         try:
-            ends = _call("measure_ends", transport, (list(MESSAGE_SIZES), list(COUNTS), *plan))
-            turns = _call(
-                "measure_turns",
-                transport,
-                (SLEEPER_BYTES, cpus[:2], TURN_WINDOWS, TURN_WINDOW_NS),
-            )
+            taken = [
+                bench.quiet.take(partial(_call, function, transport, arguments))
+                for function, arguments in (
+                    ("measure_ends", (list(MESSAGE_SIZES), list(COUNTS), *plan)),
+                    ("measure_turns", (SLEEPER_BYTES, cpus[:2], TURN_WINDOWS, TURN_WINDOW_NS)),
+                )
+            ]
         except InputError as failure:
             bench.warn(f"processes: no transport {transport}: {failure}")
             continue
-        _add(bench, ends, transport)
-        _add(bench, turns, transport)
+        for rows, calm in taken:
+            _add(bench, rows, calm, transport)
         yield 0.4 + 0.6 * (at + 1) / len(TRANSPORTS)
 
 
@@ -93,7 +98,9 @@ def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dic
     return found
 
 
-def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = None) -> None:
+def _add(
+    bench: Bench, rows: Iterable[dict[str, Any]], calm: bool, transport: str | None = None
+) -> None:
     for row in rows:
         name = str(row["name"])
         parameters: dict[str, object] = {}
@@ -105,7 +112,7 @@ def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = N
             parameters["batch"] = row["count"]
         if transport is not None:
             parameters["transport"] = transport
-        samples = Samples(np.array(row["samples_ns"]))
+        samples = Samples(np.array(row["samples_ns"]), noisy=not calm)
         bench.add(f"step-{name}", samples, "time", STEPS.get(name, ENDS), **parameters)
 
 

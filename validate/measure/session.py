@@ -111,6 +111,7 @@ class _Session:
                 "steal": round(stolen, 4),
                 "others": round(others, 4),
                 "clock_drift": round(self.watch.drift, 4),
+                "restless": round(self.bench.quiet.restless, 4),
             }
         )
         return Result(
