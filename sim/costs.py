@@ -8,7 +8,7 @@ missing and had to be assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -133,20 +133,12 @@ class CostModel:
             self.warnings.append(f"doubtful value used: {path}")
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
-        """``counts`` with those that make what the machine's engine and core times say, where it
-        has any; what was fitted stands in for what was measured.
-        """
-        described = self.machine.description
+        """``counts`` with those that make what the machine's engine says, where it has one."""
         first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
-        if first is None:
+        if first is None or self.engine is None:
             return counts
         rate = float(self.instructions_per_s[first]) / self.scales.cores
-        if described.engine is not None:
-            counts = counts.measured(described.engine, rate)
-        times = {str(name): time.value for name, time in (described.core_times or {}).items()}
-        return replace(
-            counts, **{f.name: times[f.name] * rate for f in fields(counts) if f.name in times}
-        )
+        return counts.measured(self.engine, rate)
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
         if value is not None:

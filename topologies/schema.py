@@ -254,29 +254,6 @@ class Link(Strict):
     ports: tuple[str | int, str | int] | None = None
 
 
-# What the engine's inner loops are called; ``sim/instructions.py`` says what each is.
-CoreStep = Literal[
-    "tree_level",
-    "tree_entry",
-    "upsert_entry",
-    "upsert_shared",
-    "generate",
-    "route_level",
-    "route_split",
-    "flush_fixed",
-    "flush_line",
-    "receive",
-    "scan_line_sum",
-    "scan_line_sum_32",
-    "scan_line_bitmap",
-    "scan_line_bitmap_32",
-    "scan_position",
-    "flatten_key",
-    "rebuild_key",
-    "link_level",
-]
-
-
 class Generator(Strict):
     """A regular graph among ``members``: all nodes (the default), a run of them (``0-63``), hubs.
 
@@ -422,10 +399,10 @@ class MachineDescription(Strict):
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
     name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
-    take on a core of the first node that has any; ERIS as published is predicted without.
-    ``core_times``: what was fitted of the inner loops on such a core. What neither has is counted
-    instructions ÷ (IPC × clock). ``processes``: of a machine that is one host. No plane reads
-    ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
+    take on a core of the first node that has any, measured or fitted; what it lacks is counted
+    instructions ÷ (IPC × clock). ERIS as published is predicted without.
+    ``processes``: of a machine that is one host. No plane reads ``warnings``, ``host`` and
+    ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -448,7 +425,6 @@ class MachineDescription(Strict):
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
-    core_times: dict[CoreStep, Duration] | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None
