@@ -30,6 +30,9 @@ class InstructionCounts:
     tree_entry: float = 16.6
     """Per key: the rest of a lookup: take the key from its command, compare the entry's, add its
     value to a sum."""
+    upsert_level: float | None = None
+    """Per key and level of an upsert by the data's owner: by default that of a lookup, as the loops
+    of both walk down alike."""
     upsert_entry: float = 17.6
     """Per key: the rest of an upsert of an existing key by its owner: a plain store."""
     upsert_shared: float = 17.6

@@ -47,6 +47,7 @@ class EngineCosts(Strict):
 
     tree_level: Duration | None = None
     tree_entry: Duration | None = None
+    upsert_level: Duration | None = None
     upsert_entry: Duration | None = None
     generate: Duration | None = None
     generate_ranked: Duration | None = None

@@ -59,8 +59,9 @@ void KeyDraws::draw(Random& random, std::span<std::uint64_t> into) const noexcep
         for (auto& key : into) key = random.below(keys_);
     } else {
         for (auto& key : into) {
+            // Also for pieces of one key: a branch that nobody could foresee would cost more.
             const Piece& piece = pieces_[choice_.draw(random)];
-            key = piece.first + (piece.width == 1 ? 0 : random.below(piece.width));
+            key = piece.first + random.below(piece.width);
         }
     }
     if (scattered_) {

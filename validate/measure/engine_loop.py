@@ -77,7 +77,10 @@ class _Loop:
 
 def measure(bench: Bench) -> Iterator[float]:
     """Steps by operation and size of the batch, drawing of keys, lines of scans."""
-    loops = [_Loop("lookup", ARRAY_KEYS), _Loop("upsert", NODE_KEYS)]
+    loops = [
+        _Loop(kind, keys)
+        for kind, keys in (("lookup", ARRAY_KEYS), ("upsert", ARRAY_KEYS), ("upsert", NODE_KEYS))
+    ]
     loops += [_Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
         loops += [_Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
@@ -269,8 +272,11 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
     upsert = found.loop("upsert", NODE_KEYS, BATCH, "walk")
+    upsert_array = found.loop("upsert", ARRAY_KEYS, BATCH, "walk")
     if upsert is not None:
-        costs["upsert_entry"] = costs["tree_entry"] + upsert - walk
+        whole = costs["tree_entry"] + TREE_LEVELS_NODE * costs["tree_level"] + upsert - walk
+        costs["upsert_level"] = max(upsert - (upsert_array or upsert), 0.0)
+        costs["upsert_entry"] = whole - TREE_LEVELS_NODE * costs["upsert_level"]
     costs.update(found.scans())
     message_s = found.value("message.latency")
     if message_s is not None:
