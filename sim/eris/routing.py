@@ -47,9 +47,9 @@ def making(counts: InstructionCounts, phase: PhaseState) -> float:
         if keys is None:
             continue
         one = counts.generate_ranked if isinstance(keys, Zipf) else counts.generate
-        one += choose
+        one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
         if keys.scattered:
-            one += counts.scatter * scatter_steps(keys.keys)
+            one += float(np.interp(scatter_steps(keys.keys), *zip(*counts.scatter, strict=True)))
         total, shares = total + operation.share * one, shares + operation.share
     return total / shares if shares else counts.generate
 
