@@ -70,8 +70,9 @@ void KeyDraws::draw(Random& random, std::span<std::uint64_t> into) const noexcep
         for (auto& key : into) key = first + random.below(width);
     } else {
         for (auto& key : into) {
+            // Also for pieces of one key: a branch that nobody could foresee would cost more.
             const Piece& piece = pieces_[choice_.draw(random)];
-            key = piece.first + (piece.width == 1 ? 0 : random.below(piece.width));
+            key = piece.first + random.below(piece.width);
         }
     }
     if (scattered_) {

@@ -65,20 +65,28 @@ def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
     if len(walk) < 2:
         return None
     sizes = [point.keys for point in walk]
-    lookup = _curve(costs, sizes, [point.lookup.value for point in walk], page_bytes, 1.0)
+    counts = costs.instructions
+    level = counts.tree_level
+    lookup = _curve(costs, sizes, [point.lookup.value for point in walk], page_bytes, level, 1.0)
+    level = counts.tree_level if counts.upsert_level is None else counts.upsert_level
     # What is changed is written back.
-    upsert = _curve(costs, sizes, [point.upsert.value for point in walk], page_bytes, 2.0)
+    upsert = _curve(costs, sizes, [point.upsert.value for point in walk], page_bytes, level, 2.0)
     return Overlap(lookup, upsert)
 
 
 def _curve(
-    costs: CostModel, sizes: Sequence[int], times: Sequence[float], page_bytes: float, passed: float
+    costs: CostModel,
+    sizes: Sequence[int],
+    times: Sequence[float],
+    page_bytes: float,
+    level: float,
+    passed: float,
 ) -> Curve:
-    """Of indexes of these sizes, a key of which took these times; ``passed``: lines that the memory
-    moves for each that misses.
+    """Of indexes of these sizes, a key of which took these times; ``level``: instructions of one;
+    ``passed``: lines that the memory moves for each that misses.
     """
     node = int(np.argmax(costs.cores > 0))
-    level_s = costs.instructions.tree_level / costs.instructions_per_s[node]
+    level_s = level / costs.instructions_per_s[node]
     levels = np.array([ArrayTree(keys).levels for keys in sizes])
     takes_s = np.array(times)
     found = [

@@ -94,11 +94,12 @@ class ErisDemands(ABC):
         counts, tree = self.costs.instructions, self.trees[name]
         if operation.kind == "route":
             return 0.0
-        if operation.kind == "lookup":
-            entry = counts.tree_entry
-        else:
+        level, entry = counts.tree_level, counts.tree_entry
+        if operation.kind != "lookup":
             entry = counts.upsert_shared if shared else counts.upsert_entry
-        return tree.levels * counts.tree_level + entry
+            if counts.upsert_level is not None and not shared:
+                level = counts.upsert_level
+        return tree.levels * level + entry
 
     def _hits(
         self,

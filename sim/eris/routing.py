@@ -48,9 +48,9 @@ def making(counts: InstructionCounts, phase: PhaseState) -> float:
         if keys is None:
             continue
         one = counts.generate if in_one_piece(keys) else counts.generate_ranked
-        one += choose
+        one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
         if keys.scattered:
-            one += counts.scatter * scatter_steps(keys.keys)
+            one += float(np.interp(scatter_steps(keys.keys), *zip(*counts.scatter, strict=True)))
         total, shares = total + operation.share * one, shares + operation.share
     return total / shares if shares else counts.generate
 

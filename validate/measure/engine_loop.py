@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ...inputs import InputError
-from ...sim.eris.routing import flushes_per_command
+from ...sim.eris.routing import flushes_per_command, scatter_steps
 from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
 from .bench import Bench
@@ -42,8 +42,10 @@ FOUND_PART, FOUND_MOST = 0.1, 0.9
 RESULTS = ("sum", "bitmap", "positions")
 TOGETHER_SUM = "sum-together"
 RANKED_EXPONENT = 0.99
-# A power of 4, over which ranks are scattered at once; and one that takes two steps on average.
-RANKED_KEYS, SCATTERED_KEYS = 1 << 20, 1 << 19
+# Ranks are scattered over the next power of 4, here this one: so many keys take a step each, others
+# up to four on average.
+RANKED_KEYS = 1 << 20
+SCATTERED_KEYS = (RANKED_KEYS, RANKED_KEYS // 2, RANKED_KEYS // 3, RANKED_KEYS // 4 + 1)
 ROUNDS = 3
 WINDOW_S, SETTLE_S = 0.003, 0.01
 WINDOWS_S = 20.0
@@ -64,6 +66,7 @@ class _Loop:
     batch: int = BATCH
     result: str = "sum"
     ranked: bool = False
+    scattered: bool = True
     workers: int = 1
     found: float = FOUND_PART
 
@@ -72,18 +75,24 @@ class _Loop:
         """As measurements call it."""
         if self.workers > 1:
             return f"{self.operation}-together"
-        return f"{self.operation}-ranked" if self.ranked else self.operation
+        if not self.ranked:
+            return self.operation
+        return f"{self.operation}-{'ranked' if self.scattered else 'placed'}"
 
 
 def measure(bench: Bench) -> Iterator[float]:
     """Steps by operation and size of the batch, drawing of keys, lines of scans."""
-    loops = [_Loop("lookup", ARRAY_KEYS), _Loop("upsert", NODE_KEYS)]
+    loops = [
+        _Loop(kind, keys)
+        for kind, keys in (("lookup", ARRAY_KEYS), ("upsert", ARRAY_KEYS), ("upsert", NODE_KEYS))
+    ]
     loops += [_Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
         loops += [_Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
     loops += [_Loop("mixed", NODE_KEYS)]
     loops += [_Loop("route", RANKED_KEYS)]
-    loops += [_Loop("route", keys, ranked=True) for keys in (RANKED_KEYS, SCATTERED_KEYS)]
+    loops += [_Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
+    loops += [_Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]
     for at, loop in enumerate(loops):
         for step, samples in _steps(bench, loop).items():
             bench.add(
@@ -179,7 +188,7 @@ def _setup(bench: Bench, loop: _Loop) -> Any:
         for operation in mix:
             setup.add_operation(operation, operation, 0)
         if loop.ranked:
-            keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, True)
+            keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
         else:
             keys = KeyDraws([0, loop.amount * workers], [1.0])
     setup.buffer_commands = loop.batch
@@ -253,24 +262,26 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
     costs["receive"] = each["receive"] + between
     costs["generate"] = found.value("draw") or 0.0
     evenly = found.loop("route", RANKED_KEYS, BATCH, "issue")
-    once, twice = (
-        found.loop("route-ranked", keys, BATCH, "issue") for keys in (RANKED_KEYS, SCATTERED_KEYS)
-    )
-    if evenly is not None and once is not None and twice is not None:
-        costs["scatter"] = max(twice - once, LEAST_S)
-        costs["generate_ranked"] = costs["generate"] + max(once - evenly - costs["scatter"], 0.0)
+    placed = found.loop("route-placed", RANKED_KEYS, BATCH, "issue")
+    if evenly is not None and placed is not None:
+        costs["generate_ranked"] = costs["generate"] + max(placed - evenly, 0.0)
     alone = max(each["issue"] - costs["generate"], 0.0)
     # Upserts carry a value, of a mix half of the commands.
     apart = [found.loop(name, NODE_KEYS, BATCH, "issue") for name in ("lookup", "upsert")]
     mixed = found.loop("mixed", NODE_KEYS, BATCH, "issue")
-    if mixed is not None and apart[0] is not None and apart[1] is not None:
-        costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
+    if apart[0] is not None and apart[1] is not None:
+        costs["generate_value"] = max(apart[1] - apart[0], 0.0)
+        if mixed is not None:
+            costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
     upsert = found.loop("upsert", NODE_KEYS, BATCH, "walk")
+    upsert_array = found.loop("upsert", ARRAY_KEYS, BATCH, "walk")
     if upsert is not None:
-        costs["upsert_entry"] = costs["tree_entry"] + upsert - walk
+        whole = costs["tree_entry"] + TREE_LEVELS_NODE * costs["tree_level"] + upsert - walk
+        costs["upsert_level"] = max(upsert - (upsert_array or upsert), 0.0)
+        costs["upsert_entry"] = whole - TREE_LEVELS_NODE * costs["upsert_level"]
     costs.update(found.scans())
     message_s = found.value("message.latency")
     if message_s is not None:
@@ -280,6 +291,7 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         {
             **{name: _time(value) for name, value in costs.items()},
             "walk": found.walk(),
+            "scatter": found.scatters(),
             "route": [
                 {"targets": int(point["targets"]), "time": _time(point["seconds"])}
                 for point in found.routes(alone)
@@ -403,6 +415,17 @@ class _Figures:
             lines = (both[1] / 2 - few) * ENTRY_BYTES / LINE_BYTES
             found["scan_line_cached_together"] = max(apart_s, 0.0) / lines
         return found
+
+    def scatters(self) -> list[dict[str, Any]]:
+        """By steps: what drawing scattered keys takes more than drawing them by place."""
+        placed = self.loop("route-placed", RANKED_KEYS, BATCH, "issue")
+        points = []
+        for keys in SCATTERED_KEYS if placed is not None else ():
+            ranked = self.loop("route-ranked", keys, BATCH, "issue")
+            if ranked is not None:
+                more = _time(ranked - (placed or 0.0))
+                points.append({"steps": scatter_steps(keys), "time": more})
+        return points
 
     def walk(self) -> tuple[WalkPoint, ...]:
         """By size of the index."""
