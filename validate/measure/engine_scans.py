@@ -16,16 +16,18 @@ SCANS = "workers on two cores, one scan at a time of a column that both have hal
 ENTRY_BYTES = 8
 SCANNED, SCANNED_FEW = 1 << 14, 1 << 9
 FOUND_MOST = 0.9
-RESULTS = ("sum", "bitmap", "positions")
 TOGETHER_SUM = "sum-together"
 
 
 def measure_scans(bench: Bench) -> Iterator[float]:
     """Scans by result and size, of one worker and of two."""
     cached = _cached_entries(bench)
-    scans = {result: Loop("scan", SCANNED, result=result) for result in RESULTS}
-    scans["positions-most"] = replace(scans["positions"], found=FOUND_MOST)
-    cases = [*scans.items(), *(("sum", Loop("scan", some)) for some in (SCANNED_FEW, cached))]
+    cases = [(result, Loop("scan", SCANNED, result=result)) for result in ("sum", "bitmap")]
+    cases += [("sum", Loop("scan", some)) for some in (SCANNED_FEW, cached)]
+    # Of positions, a column in the first caches tells twice as little as another, by where in
+    # memory they are put.
+    positions = Loop("scan", cached, result="positions")
+    cases += [("positions", positions), ("positions-most", replace(positions, found=FOUND_MOST))]
     if len(bench.layout.starts[0].cores) > 1:
         cases += [(TOGETHER_SUM, Loop("scan", n, workers=2)) for n in (SCANNED_FEW, cached)]
     for at, (name, scan) in enumerate(cases):
@@ -54,7 +56,7 @@ def scan_costs(measurements: Sequence[Measurement]) -> dict[str, float]:
         if m.name == "scan"
     }
     sizes = sorted({keys or 0 for result, keys, _ in times if result == "sum"})
-    if len(sizes) < 3 or ("positions-most", sizes[1], "scan") not in times:
+    if len(sizes) < 3 or ("positions-most", sizes[2], "scan") not in times:
         return {}
     few, some, many = sizes
     both = sorted({keys or 0 for result, keys, _ in times if result == TOGETHER_SUM})
@@ -72,12 +74,12 @@ def scan_costs(measurements: Sequence[Measurement]) -> dict[str, float]:
     found["scan"] = (
         times["sum", few, "all"] - few * ENTRY_BYTES / LINE_BYTES * (found["scan_line_sum"])
     )
-    least, most = (line(of, some, few) for of in ("positions", "positions-most"))
+    # What such a line takes longer than one of a sum, wherever both come from.
+    least, most = (line(of, many, few) for of in ("positions", "positions-most"))
     entries = LINE_BYTES / ENTRY_BYTES
     found["scan_position"] = max(most - least, 0.0) / (entries * (FOUND_MOST - FOUND_PART))
-    found["scan_line_positions"] = max(
-        least - found["scan_position"] * entries * FOUND_PART, found["scan_line_bitmap"]
-    )
+    none = least - found["scan_position"] * entries * FOUND_PART - found["scan_line_cached"]
+    found["scan_line_positions"] = found["scan_line_sum"] + max(none, 0.0)
     if len(both) == len((few, many)):
         # Half of it each, as large as what a worker alone scans.
         alone_s, together_s = times["sum", few, "all"], times[TOGETHER_SUM, both[0], "all"]
