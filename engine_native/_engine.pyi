@@ -430,6 +430,10 @@ class FabricPair:
     def answer(self) -> Work:
         """What the other end does meanwhile; amounts to nothing."""
 
+def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
+    """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
+    OSError where a CPU may not be used."""
+
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:

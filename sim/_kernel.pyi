@@ -573,6 +573,9 @@ class ErisMachine:
     think_ps: float
     arrival_ps: float
     scans_max: int
+    interrupt_every_ps: float
+    interrupt_ps: list[float]
+    interrupt_share: list[float]
     scan_chunk_lines: int
 
 class ErisDemands:

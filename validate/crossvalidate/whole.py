@@ -76,7 +76,7 @@ def crossvalidated(
         progress=None if progress is None else _part(progress, measured, 1.0),
     )
     found = session.run()
-    return Result(ready, tuple(primitive_rows(path, ready.machine)), found)
+    return Result(ready, tuple(primitive_rows(ready.machine)), found)
 
 
 def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = False) -> Suite:
