@@ -22,7 +22,8 @@ class BlockCost(Strict):
 
     ``get``: it is read, and its first word again. ``update``: the same, and it is locked by CAS,
     copied twice and written back. ``insert``: a new one is made and written, one place after the
-    other. Per block, three at a time, as processors overlap what they miss. ``…_together``: while
+    other. Per block, three at a time, as processors overlap what they miss, each time after 32 KiB
+    of other data have been gone through. ``…_together``: while
     another processor updates and inserts blocks of the same memory.
     """
 
@@ -57,8 +58,8 @@ class TransportCosts(Strict):
     ``look``: at the network with nothing there. ``arm``: going to sleep, but for the sleep.
     ``sleeper_same``, ``sleeper_other``: a message of ``sleeper_size`` to a process that sleeps, on
     the same processor and on another one, until it is received. ``post_sleeper``: handing it over
-    to the one on another processor. ``across``: a message of that size to a process on another
-    processor that looks at the network all the time.
+    to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
+    that size to a process on another processor, and receiving it, where both look all the time.
     """
 
     look: Duration
@@ -67,7 +68,8 @@ class TransportCosts(Strict):
     sleeper_same: Duration
     sleeper_other: Duration | None = None
     post_sleeper: Duration | None = None
-    across: Duration | None = None
+    post_across: Duration | None = None
+    serve_across: Duration | None = None
     ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
 
 

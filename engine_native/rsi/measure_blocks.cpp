@@ -94,6 +94,12 @@ class Blocks {
     std::uint64_t state_, next_, sum_ = 0;
 };
 
+// What a step of so many parts took longer than going through one's own alone; per part.
+void less(std::vector<double>& with, const std::vector<double>& without, double parts) {
+    for (std::size_t k = 0; k < with.size(); ++k)
+        with[k] = std::max(with[k] - without[k], 0.0) / parts;
+}
+
 // A second process, on a processor of its own, that works on the same blocks when it is told to.
 class Companion {
   public:
@@ -155,6 +161,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
         companion.emplace(memory.data(), largest, cpus[1]);
     }
     const std::string names[] = {"block-get", "block-update", "block-insert"};
+    OwnPages pages;
     const auto add = [&](const char* name, std::uint64_t bytes, std::uint64_t region,
                          const std::function<double()>& work) {
         found.push_back({name, bytes, region, 1, means_ns(plan, work)});
@@ -164,24 +171,29 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             if (bytes % word_bytes != 0 || bytes < 2 * word_bytes || bytes > region)
                 throw std::invalid_argument("blocks: whole words, within their region");
             Blocks blocks(memory.data(), bytes, region / bytes);
-            const auto many = [](auto step) {
-                return [step] {
-                    double steps = 0;
-                    for (int k = 0; k < 32; ++k) steps += step();
-                    return steps;
+            // Each time a client comes to a step, it has been through what is its own.
+            const auto many = [&pages](auto step) {
+                return [&pages, step] {
+                    for (int k = 0; k < 32; ++k) {
+                        pages.touch();
+                        step();
+                    }
+                    return 32.0;
                 };
             };
             // Once through it, so that what fits into a cache is there; of what does not, some.
             for (std::uint64_t k = 0; k < std::min<std::uint64_t>(region, 64 << 20) / bytes; ++k)
                 blocks.update();
             // In turn, so that what drifts on the host hits all alike.
-            const std::vector<std::function<double()>> works{many([&] { return blocks.get(); }),
-                                                             many([&] { return blocks.update(); }),
-                                                             many([&] { return blocks.insert(); })};
+            const std::vector<std::function<double()>> works{
+                many([&] { return blocks.get(); }), many([&] { return blocks.update(); }),
+                many([&] { return blocks.insert(); }), many([] { return 0.0; })};
             const auto add_all = [&](const char* end) {
-                const auto samples = means_in_turn_ns(plan, works);
-                for (std::size_t k = 0; k < works.size(); ++k)
+                auto samples = means_in_turn_ns(plan, works);
+                for (std::size_t k = 0; k < std::size(names); ++k) {
+                    less(samples[k], samples.back(), together);
                     found.push_back({names[k] + end, bytes, region, 1, samples[k]});
+                }
             };
             add_all("");
             if (!companion) continue;
@@ -192,15 +204,23 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
     }
     std::vector<std::byte> own(8192);
     std::uint64_t sum = 0;
-    for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}})
-        add("words-get", bytes, 0, [&] {
-            for (int k = 0; k < 64; ++k) {
-                copy_shared(own.data(), memory.data(), bytes);
-                fence();
-                sum += load_acquire(own.data());
-            }
-            return 64.0;
-        });
+    for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}}) {
+        const auto words = [&](bool gets) {
+            return [&, gets] {
+                for (int k = 0; k < 64; ++k) {
+                    pages.touch();
+                    if (!gets) continue;
+                    copy_shared(own.data(), memory.data(), bytes);
+                    fence();
+                    sum += load_acquire(own.data());
+                }
+                return 64.0;
+            };
+        };
+        auto samples = means_in_turn_ns(plan, {words(true), words(false)});
+        less(samples[0], samples[1], 1.0);
+        found.push_back({"words-get", bytes, 0, 1, samples[0]});
+    }
     add("word-add", word_bytes, 0, [&] {
         for (int k = 0; k < 64; ++k) sum += fetch_add(memory.data(), 1);
         return 64.0;

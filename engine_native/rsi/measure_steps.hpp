@@ -25,7 +25,8 @@ struct StepPlan {
     std::int64_t window_ns = 500'000;
 };
 
-// Steps on shared memory by this processor's own loads and stores, by one thread; those on blocks
+// Steps on shared memory by this processor's own loads and stores, by one thread that goes through
+// 32 KiB of its own before each get, update and insert, which does not count; those on blocks
 // again (…-together) while a second process works on the same blocks, where there are two `cpus`:
 //
 //     block-get     READ a block at a random place, then its first word again
@@ -62,7 +63,8 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     slice          how long a process runs while another one waits for that processor
 //     sleep-same     a message of `bytes` to a sleeper on the same processor, and back; half of it
 //     sleep-other    the same to a sleeper on another processor (where there is one)
-//     across         to one on another processor that looks all the time, and back; half of it
+//     post-across    handing over a message to one on another processor that looks all the time
+//     serve-across   receiving its answer
 //     post-sleeper   handing over a message to a sleeper on another processor
 std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);

@@ -26,20 +26,6 @@ struct Turns {
 
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
 
-// What a client goes through with each transaction: pages of its own.
-class OwnPages {
-  public:
-    OwnPages() : words_(bytes / sizeof(std::uint64_t), 1) {}
-    void touch() {
-        for (std::size_t at = 0; at < words_.size(); at += line / sizeof(std::uint64_t))
-            words_[at] = words_[at] * 3 + 1;
-    }
-
-  private:
-    static constexpr std::size_t bytes = 32 << 10, line = 64;
-    std::vector<std::uint64_t> words_;
-};
-
 // One after the other is asked, and answers; both sleep as soon as nothing comes, or never.
 class Sleepers {
   public:
@@ -68,13 +54,19 @@ class Sleepers {
         to_ = fabric_->connect(await(board_->data() + board_bytes / 2));
     }
 
-    // Half of there and back; `post_ns` grows by the time of handing it over.
-    double there(const std::vector<std::byte>& message, double& post_ns) {
+    // Half of there and back; `post_ns` grows by the time of handing it over, `serve_ns` by that of
+    // the look that found the answer.
+    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
         const std::int64_t began = steps_now_ns();
         fabric_->send(to_, message);
         post_ns += static_cast<double>(steps_now_ns() - began);
         const std::int64_t late = began + 2'000'000'000;
-        while (!fabric_->receive(answer_)) {
+        for (;;) {
+            const std::int64_t looked = steps_now_ns();
+            if (fabric_->receive(answer_)) {
+                serve_ns += static_cast<double>(steps_now_ns() - looked);
+                break;
+            }
             if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
             if (steps_now_ns() > late && peer_->ended())
                 throw std::runtime_error("the second process ended");
@@ -169,29 +161,40 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         if (!slice.samples_ns.empty()) found.push_back(slice);
     }
     const std::vector<std::byte> message(bytes);
-    const auto messages = [&](const char* name, int other, bool sleep) {
+    struct Taken {
+        StepCost there, post, serve;
+    };
+    const auto messages = [&](int other, bool sleep) {
         Sleepers sleepers(run, cpus[0], other, sleep);
-        double post_ns = 0;
-        for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns);
-        StepCost there{name, bytes, 0, 1, {}}, post{"post-sleeper", bytes, 0, 1, {}};
+        double post_ns = 0, serve_ns = 0;
+        for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns, serve_ns);
+        const StepCost empty{"", bytes, 0, 1, {}};
+        Taken taken{empty, empty, empty};
         for (std::uint32_t window = 0; window < plan.windows; ++window) {
             double sum = 0, rounds = 0;
-            post_ns = 0;
+            post_ns = serve_ns = 0;
             const std::int64_t began = steps_now_ns();
             do {
-                sum += sleepers.there(message, post_ns);
+                sum += sleepers.there(message, post_ns, serve_ns);
                 ++rounds;
             } while (steps_now_ns() - began < plan.window_ns);
-            there.samples_ns.push_back(sum / rounds);
-            post.samples_ns.push_back(post_ns / rounds);
+            taken.there.samples_ns.push_back(sum / rounds);
+            taken.post.samples_ns.push_back(post_ns / rounds);
+            taken.serve.samples_ns.push_back(serve_ns / rounds);
         }
-        found.push_back(there);
-        return post;
+        return taken;
     };
-    messages("sleep-same", cpus[0], true);
+    const auto add = [&found](const char* name, StepCost step) {
+        step.name = name;
+        found.push_back(std::move(step));
+    };
+    add("sleep-same", messages(cpus[0], true).there);
     if (cpus.size() > 1) {
-        found.push_back(messages("sleep-other", cpus[1], true));
-        messages("across", cpus[1], false);
+        const Taken asleep = messages(cpus[1], true), awake = messages(cpus[1], false);
+        add("sleep-other", asleep.there);
+        add("post-sleeper", asleep.post);
+        add("post-across", awake.post);
+        add("serve-across", awake.serve);
     }
     return found;
 }

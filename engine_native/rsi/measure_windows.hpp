@@ -48,6 +48,20 @@ inline std::vector<std::vector<double>> means_in_turn_ns(
     return found;
 }
 
+// What a client goes through with each transaction: pages of its own.
+class OwnPages {
+  public:
+    OwnPages() : words_(bytes / sizeof(std::uint64_t), 1) {}
+    void touch() {
+        for (std::size_t at = 0; at < words_.size(); at += line / sizeof(std::uint64_t))
+            words_[at] = words_[at] * 3 + 1;
+    }
+
+  private:
+    static constexpr std::size_t bytes = 32 << 10, line = 64;
+    std::vector<std::uint64_t> words_;
+};
+
 // Shared memory as processes have it: its pages are small unless the kernel is told otherwise.
 class SharedMemory {
   public:

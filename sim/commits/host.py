@@ -229,10 +229,12 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     sleep_s = max(costs.sleeper_same.value - there_s - costs.arm.value, 0.0)
     other = costs.sleeper_other or costs.sleeper_same
     posted = costs.post_sleeper.value if costs.post_sleeper else post_s
+    # What both ends take longer where their lines lie in another processor's caches: requests and
+    # answers alternate, so that either end has both.
     across_s = 0.0
-    if costs.across is not None:
-        # Who looks all the time finds it half a look later on average.
-        across_s = max(costs.across.value - there_s - costs.look.value / 2, 0.0)
+    if costs.post_across is not None and costs.serve_across is not None:
+        across_s += max(costs.post_across.value - post_s, 0.0)
+        across_s += max(costs.serve_across.value - (there_s - post_s), 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,

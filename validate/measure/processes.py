@@ -17,7 +17,8 @@ from .samples import Samples
 
 # What the engine calls them, and what they are (rsi/measure_steps.hpp).
 STEPS = {
-    "block-get": "blocks at random places of shared memory read, and their first words again",
+    "block-get": "blocks at random places of shared memory read, and their first words again, each "
+    "three after 32 KiB of one's own",
     "block-update": "the same, and locked by CAS, copied twice, written back",
     "block-insert": "blocks made and written, one place of shared memory after the other",
     "block-get-together": "the same as block-get, while another processor updates and inserts "
@@ -37,14 +38,20 @@ STEPS = {
     "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
     "sleep-other": "a message to a sleeper on another processor, and back; half of it",
     "post-sleeper": "handing over a message to a sleeper on another processor",
-    "across": "a message to a process on another processor, which looks for it all the time, and "
-    "back; half of it",
+    "post-across": "handing over a message to a process on another processor, which looks for it "
+    "all the time",
+    "serve-across": "receiving its answer, likewise",
     "idle-look": "looks at the network with nothing there",
     "arm": "going to sleep, but for the sleep",
 }
 ENDS = "both ends in one thread, which works for one and then for the other; of each request"
 PARTS = ("post", "serve", "complete")
-OTHERS = {"sleeper_other": "sleep-other", "post_sleeper": "post-sleeper", "across": "across"}
+OTHERS = {
+    "sleeper_other": "sleep-other",
+    "post_sleeper": "post-sleeper",
+    "post_across": "post-across",
+    "serve_across": "serve-across",
+}
 ENDS_OF = ("get", "put", "compare-and-swap", "add", "message")
 
 SIZES = (136, 520, 1_032, 4_104)
