@@ -140,9 +140,14 @@ def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dic
     """Forks: see commit_cluster.measure_fabric."""
 
 def measure_blocks(
-    run: CommitRun, sizes: list[int], regions: list[int], windows: int, window_ns: int
+    run: CommitRun,
+    sizes: list[int],
+    regions: list[int],
+    cpus: list[int],
+    windows: int,
+    window_ns: int,
 ) -> list[dict[str, Any]]:
-    """See rsi/measure_steps.hpp; here and below, samples_ns of each name, bytes, region, count."""
+    """Forks: see rsi/measure_steps.hpp; here and below, samples_ns of each name and size."""
 
 def measure_ends(
     run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int

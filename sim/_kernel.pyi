@@ -288,6 +288,7 @@ class CommitSetup:
     processor_yield_ps: int
     processor_gives_way: bool
     processor_tick_ps: int
+    processor_across_ps: int
     processor_homes: Sequence[int]
     processor_awake_ps: int
     streams: Sequence[int]

@@ -78,7 +78,9 @@ std::int64_t OneSidedClient::look_at_vector() {
         std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
         return found;
     };
-    if (!remedied()) top_ = bits_.top(next_cid_, [](std::uint64_t) { return true; }, at_hand);
+    if (!remedied())
+        top_ = bits_.top(
+            next_cid_, known_ + bits_.reach(), [](std::uint64_t) { return true; }, at_hand);
     return bits_.run_end(std::max(known_, floor_), at_hand);
 }
 
@@ -124,7 +126,8 @@ std::int64_t OneSidedClient::look_at_words() {
         return found;
     }
     top_ = bits_.top(
-        next_cid_, [&](std::uint64_t word) { return word >= first && word < end; },
+        next_cid_, known_ + bits_.reach(),
+        [&](std::uint64_t word) { return word >= first && word < end; },
         [&](std::uint64_t word) {
             std::uint64_t value;
             std::memcpy(&value, &vector_[(word - first) * word_bytes], word_bytes);

@@ -17,8 +17,8 @@ class Processors:
     ``gives_way``. A process without work looks for more for ``spin_ps`` of its time, then sleeps.
     What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
     ``look_ps`` as it finds messages, however many, ``sleep_ps`` for falling asleep and being woken,
-    ``notify_ps`` for waking another one on another processor, ``yield_ps`` for giving way. Who is
-    woken on an idle processor runs ``wake_ps`` later.
+    ``across_ps`` for each message from another processor, ``notify_ps`` for waking another one
+    there, ``yield_ps`` for giving way. Who is woken on an idle processor runs ``wake_ps`` later.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
@@ -30,6 +30,7 @@ class Processors:
     spin_ps: int = 0
     sleep_ps: int = 0
     wake_ps: int = 0
+    across_ps: int = 0
     notify_ps: int = 0
     yield_ps: int = 0
     gives_way: bool = False

@@ -105,9 +105,9 @@ class Cluster {
     }
 
     static const char* event_name(std::uint32_t kind) {
-        constexpr std::array names{
-            "posted",     "reached",      "arrived",         "received",      "worked",
-            "a run ends", "a tick", "a sleeper wakes", "a client dies", "a client goes on"};
+        constexpr std::array names{"posted",        "reached",         "arrived", "received",
+                                   "worked",        "a run ends",      "a tick",  "a sleeper wakes",
+                                   "a client dies", "a client goes on"};
         return kind < names.size() ? names[kind] : "the protocol's own";
     }
 

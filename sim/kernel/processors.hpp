@@ -6,6 +6,7 @@
 //     another process takes over a processor       switch_over of its time
 //     messages are found, however many             look of the process's time
 //     falling asleep and being woken               sleep of the sleeper's time
+//     a message comes from another processor       across of the receiver's time
 //     waking one on another processor              notify of the waker's time
 //     being woken on an idle processor             wake until it runs
 //     giving way, whether or not somebody waits    yield of the process's time
@@ -30,7 +31,7 @@ namespace numatwin {
 struct ProcessorSetup {
     std::uint32_t count = 0;
     Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
-         yield = 0;
+         yield = 0, across = 0;
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
 };
 
@@ -67,6 +68,7 @@ class Processors {
     void submit(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
                 std::uint32_t subject, std::uint32_t sender = none) {
         Process& p = process_[process];
+        if (sender != none && process_[sender].home != p.home) ps += setup_.across;
         (sender == none ? p.own : p.incoming).push_back({ps, kind, subject});
         switch (p.state) {
             case State::spinning:

@@ -49,6 +49,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             spin_ps=draw(TIMES),
             sleep_ps=draw(TIMES),
             wake_ps=draw(TIMES),
+            across_ps=draw(TIMES),
             notify_ps=draw(TIMES),
             yield_ps=draw(TIMES),
             gives_way=draw(st.booleans()),

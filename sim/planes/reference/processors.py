@@ -142,6 +142,8 @@ class SharedProcessors:
 
     def work(self, process: Process, ps: int, sender: Process | None = None) -> simpy.Event:
         """Work for a process, its own or (of a ``sender``) a message's; the event is its end."""
+        if sender is not None and self.home(sender) is not self.home(process):
+            ps += self.setup.across_ps
         job = Job(ps, self.env.event())
         (process.own if sender is None else process.incoming).append(job)
         if process.state == "spinning":
