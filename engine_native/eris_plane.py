@@ -18,7 +18,8 @@ from ..inputs import InputError
 from ..sim.control.policy import ObjectObservation, Observation
 from ..sim.histogram import Histogram
 from ..sim.planes.plane import Command, Maker, Outcome, StartPhase
-from ..sim.record import ControlEvent, ResourceUse
+from ..sim.record import ControlEvent, ResourceUse, Why
+from ..sim.run import Progress
 from ..sim.scenario import Scenario
 from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
@@ -28,14 +29,16 @@ from .memory_traffic import MemoryTraffic, NoCounters
 
 Floats = npt.NDArray[np.float64]
 
+LOOK_S = 0.1  # how often who waits for loading is told how far it is
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
+FULL = 0.9  # a worker that is busy for so long has no time left
 SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
 class ErisHost:
     """The engine of a scenario, loaded and running."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, loading: Progress | None = None) -> None:
         system = scenario.system
         assert isinstance(system, ErisSystem)
         host = host_facts()
@@ -51,7 +54,7 @@ class ErisHost:
         self.host = host
         try:
             self.engine = Engine(engine_setup(scenario, nodes, self.mapping))
-            self.engine.load()
+            self._load(loading)
         except MemoryError as failure:
             raise _no_memory(failure) from None
         except OSError as failure:
@@ -69,6 +72,19 @@ class ErisHost:
             self.traffic = MemoryTraffic()
         except NoCounters as failure:
             self.no_traffic = str(failure)
+
+    def _load(self, loading: Progress | None) -> None:
+        """Tells ``loading`` how far it is; an end in the middle leaves nothing running."""
+        try:
+            self.engine.begin_load()
+            while not self.engine.wait_loaded(LOOK_S):
+                if loading is not None:
+                    loading(self.engine.loaded / max(self.engine.to_load, 1))
+        except BaseException:
+            self.engine.cancel()
+            raise
+        if loading is not None:
+            loading(1.0)
 
     def traffic_bytes(self) -> float | None:
         """Through the memory controllers so far; None where they do not tell."""
@@ -267,7 +283,7 @@ class NativeEris:
                 for name, busy_ns, node in uses
             ),
             latency_ns={},
-            why={},
+            why=self._why(now, sum(done.values())),
             energy_J=None,
             events=tuple(self._events()),
             model=self._facts(now),
@@ -276,6 +292,25 @@ class NativeEris:
             steps=int(sum(done.values())),
             latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
         )
+
+    def _why(self, now: Mapping[str, Any], operations: float) -> dict[str, Why]:
+        """Who is busy, and the time of an operation in a worker by step, as the event plane's;
+        nothing where none was done."""
+        if not operations:
+            return {}
+        before = self._since
+        busy_ns = (now["busy_ns"] - before["busy_ns"]).astype(np.float64)
+        span_ns = max(now["time_s"] - before["time_s"], 1e-9) * 1e9
+        idle_ns = np.maximum(span_ns - busy_ns, 0.0)
+        steps_ns = (now["step_ns"] - before["step_ns"]).sum(axis=1)
+        demands = {
+            **dict(zip(STEPS, (float(ns) / operations for ns in steps_ns), strict=True)),
+            "idle": float(idle_ns.sum()) / operations,
+        }
+        clients = self.scenario.workload.description.clients
+        paced = clients.kind == "open" or clients.think_time.value > 0
+        limit = limit_of_workers(busy_ns / span_ns, paced)
+        return dict.fromkeys(self.operations, Why(limit, (), demands))
 
     def _histograms(self) -> Iterator[Histogram]:
         pairs = zip(self._latencies(), self._latencies_before, strict=True)
@@ -356,6 +391,17 @@ class NativeEris:
             yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
 
 
+def limit_of_workers(busy: Floats, paced: bool) -> str:
+    """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
+    clients that think, or ask at a rate of their own."""
+    full = int((busy >= FULL).sum())
+    if not full:
+        return "what the clients ask for" if paced else "workers that wait for each other"
+    if full == len(busy):
+        return "time of the workers"
+    return f"time of {full} of {len(busy)} workers"
+
+
 def whole_sizes(sizes: Floats, total: int) -> list[int]:
     """Whole numbers near ``sizes`` that sum to ``total``."""
     edges = np.rint(np.cumsum(sizes) * (total / max(float(sizes.sum()), 1e-300)))
@@ -375,13 +421,14 @@ def _no_memory(failure: MemoryError) -> InputError:
 
 
 @contextmanager
-def native_eris() -> Iterator[Maker]:
-    """Makes the planes of a run; at the end the engine's workers are gone."""
+def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
+    """Makes the planes of a run; at the end the engine's workers are gone. ``loading`` is told the
+    part of the data that is loaded."""
     host: list[ErisHost] = []
 
     def make(of: Scenario, replication: int) -> NativeEris:
         if not host:
-            host.append(ErisHost(of))
+            host.append(ErisHost(of, loading))
         return NativeEris(host[0], of)
 
     try:

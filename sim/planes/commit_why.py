@@ -44,10 +44,11 @@ class Need:
 def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate) -> Why:
     """``rate``: of parameters, up to a time, with the same draws."""
     demands = {} if not need.latencies.count else {"a transaction": need.latencies.mean}
-    return Why(_binding(uses), _gains(need, rate), demands)
+    return Why(binding(uses), _gains(need, rate), demands)
 
 
-def _binding(uses: Sequence[ResourceUse]) -> str:
+def binding(uses: Sequence[ResourceUse]) -> str:
+    """The busiest resource where it is full; else it is the time that a transaction takes."""
     busiest = max(uses, key=lambda use: use.utilisation)
     if busiest.utilisation >= FULL:
         return busiest.name

@@ -83,7 +83,8 @@ def test_little_memory_is_told_in_one_line() -> None:
 def test_threads_that_cannot_be_had_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoThreads:
         def __init__(self, _: object) -> None: ...
-        def load(self) -> None:
+        def cancel(self) -> None: ...
+        def begin_load(self) -> None:
             raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("numatwin.engine_native.eris_plane.Engine", NoThreads)
