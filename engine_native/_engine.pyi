@@ -76,6 +76,7 @@ class CommitRun:
     lease_ns: int
     skip_after_ns: int
     crowded: bool
+    cpus: list[int]
     trace_rows: int
     transports: str
     devices: str
@@ -423,6 +424,10 @@ class FabricPair:
 
     def answer(self) -> Work:
         """What the other end does meanwhile; amounts to nothing."""
+
+def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
+    """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
+    OSError where a CPU may not be used."""
 
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int

@@ -127,6 +127,7 @@ void register_setup(py::module_& module) {
         .def_readwrite("lease_ns", &S::lease_ns)
         .def_readwrite("skip_after_ns", &S::skip_after_ns)
         .def_readwrite("crowded", &S::crowded)
+        .def_readwrite("cpus", &S::cpus)
         .def_readwrite("trace_rows", &S::trace_rows)
         .def_property(
             "deaths",

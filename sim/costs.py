@@ -70,7 +70,8 @@ class Scales:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit, lines
+    that others than the machine's cores bring into one in a second.
 
     0 lines where there is no such cache, 0 s where the latency is unknown.
     """
@@ -78,6 +79,7 @@ class CacheFacts:
     sharers: Floats
     lines: Floats
     latency_s: Floats
+    others_per_s: Floats
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
@@ -228,6 +230,16 @@ class CostModel:
         all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
         one_s = alone + (all_s - alone) * self._others_working(core_node)
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
+
+    @property
+    def interruptions(self) -> tuple[Floats, Floats]:
+        """Lengths (K,) of what takes a core from its worker, and the rate (K,) of each: seconds,
+        and how many a second; none where none were measured."""
+        found = self.machine.description.interruptions
+        lengths, every = (
+            [getattr(one, name).value for one in found] for name in ("length", "every")
+        )
+        return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
 
     @property
     def own_cached(self) -> bool:
@@ -507,7 +519,8 @@ class CostModel:
         sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+        others = np.array([cache.others_Bps / LINE_BYTES if cache else 0.0 for cache in caches])
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, others)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.

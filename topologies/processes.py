@@ -69,7 +69,8 @@ class ProcessCosts(Strict):
     """Of a host.
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
-    way until the other process runs, ``give_way`` where none waits. ``clock``: a look at it.
+    way until the other process runs and has its data in its caches again, ``give_way`` where none
+    waits. ``clock``: a look at it.
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``line``: a cache

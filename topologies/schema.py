@@ -92,13 +92,18 @@ class FactOrZero(Fact):
 
 
 class Cache(Strict):
-    """One level of cache, and how many cores share one instance of it."""
+    """One level of cache, and how many cores share one instance of it.
+
+    ``others``: what others than this machine's cores bring into an instance all the time, such as
+    other tenants of the processor.
+    """
 
     level: Annotated[int, Field(strict=True, ge=1, le=4)]
     size: Size
     shared_by_cores: Count = 1
     line: Size | None = None
     latency: Duration | None = None
+    others: Bandwidth | None = None
 
 
 class Tlb(Strict):
@@ -304,6 +309,14 @@ class LoadedPoint(Strict):
     latency: Duration
 
 
+class Interruption(Strict):
+    """A kind of time for which the operating system, or a hypervisor, takes a CPU from its program:
+    how long, and how long from one to the next, on average."""
+
+    length: Duration
+    every: Duration
+
+
 class ReadWriteMix(Strict):
     """Peak bandwidth under a mix of reads and writes, as Intel MLC prints it."""
 
@@ -411,6 +424,7 @@ class MachineDescription(Strict):
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
+    interruptions: tuple[Interruption, ...] = ()
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -31,6 +32,20 @@ struct Turns {
 };
 
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
+
+// What a client goes through with each transaction: pages of its own.
+class OwnPages {
+  public:
+    OwnPages() : words_(bytes / sizeof(std::uint64_t), 1) {}
+    void touch() {
+        for (std::size_t at = 0; at < words_.size(); at += line / sizeof(std::uint64_t))
+            words_[at] = words_[at] * 3 + 1;
+    }
+
+  private:
+    static constexpr std::size_t bytes = 32 << 10, line = 64;
+    std::vector<std::uint64_t> words_;
+};
 
 // One after the other is asked, and answers; both sleep as soon as nothing comes.
 class Sleepers {
@@ -113,19 +128,38 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     {
         const SharedMemory memory(4096);
         auto* turns = new (memory.data()) Turns{};
+        OwnPages pages;
+        const auto touches = [&pages] {
+            for (int k = 0; k < 64; ++k) pages.touch();
+            return 64.0;
+        };
+        auto alone = means_ns(plan, touches);
+        std::ranges::sort(alone);
         const Forked other([turns, cpu = cpus[0]] {
             bind_to(cpu);
+            OwnPages theirs;
+            theirs.touch();
             turns->ready.store(1);
             for (;;) {
                 const std::uint32_t mode = turns->mode.load(std::memory_order_relaxed);
-                if (mode == 0) ::sched_yield();
+                if (mode == 0) {
+                    ::sched_yield();
+                    theirs.touch();
+                }
                 if (mode == 2) ::usleep(1000);
             }
         });
         while (turns->ready.load() == 0) ::usleep(200);
-        // Of two that yield all the time, each step is two turns.
-        auto both = means_ns(plan, yields);
-        for (double& each : both) each /= 2;
+        // Of two that yield all the time, each step is two turns; what they take to find what is
+        // theirs in caches again is part of it.
+        auto both = means_ns(plan, [&pages] {
+            for (int k = 0; k < 64; ++k) {
+                ::sched_yield();
+                pages.touch();
+            }
+            return 64.0;
+        });
+        for (double& each : both) each = each / 2 - alone[alone.size() / 2];
         found.push_back({"turn", 0, 0, 1, both});
         turns->mode.store(1);
         StepCost slice{"slice", 0, 0, 1, {}};

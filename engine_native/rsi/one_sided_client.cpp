@@ -35,14 +35,16 @@ void OneSidedClient::connect() {
 
 std::int64_t OneSidedClient::fetch_snapshot() {
     const std::int64_t highest = setup_.snapshot_bytes == 0 ? look_at_vector() : look_at_words();
-    const std::int64_t now_ns = board_.now_ns();
-    if (highest != known_) {
-        known_ = highest;
-        since_ns_ = now_ns;
-    } else if (claims() && now_ns - since_ns_ >= setup_.skip_after_ns) {
-        complain(Complaint::about_snapshot);
-        since_ns_ = board_.now_ns();
+    if (claims()) {
+        const std::int64_t now_ns = board_.now_ns();
+        if (highest != known_) {
+            since_ns_ = now_ns;
+        } else if (now_ns - since_ns_ >= setup_.skip_after_ns) {
+            complain(Complaint::about_snapshot);
+            since_ns_ = board_.now_ns();
+        }
     }
+    known_ = highest;
     if (remedied()) raise_floor();
     return highest;
 }

@@ -26,7 +26,7 @@ from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportC
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
 from .parameters import MessageCost
-from .processors import Processors
+from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
 
 PS_PER_S = 1e12
@@ -34,8 +34,10 @@ PS_PER_S = 1e12
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERTS_KEPT_MAX, INSERTS_KEPT_MIN = 64 << 20, 4096, 4
-# Looks at the clock: of a transaction, and of a snapshot.
-CLOCKS = 3
+CLOCKS = 2  # looks at the clock, of a transaction
+# Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
+# processors, of which so many count. It ends at a tick: that is the turn which is measured.
+BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to other data
 
 
@@ -199,12 +201,19 @@ def host_costs(
 def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processors:
     shared = Processors(
         count=host.cpus,
-        slice_ps=max(_ps(facts.slice.value), 1),
+        slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
+        tick_ps=max(_ps(facts.slice.value), 1),
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
         yield_ps=_ps(facts.give_way.value),
         gives_way=host.crowded,
-        # Linux lets who has slept, and so has time due, run before who has had its own.
-        wakes_first=True,
+        homes=homes(
+            host.clients,
+            host.storage,
+            1,
+            host.cpus,
+            served=not host.direct,
+            manages=not host.one_sided,
+        ),
     )
     if ends is None:
         return shared

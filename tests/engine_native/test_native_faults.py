@@ -178,6 +178,7 @@ time.sleep(60)
 
 @needs_ucx
 def test_a_measurement_ends_with_who_asked_for_it() -> None:
+    before = segments()
     with subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None
         measuring = int(asking.stdout.readline())
@@ -186,3 +187,4 @@ def test_a_measurement_ends_with_who_asked_for_it() -> None:
         assert all(map(is_running, started))
         asking.kill()
     assert until(lambda: not any(map(is_running, started)), 5)
+    assert until(lambda: segments() <= before, 5), segments() - before

@@ -26,7 +26,8 @@ STEPS = {
     "timestamp": "ends of runs of timestamps' bits found in words at hand, and places of bits",
     "clock": "looks at the clock",
     "yield": "sched_yield where no other process waits for the processor",
-    "turn": "sched_yield of two processes on one processor, until the other one runs",
+    "turn": "sched_yield of two processes on one processor, until the other one runs and has been "
+    "through 32 KiB of its own; less what that takes alone",
     "slice": "how long a process runs while another one waits for its processor",
     "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
     "sleep-other": "a message to a sleeper on another processor, and back; half of it",
