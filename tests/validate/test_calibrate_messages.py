@@ -1,6 +1,7 @@
 """Calibration of what cores and processes of a host cost each other."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from calibrations import EXAMPLES, ORIGIN
 
 from numatwin.inputs import Quantity
 from numatwin.topologies import Machine, load_machine
+from numatwin.topologies.export import machine_yaml
+from numatwin.topologies.measurements import HostState, Measurement, Parameters, Reading
 from numatwin.topologies.processes import ProcessCosts
 from numatwin.validate.calibrate import Calibration
-from numatwin.validate.calibrate.calibration import calibrated
+from numatwin.validate.calibrate.calibration import calibrated, read_source
 from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.observation import (
     ATOMIC,
@@ -148,3 +151,49 @@ def test_atomic_operations_on_one_line_by_hand() -> None:
     assert contended_s("cas-increment", 4, 40e-9, 5e-9) == pytest.approx(80e-9)
     assert contended_s("fetch-add", 2, 40e-9, 5e-9) == pytest.approx(16e-9)
     assert contended_s("fetch-add", 4, 40e-9, 5e-9) == pytest.approx(80e-9)
+
+
+def figure(name: str, ns: float, **parameters: object) -> Measurement:
+    low, high = (Reading(ns * factor * 1e-9, "time") for factor in (0.99, 1.01))
+    return Measurement(
+        name=name,
+        value=Reading(ns * 1e-9, "time"),
+        quartiles=(low, high),
+        repetitions=9,
+        method="made up",
+        parameters=Parameters.model_validate(parameters),
+    )
+
+
+def test_what_machine_measure_says_of_processes(tmp_path: Path) -> None:
+    """Each of its figures finds its parameter, or is told not to be used."""
+    machine = host()
+    cpus = machine.nodes[0].cpus
+    assert len(cpus) > 1
+    end = {"size": "64 B", "batch": 1, "transport": "tcp"}
+    block = {"size": "64 B", "region": "1 MiB"}
+    figures = (
+        figure("message.latency", 44.0, cpu=cpus[0], peer=cpus[1]),
+        figure("message.latency", 144.0, cpu=cpus[0], peer=machine.nodes[1].cpus[0]),
+        figure("cas-increment", 44.0, threads=2),
+        figure("fetch-add", 5.0, threads=1),
+        figure("step-word-add", 5.0),
+        figure("step-block-update", 8.1, **block),
+        figure("step-post-put", 80.0, **end),
+        figure("step-serve-put", 240.0, **end),
+        figure("step-complete-put", 0.0, **end),
+        figure("step-post-put", 80.0, **{**end, "transport": "shm"}),
+        figure("step-arm", 10.0, transport="tcp"),
+    )
+    state = HostState(date="2026-01-01", version="0")
+    description = machine.description.model_copy(update={"measurements": figures, "host": state})
+    path = tmp_path / "host.yaml"
+    path.write_text(machine_yaml(description))
+    read = read_source(path, machine)
+    assert [one.kind for one in read.observations] == [
+        LINE, LINE, ATOMIC, ATOMIC, BLOCK, MESSAGE, MESSAGE,
+    ]  # fmt: skip
+    assert sum(read.unused.values()) == 4
+    found = calibrated(machine, [read], share=0.0).fit.values
+    for key in (("line",), ("atomic",), ("blocks", "update"), ("messages", "tcp", "put")):
+        assert found[key] == pytest.approx(TRUTH[key], rel=0.02)
