@@ -276,6 +276,7 @@ class CommitSetup:
     start_ps: Sequence[int]
     timestamp_reach: int
     in_step: bool
+    doorbell: bool
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int
@@ -286,7 +287,9 @@ class CommitSetup:
     processor_notify_ps: int
     processor_yield_ps: int
     processor_gives_way: bool
-    processor_wakes_first: bool
+    processor_tick_ps: int
+    processor_across_ps: int
+    processor_homes: Sequence[int]
     processor_awake_ps: int
     streams: Sequence[int]
     traced: bool
@@ -570,6 +573,9 @@ class ErisMachine:
     think_ps: float
     arrival_ps: float
     scans_max: int
+    interrupt_every_ps: float
+    interrupt_ps: list[float]
+    interrupt_share: list[float]
     scan_chunk_lines: int
 
 class ErisDemands:

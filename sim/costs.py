@@ -8,7 +8,7 @@ missing and had to be assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,7 +70,8 @@ class Scales:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit, lines
+    that others than the machine's cores bring into one in a second.
 
     0 lines where there is no such cache, 0 s where the latency is unknown.
     """
@@ -78,6 +79,7 @@ class CacheFacts:
     sharers: Floats
     lines: Floats
     latency_s: Floats
+    others_per_s: Floats
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
@@ -131,20 +133,12 @@ class CostModel:
             self.warnings.append(f"doubtful value used: {path}")
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
-        """``counts`` with those that make what the machine's engine and core times say, where it
-        has any; what was fitted stands in for what was measured.
-        """
-        described = self.machine.description
+        """``counts`` with those that make what the machine's engine says, where it has one."""
         first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
-        if first is None:
+        if first is None or self.engine is None:
             return counts
         rate = float(self.instructions_per_s[first]) / self.scales.cores
-        if described.engine is not None:
-            counts = counts.measured(described.engine, rate)
-        times = {str(name): time.value for name, time in (described.core_times or {}).items()}
-        return replace(
-            counts, **{f.name: times[f.name] * rate for f in fields(counts) if f.name in times}
-        )
+        return counts.measured(self.engine, rate)
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
         if value is not None:
@@ -236,6 +230,16 @@ class CostModel:
         all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
         one_s = alone + (all_s - alone) * self._others_working(core_node)
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
+
+    @property
+    def interruptions(self) -> tuple[Floats, Floats]:
+        """Lengths (K,) of what takes a core from its worker, and the rate (K,) of each: seconds,
+        and how many a second; none where none were measured."""
+        found = self.machine.description.interruptions
+        lengths, every = (
+            [getattr(one, name).value for one in found] for name in ("length", "every")
+        )
+        return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
 
     @property
     def own_cached(self) -> bool:
@@ -515,7 +519,8 @@ class CostModel:
         sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+        others = np.array([cache.others_Bps / LINE_BYTES if cache else 0.0 for cache in caches])
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, others)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.

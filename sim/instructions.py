@@ -8,6 +8,7 @@ elsewhere, or are part of the machine's instructions per cycle.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ..topologies.engine_costs import EngineCosts
 
@@ -30,17 +31,23 @@ class InstructionCounts:
     tree_entry: float = 16.6
     """Per key: the rest of a lookup: take the key from its command, compare the entry's, add its
     value to a sum."""
+    upsert_level: float | None = None
+    """Per key and level of an upsert by the data's owner: by default that of a lookup, as the loops
+    of both walk down alike."""
     upsert_entry: float = 17.6
     """Per key: the rest of an upsert of an existing key by its owner: a plain store."""
     upsert_shared: float = 17.6
     """Per key: the same by any thread: an atomic exchange."""
     generate: float = 28.0
     """Per command: a random key of the domain, and the command around it."""
+    generate_value: float = 0.0
+    """Per upsert: the value beside its key. The loops draw none."""
     generate_ranked: float = 28.0
     """Per command: the same where keys are drawn by rank (Zipf). What such a draw costs ERIS's
     clients is not known, and left out."""
-    scatter: float = 0.0
-    """Per command and step of the permutation that scatters ranks over the keys. As above."""
+    scatter: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
+    """Per command whose rank is scattered over the keys: by how often it goes through the
+    permutation for that, on average. As above."""
     choose: float = 0.0
     """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
     scan: float = 0.0
@@ -87,14 +94,16 @@ class InstructionCounts:
     def measured(self, engine: EngineCosts, instructions_per_s: float) -> InstructionCounts:
         """These counts, with as many instructions for what was measured as pass in its time."""
         times = {field.name: getattr(engine, field.name, None) for field in fields(self)}
-        return replace(
-            self,
-            **{
-                name: time.value * instructions_per_s
-                for name, time in times.items()
-                if time is not None
-            },
-        )
+        found: dict[str, Any] = {
+            name: time.value * instructions_per_s
+            for name, time in times.items()
+            if time is not None and name != "scatter"
+        }
+        if engine.scatter:
+            found["scatter"] = tuple(
+                (point.steps, point.time.value * instructions_per_s) for point in engine.scatter
+            )
+        return replace(self, **found)
 
     def scan_line(self, result: str, entry_bytes: float, selectivity: float) -> float:
         """Per cache line of a scan that makes a ``sum``, a ``bitmap`` or ``positions``.

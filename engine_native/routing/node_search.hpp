@@ -10,9 +10,8 @@ namespace numatwin::native::node_search {
 
 struct Tree {
     const PartitionTree::Node* nodes;  // the root first, then level by level
-    std::size_t node_count, levels;
+    std::size_t levels;
     const std::uint32_t* owners;
-    std::size_t leaves;  // how many owners there are
 };
 
 /// Owners of `count` keys that lie `stride` words apart, 1 or 2.

@@ -87,18 +87,33 @@ std::size_t OutgoingBuffers::append_entries(CommandHeader header, std::span<cons
     }
     current_ = header;
     Lane* lanes = lanes_.data();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
+    constexpr std::size_t of_line = 64 / sizeof(Entry);
+    const auto put = [&](std::size_t i) {
         Lane& lane = lanes[targets[i]];
         std::byte* at = lane.at;  // read once: for all the compiler knows, the copy may change it
         if (at == lane.limit) [[unlikely]] {
             if (!open(targets[i], refusal)) {
-                return i;
+                return false;
             }
             at = lane.at;
         }
         std::memcpy(at, &entries[i], sizeof(Entry));
-        __builtin_prefetch(entries.data() + i + entries_ahead);
         lane.at = at + sizeof(Entry);
+        return true;
+    };
+    std::size_t i = 0;
+    for (; i + of_line <= entries.size(); i += of_line) {
+        __builtin_prefetch(entries.data() + i + entries_ahead);
+        for (std::size_t k = 0; k < of_line; ++k) {
+            if (!put(i + k)) [[unlikely]] {
+                return i + k;
+            }
+        }
+    }
+    for (; i < entries.size(); ++i) {
+        if (!put(i)) {
+            return i;
+        }
     }
     return entries.size();
 }

@@ -11,6 +11,7 @@ namespace numatwin::native {
 namespace {
 
 constexpr std::size_t fan_out = 8;
+constexpr std::size_t few = 4;  // keys, that go down the tree sooner than registers are filled
 constexpr std::uint64_t greatest_key = std::numeric_limits<std::uint64_t>::max();
 
 void check(std::span<const Partition> partitions) {
@@ -40,6 +41,9 @@ PartitionTree::PartitionTree(Memory& memory, std::span<const Partition> partitio
             owner.push_back(partitions[p].owner);
             last.push_back(at_end ? greatest_key : partitions[p + 1].first_key - 1);
         }
+    }
+    if (owner.size() <= RankTable::most_partitions && rank_search::available()) {
+        ranks_ = rank_search::table_of(last, owner);
     }
     // Level by level from below: eight children a node. A node's last key is its last child's.
     std::vector<std::vector<Node>> levels;
@@ -87,14 +91,23 @@ std::uint32_t PartitionTree::owner(std::uint64_t key) const {
     return owner;
 }
 
+template <class Entry>
+void PartitionTree::find(std::span<const Entry> entries, std::uint32_t* owners) const {
+    constexpr std::size_t stride = sizeof(Entry) / sizeof(std::uint64_t);
+    const auto* keys = reinterpret_cast<const std::uint64_t*>(entries.data());
+    if (ranks_ && entries.size() >= few) {
+        rank_search::find(*ranks_, keys, stride, entries.size(), owners);
+    } else {
+        node_search::find({node_, levels_, owner_}, keys, stride, entries.size(), owners);
+    }
+}
+
 void PartitionTree::find_owners(std::span<const std::uint64_t> keys, std::uint32_t* owners) const {
-    node_search::find({node_, nodes_, levels_, owner_, leaves_}, keys.data(), 1, keys.size(),
-                      owners);
+    find(keys, owners);
 }
 
 void PartitionTree::find_owners(std::span<const Pair> pairs, std::uint32_t* owners) const {
-    node_search::find({node_, nodes_, levels_, owner_, leaves_}, &pairs.data()->key, 2,
-                      pairs.size(), owners);
+    find(pairs, owners);
 }
 
 PartitionTable::PartitionTable(Memory& memory, std::size_t readers,

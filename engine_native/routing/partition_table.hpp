@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "memory/memory.hpp"
 #include "routing/command.hpp"
 #include "routing/pause_points.hpp"
+#include "routing/rank_search.hpp"
 
 namespace numatwin::native {
 
@@ -28,7 +30,7 @@ struct Partition {
 /// lie next to each other, so that one number leads to all of them. Separators are the last keys of
 /// the children: child = how many of them are below the key, counted without a branch. Empty
 /// partitions are not in the tree. A batch goes down level by level, all its keys together, so that
-/// their misses overlap.
+/// their misses overlap. A tree of at most 64 partitions needs no memory at all (rank_search.hpp).
 class PartitionTree {
   public:
     /// By first key, the first of which is 0. Where several begin at one key, all but the last are
@@ -54,10 +56,14 @@ class PartitionTree {
   private:
     std::size_t bytes() const;
 
+    template <class Entry>
+    void find(std::span<const Entry> entries, std::uint32_t* owners) const;
+
     Memory& memory_;
     std::uint64_t version_;
     std::vector<Partition> partitions_;
     std::size_t nodes_ = 0, levels_ = 0, leaves_ = 0;
+    std::optional<RankTable> ranks_;  // the same once more, where it is small and the CPU can
     Node* node_ = nullptr;            // the root first, then level by level
     std::uint32_t* owner_ = nullptr;  // of the partitions that are not empty, in order
 };

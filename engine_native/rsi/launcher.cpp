@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "memory/host.hpp"
 #include "rsi/kept_connections.hpp"
 #include "rsi/roles.hpp"
 #include "rsi/segment_folder.hpp"
@@ -98,6 +99,7 @@ class Launcher {
         ::close(control_);
         board_.role(role).pid.store(::getpid());
         try {
+            if (role < setup_.cpus.size()) pin_thread(setup_.cpus[role]);
             const auto fabric = ucx_fabric(setup_.fabric);
             run_role(setup_, board_, role, *fabric, &kept_);
             // What is exposed stays until all are done; connections are not worth closing.

@@ -35,14 +35,16 @@ void OneSidedClient::connect() {
 
 std::int64_t OneSidedClient::fetch_snapshot() {
     const std::int64_t highest = setup_.snapshot_bytes == 0 ? look_at_vector() : look_at_words();
-    const std::int64_t now_ns = board_.now_ns();
-    if (highest != known_) {
-        known_ = highest;
-        since_ns_ = now_ns;
-    } else if (claims() && now_ns - since_ns_ >= setup_.skip_after_ns) {
-        complain(Complaint::about_snapshot);
-        since_ns_ = board_.now_ns();
+    if (claims()) {
+        const std::int64_t now_ns = board_.now_ns();
+        if (highest != known_) {
+            since_ns_ = now_ns;
+        } else if (now_ns - since_ns_ >= setup_.skip_after_ns) {
+            complain(Complaint::about_snapshot);
+            since_ns_ = board_.now_ns();
+        }
     }
+    known_ = highest;
     if (remedied()) raise_floor();
     return highest;
 }
@@ -76,7 +78,9 @@ std::int64_t OneSidedClient::look_at_vector() {
         std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
         return found;
     };
-    if (!remedied()) top_ = bits_.top(next_cid_, [](std::uint64_t) { return true; }, at_hand);
+    if (!remedied())
+        top_ = bits_.top(
+            next_cid_, known_ + bits_.reach(), [](std::uint64_t) { return true; }, at_hand);
     return bits_.run_end(std::max(known_, floor_), at_hand);
 }
 
@@ -122,7 +126,8 @@ std::int64_t OneSidedClient::look_at_words() {
         return found;
     }
     top_ = bits_.top(
-        next_cid_, [&](std::uint64_t word) { return word >= first && word < end; },
+        next_cid_, known_ + bits_.reach(),
+        [&](std::uint64_t word) { return word >= first && word < end; },
         [&](std::uint64_t word) {
             std::uint64_t value;
             std::memcpy(&value, &vector_[(word - first) * word_bytes], word_bytes);

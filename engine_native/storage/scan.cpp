@@ -8,9 +8,18 @@ namespace {
 /// What the first of several scans brings into the first-level cache (16 KiB) for the others.
 constexpr std::size_t shared_block_entries = 2048;
 /// A scan alone has no use for it, and would lose the CPU's reading ahead at each block's end: so
-/// large (64 KiB) that this does not count, and that positions stay in the second-level cache.
-constexpr std::size_t lone_block_entries = 8192;
-static_assert(shared_block_entries % 64 == 0 && lone_block_entries % 64 == 0);
+/// large (512 KiB) that this does not count.
+constexpr std::size_t lone_block_entries = 1 << 16;
+/// But positions, up to as many as entries, shall stay in the second-level cache (64 KiB).
+constexpr std::size_t positions_block_entries = 8192;
+static_assert(shared_block_entries % 64 == 0 && lone_block_entries % 64 == 0 &&
+              positions_block_entries % 64 == 0);
+
+std::size_t block_entries_of(std::span<const Scan> scans) {
+    if (scans.size() > 1) return shared_block_entries;
+    const bool positions = !scans.empty() && scans[0].output == ScanOutput::positions;
+    return positions ? positions_block_entries : lone_block_entries;
+}
 
 }  // namespace
 
@@ -19,7 +28,7 @@ SharedScan::SharedScan(std::span<const Scan> scans, std::span<ScanResult> result
     : scans_(scans),
       results_(results),
       from_(from),
-      block_entries_(scans.size() == 1 ? lone_block_entries : shared_block_entries),
+      block_entries_(block_entries_of(scans)),
       kernels_(kernels) {
     const std::uint64_t entries = from < until ? until - from : 0;
     for (std::size_t i = 0; i < scans.size(); ++i) {
@@ -42,13 +51,12 @@ void SharedScan::run(const ColumnRun& run) {
     }
 }
 
-/// For what does not go to a result at once; many scans need none.
+/// For what does not go to a result at once. Each thread keeps its own: made anew for each chunk,
+/// its pages would come and go.
 std::uint64_t* SharedScan::scratch() {
-    if (scratch_ == nullptr) {
-        const std::size_t words = block_entries_ + ScanKernels::positions_slack;
-        scratch_ = std::make_unique_for_overwrite<std::uint64_t[]>(words);
-    }
-    return scratch_.get();
+    static thread_local const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(
+        lone_block_entries + ScanKernels::positions_slack);
+    return words.get();
 }
 
 void SharedScan::play(const Scan& scan, ScanResult& result, std::uint64_t position,

@@ -1,4 +1,6 @@
 // Scan loops for AVX-512: 8 entries a vector, unsigned comparison to a mask.
+#include <algorithm>
+
 #include "storage/scan_sets.hpp"
 
 #if defined(__x86_64__)
@@ -11,22 +13,29 @@ namespace {
 
 constexpr __mmask8 all = 0xff;  // GCC 12 warns of what the unmasked forms leave undefined
 
-/// In entries, 8 KiB: the CPU reads ahead by itself, but keeps fewer reads under way the more a
+/// In entries, 3 KiB: the CPU reads ahead by itself, but keeps fewer reads under way the more a
 /// loop does with an entry. A prefetch behind the end is harmless.
-constexpr std::size_t ahead = 1024;
+constexpr std::size_t ahead = 384;
+
+/// Instructions for a line count as they limit how far the CPU looks ahead: so the lower bound is
+/// added negative, which can take the entries from memory, and a bitmap's bits are stored as they
+/// come, eight at a time, and counted later, so many entries together.
+constexpr std::size_t counted_at_once = 512;
+static_assert(counted_at_once % 64 == 0);
 
 struct Bounds {
-    __m512i low;
+    __m512i minus_low;
     __m512i width;
 };
 
 NUMATWIN_AVX512 Bounds spread(ValueRange range) {
-    return {_mm512_set1_epi64(static_cast<long long>(range.low)),
+    return {_mm512_set1_epi64(static_cast<long long>(0 - range.low)),
             _mm512_set1_epi64(static_cast<long long>(range.high - range.low))};
 }
 
 NUMATWIN_AVX512 __mmask8 matches(__m512i entries, const Bounds& bounds) {
-    return _mm512_cmple_epu64_mask(_mm512_sub_epi64(entries, bounds.low), bounds.width);
+    return _mm512_cmple_epu64_mask(_mm512_maskz_add_epi64(all, entries, bounds.minus_low),
+                                   bounds.width);
 }
 
 NUMATWIN_AVX512 std::uint64_t ones(std::uint64_t mask) {
@@ -41,13 +50,16 @@ NUMATWIN_AVX512 std::uint64_t total(__m512i lanes) {
     return total;
 }
 
+/// Of the eight entries at `data`.
+NUMATWIN_AVX512 __mmask8 matches_at(const std::uint64_t* data, const Bounds& bounds) {
+    __builtin_prefetch(data + ahead);
+    return matches(_mm512_loadu_si512(data), bounds);
+}
+
 /// Of 64 entries.
 NUMATWIN_AVX512 std::uint64_t word(const std::uint64_t* data, const Bounds& bounds) {
     __mmask8 mask[8];
-    for (int v = 0; v < 8; ++v) {
-        __builtin_prefetch(data + 8 * v + ahead);
-        mask[v] = matches(_mm512_loadu_si512(data + 8 * v), bounds);
-    }
+    for (int v = 0; v < 8; ++v) mask[v] = matches_at(data + 8 * v, bounds);
     const __mmask16 of_16[4] = {
         _mm512_kunpackb(mask[1], mask[0]), _mm512_kunpackb(mask[3], mask[2]),
         _mm512_kunpackb(mask[5], mask[4]), _mm512_kunpackb(mask[7], mask[6])};
@@ -73,6 +85,7 @@ NUMATWIN_AVX512 SumOfMatches sum(const std::uint64_t* data, std::size_t entries,
     std::size_t i = 0;
     for (; i + 64 <= entries; i += 64) {
         for (std::size_t v = 0; v < 8; ++v) {
+            __builtin_prefetch(data + i + 8 * v + ahead);
             const __m512i values = _mm512_loadu_si512(data + i + 8 * v);
             const __mmask8 mask = matches(values, bounds);
             counts[v] = _mm512_mask_add_epi64(counts[v], mask, counts[v], one);
@@ -92,10 +105,16 @@ NUMATWIN_AVX512 std::uint64_t bitmap(const std::uint64_t* data, std::size_t entr
     const Bounds bounds = spread(range);
     std::uint64_t count = 0;
     std::size_t i = 0;
-    for (; i + 64 <= entries; i += 64) {
-        const std::uint64_t bits = word(data + i, bounds);
-        words[i / 64] = bits;
-        count += ones(bits);
+    auto* masks =
+        reinterpret_cast<__mmask8*>(words);  // of eight entries each: x86 is little-endian
+    while (i + 64 <= entries) {
+        const std::size_t first = i, until = std::min(i + counted_at_once, entries / 64 * 64);
+        for (; i < until; i += 64) {
+            for (std::size_t v = 0; v < 8; ++v) {
+                masks[i / 8 + v] = matches_at(data + i + 8 * v, bounds);
+            }
+        }
+        for (std::size_t w = first / 64; w < until / 64; ++w) count += ones(words[w]);
     }
     if (i == entries) return count;
     words[i / 64] = one_by_one::word(data + i, entries - i, range);

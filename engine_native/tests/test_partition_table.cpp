@@ -115,7 +115,7 @@ TEST(PartitionTree, SearchWithoutSimdAgrees) {
     nodes[2].last[0] = 39;
     nodes[2].first_child = 8;
     const std::uint32_t owners[] = {7, 6, 5, 0, 0, 0, 0, 0, 4, 3};
-    const node_search::Tree tree{nodes, 3, 2, owners, 10};
+    const node_search::Tree tree{nodes, 2, owners};
     Keys keys;
     std::vector<std::uint32_t> expected;
     for (std::uint64_t key = 0; key < 50; ++key) {

@@ -87,6 +87,8 @@ def commit_parameters(
         timestamp_reach=_reach(system),
         # As the engine's clients do; published RSI tells nothing of it.
         in_step=_reach(system) is not None,
+        # UCX hands each request to a socket; a client's own loads and stores need no such detail.
+        doorbell=system.layout != "host" or system.transport == "shm",
         start_ps=_starts(system),
         processors=costs.processors,
     )

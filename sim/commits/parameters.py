@@ -199,6 +199,8 @@ class CommitParameters:
     set by the timestamp server."""
     timestamp_reach: int | None = None
     """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    doorbell: bool = True
+    """Requests of one step are posted together; else each is on its way when it is posted (RSI)."""
     in_step: bool = False
     """An abort uses its timestamp up only where the run may stand at it, and who sees others a
     round ahead of it sets its own timestamps up to theirs, with its next bit (RSI)."""
@@ -340,6 +342,12 @@ def _check_processors(p: CommitParameters) -> None:
         if part.name.endswith("_ps"):
             _time(f"{part.name} of the processors", getattr(host, part.name))
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
+    _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+    for home in host.homes:
+        _index("home of a process", home, host.count)
+    if host.homes:
+        fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
+        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
 
 
 def _check_faults(p: CommitParameters) -> None:

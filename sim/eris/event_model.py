@@ -75,6 +75,13 @@ def machine_of(
     else:
         found.think_ps = PS_PER_S * clients.think_time.value
     found.scan_chunk_lines = SCAN_CHUNK_LINES
+    lengths_s, rates = costs.interruptions
+    if len(rates):
+        found.interrupt_every_ps = PS_PER_S / float(rates.sum())
+        found.interrupt_ps = _list(lengths_s * PS_PER_S)
+        share = np.cumsum(rates) / rates.sum()
+        share[-1] = 1.0
+        found.interrupt_share = _list(share)
     return found
 
 
@@ -148,9 +155,11 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
     return total, guide
 
 
-def worker_streams(workers: Workers) -> list[str]:
-    """Names of the random streams: of the commands that each worker makes, and forwards."""
-    return [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(workers.count)]
+def worker_streams(workers: Workers, interrupted: bool = False) -> list[str]:
+    """Names of the random streams: of the commands that each worker makes, and forwards, and of
+    what interrupts it."""
+    kinds = ("commands", "forwards", "interruptions") if interrupted else ("commands", "forwards")
+    return [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
 
 
 def _list(values: npt.NDArray[np.generic]) -> list[Any]:

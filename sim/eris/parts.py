@@ -94,11 +94,12 @@ class ErisDemands(ABC):
         counts, tree = self.costs.instructions, self.trees[name]
         if operation.kind == "route":
             return 0.0
-        if operation.kind == "lookup":
-            entry = counts.tree_entry
-        else:
+        level, entry = counts.tree_level, counts.tree_entry
+        if operation.kind != "lookup":
             entry = counts.upsert_shared if shared else counts.upsert_entry
-        return tree.levels * counts.tree_level + entry
+            if counts.upsert_level is not None and not shared:
+                level = counts.upsert_level
+        return tree.levels * level + entry
 
     def _hits(
         self,
@@ -107,6 +108,7 @@ class ErisDemands(ABC):
         *,
         shared: bool,
         buffers: tuple[Floats, Floats] | None = None,
+        unit_s: float = 0.0,
     ) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
@@ -114,7 +116,8 @@ class ErisDemands(ABC):
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
         cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
-        often (n,): they take room.
+        often (n,): they take room. ``unit_s``: how long a unit of work takes, in which others than
+        the machine's cores bring their lines too.
         """
         if not regions:
             return []
@@ -131,10 +134,14 @@ class ErisDemands(ABC):
         if not shared:
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
-        in_private = hit_rates(lines / among[0], rate, private.lines)
+        brought = [
+            cache.others_per_s * unit_s * part[:, 0]
+            for cache, part in zip((private, last), among, strict=True)
+        ]
+        in_private = hit_rates(lines / among[0], rate, private.lines, brought[0])
         taken = scanned / among[1, :, 0]
         room = np.where(taken <= last.lines, last.lines - taken, last.lines)
-        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room, brought[1])
         if buffers is not None:
             in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
@@ -178,11 +185,12 @@ class ErisDemands(ABC):
             }
 
     def _scanned_lines(
-        self, name: str, scan: ResolvedOperation, entries: Floats
+        self, name: str, scan: ResolvedOperation, entries: Floats, played: Floats | float = 0.0
     ) -> tuple[Floats, Floats, Floats]:
         """Lines read, instructions, and lines of results that go to memory, of a scan over
         ``entries`` of each worker that holds some.
 
+        ``played``: instructions of handing a scan to another worker that the plane itself plays.
         The native engine makes results of a chunk at a time, in the same cache lines.
         """
         counts = self.costs.instructions
@@ -193,7 +201,8 @@ class ErisDemands(ABC):
         kept = 0.0 if self.costs.engine is not None else 1.0
         results = kept * entries * result_bytes[scan.result] / LINE_BYTES
         others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
-        fixed = np.where(entries > 0, counts.scan + others * counts.scan_handed, 0.0)
+        handed = others * np.maximum(counts.scan_handed - played, 0.0)
+        fixed = np.where(entries > 0, counts.scan + handed, 0.0)
         return lines, fixed + lines * per_line, results
 
     def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:

@@ -116,7 +116,7 @@ class RoutedPlayer:
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
-        names = worker_streams(eris.workers)
+        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
         keys = [stream_key(scenario.seed, replication, name) for name in names]
         machine = machine_of(
             demands,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtrc
 
+from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
 from ...workloads.zipf import Zipf
 from ..costs import LINE_BYTES, CostModel
@@ -46,12 +47,17 @@ def making(counts: InstructionCounts, phase: PhaseState) -> float:
         keys = operation.keys
         if keys is None:
             continue
-        one = counts.generate_ranked if isinstance(keys, Zipf) else counts.generate
-        one += choose
+        one = counts.generate if in_one_piece(keys) else counts.generate_ranked
+        one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
         if keys.scattered:
-            one += counts.scatter * scatter_steps(keys.keys)
+            one += float(np.interp(scatter_steps(keys.keys), *zip(*counts.scatter, strict=True)))
         total, shares = total + operation.share * one, shares + operation.share
     return total / shares if shares else counts.generate
+
+
+def in_one_piece(keys: KeyDistribution) -> bool:
+    """Whether keys are drawn evenly from one range; else a piece is drawn first, as with ranks."""
+    return not isinstance(keys, Zipf) and np.count_nonzero(keys.density(0.0).mass) == 1
 
 
 def scatter_steps(keys: int) -> float:

@@ -68,18 +68,16 @@ void ErisRouting::make(std::uint32_t i) {
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
     while (w.made < most && !w.stuck) {
-        Time since = now;
         if (w.pending == none) {
             if (machine_.arrival_ps > 0) {
                 if (w.next_arrival > now) {
                     w.stuck = true;
                     break;
                 }
-                since = w.next_arrival;
+                w.pending_since = w.next_arrival;
                 w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
             }
             w.pending = draw(i);
-            w.pending_since = since;
         }
         if (w.pending >= by_key) {
             const auto before = w.in_row;
@@ -97,8 +95,10 @@ void ErisRouting::make(std::uint32_t i) {
                 w.full = to;
                 break;
             }
-            append(i, to, operation, 1, w.pending_since);
-            w.last_made = w.pending_since;
+            // A closed client has its command in hand until there is room for it.
+            const Time since = machine_.arrival_ps > 0 ? w.pending_since : now;
+            append(i, to, operation, 1, since);
+            w.last_made = since;
             if (has + 1 == room) w.full = to;
             ++made_;
         }

@@ -22,8 +22,11 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
-    if (streams_.size() != 2 * count)
-        throw std::invalid_argument("keys: expected two streams for each worker");
+    const bool interrupted = machine_.interrupt_every_ps > 0;
+    if (streams_.size() != (interrupted ? 3 : 2) * count)
+        throw std::invalid_argument(
+            "keys: expected two streams for each worker, and a third one "
+            "where they are interrupted");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
@@ -58,6 +61,9 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
+        if (interrupted)
+            worker_[i].interrupted =
+                rounded_ps(streams_[2 * count + i].exponential(machine_.interrupt_every_ps));
     }
     start_counting();
 }
@@ -211,9 +217,26 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
             counts.link_bytes[link] += lines * each;
         });
     }
+    done = with_interruptions(i, done);
     of.held += held;
     w.step[step] += done - now;
     w.over = done;
+    return done;
+}
+
+// One that began while the worker had nothing to do counts as far as it is not over yet.
+Time ErisRouting::with_interruptions(std::size_t i, Time done) {
+    if (machine_.interrupt_every_ps <= 0) return done;
+    Worker& w = worker_[i];
+    Stream& stream = streams_[2 * workers() + i];
+    while (w.interrupted < done) {
+        const double u = stream.uniform();
+        std::size_t k = 0;
+        while (u >= machine_.interrupt_share[k]) ++k;
+        const Time end = w.interrupted + rounded_ps(machine_.interrupt_ps[k]);
+        done += std::max<Time>(end - std::max(w.interrupted, clock.now()), 0);
+        w.interrupted = end + rounded_ps(stream.exponential(machine_.interrupt_every_ps));
+    }
     return done;
 }
 

@@ -90,7 +90,8 @@ class ErisRouting {
         linked
     };
 
-    // `streams`: of each worker's commands, then of what each forwards.
+    // `streams`: of each worker's commands, then of what each forwards, then, where they are
+    // interrupted, of that.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
@@ -214,6 +215,7 @@ class ErisRouting {
         // clients
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
+        Time interrupted = 0;  // when its core is taken next
         // What few events look at.
         Beside beside[2];
         std::vector<std::uint32_t> full_targets;        // of this round
@@ -276,6 +278,8 @@ class ErisRouting {
     // the controller of home, of which it writes `written`. Returns when it is over.
     Time phase(std::size_t i, Step step, double core, double held, double lines = 0,
                double written = 0);
+    // When what would end at `done` does: later by the time for which the core is taken meanwhile.
+    Time with_interruptions(std::size_t i, Time done);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);

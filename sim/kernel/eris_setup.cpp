@@ -130,6 +130,11 @@ void check(const ErisMachine& of) {
         refuse("incoming_commands", "less than 4 GiB of commands, which an offset can tell");
     at_least(of.think_ps, 0, "think_ps");
     at_least(of.arrival_ps, 0, "arrival_ps");
+    at_least(of.interrupt_every_ps, 0, "interrupt_every_ps");
+    if (of.interrupt_every_ps > 0 &&
+        (of.interrupt_share.empty() || of.interrupt_share.size() != of.interrupt_ps.size() ||
+         of.interrupt_share.back() != 1.0))
+        throw std::invalid_argument("interrupt_share: expected one for each length, up to 1");
     at_least(static_cast<double>(of.scans_max), 1, "scans_max");
     at_least(static_cast<double>(of.scan_chunk_lines), 1, "scan_chunk_lines");
 }

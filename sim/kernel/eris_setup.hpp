@@ -68,6 +68,10 @@ struct ErisMachine {
     double arrival_ps = 0;                 // mean time between a worker's arrivals; 0: closed
     std::int64_t scans_max = 1;            // scans of an operation under way at a time
     std::int64_t scan_chunk_lines = 4096;  // after so many lines others get their turn
+    // The operating system or a hypervisor takes a worker's core: mean time between, 0: never; for
+    // how long, [K], and the share [K] of those that are no longer, which ends at 1.
+    double interrupt_every_ps = 0;
+    Numbers interrupt_ps, interrupt_share;
 };
 
 // What an operation demands of each worker, on its present partition. Per command, or per line

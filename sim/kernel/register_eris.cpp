@@ -118,6 +118,9 @@ void register_eris(py::module_& module) {
     FIELD(think_ps);
     FIELD(arrival_ps);
     FIELD(scans_max);
+    FIELD(interrupt_every_ps);
+    FIELD(interrupt_ps);
+    FIELD(interrupt_share);
     FIELD(scan_chunk_lines);
 #undef FIELD
 

@@ -99,6 +99,17 @@ def test_what_limits_a_real_run(busy: list[float], paced: bool, limit: str) -> N
     assert limit_of_workers(np.array(busy), paced) == limit
 
 
+@pytest.mark.parametrize("name", ["eris-fig12-scan", "eris-fig9-interleaved"])
+def test_a_scan_is_told_from_when_its_client_hands_it_over(name: str) -> None:
+    """One at a time: throughput times mean latency is how many are under way (Little's law)."""
+    record = run(name)
+    latency = record.latency_ns["scan"]
+    assert latency is not None
+    assert latency["mean"] is not None
+    under_way = record.throughput["scan"] * latency["mean"] * 1e-9
+    assert 0.2 < under_way <= 1.02
+
+
 def test_a_moving_range_is_balanced() -> None:
     settings = [
         "native_horizon=2.2 s",

@@ -49,7 +49,8 @@ def routing(
 ) -> ErisRouting:
     """The model. ``shares`` [K, A]: of all commands, by target; ``scan_lines`` [S, A]."""
     count, keyed, scans = len(of.node), len(shares), len(scan_lines)
-    names = [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(count)]
+    kinds = ["commands", "forwards", "interruptions"][: 3 if of.interrupt_every_ps > 0 else 2]
+    names = [f"worker {k} {what}" for what in kinds for k in range(count)]
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)
     demands = ErisDemands()

@@ -31,6 +31,14 @@ MEASURING = 0.15
 PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 15.0, 6.0
 
 
+class MeasuringInterrupted(KeyboardInterrupt):
+    """While the host was measured; so many parts were finished, and stand in the machine file."""
+
+    def __init__(self, parts: int, path: Path) -> None:
+        super().__init__()
+        self.parts, self.path = parts, path
+
+
 def crossvalidated(
     suite: str,
     machine: str | None,
@@ -51,9 +59,9 @@ def crossvalidated(
         measured = MEASURING
         told = None if progress is None else _part(progress, 0.0, MEASURING)
         result = measure_host(quick=quick, progress=told)
-        if result.interrupted:
-            raise KeyboardInterrupt
         _written(measured_description(result), path)
+        if result.interrupted:
+            raise MeasuringInterrupted(len(result.host.parts), path)
         ready = load_suite(suite, path, load_machine(str(path)), quick=quick)
 
     if not ready.cases:  # a host that is not measured yet may be able to after all
@@ -76,7 +84,7 @@ def crossvalidated(
         progress=None if progress is None else _part(progress, measured, 1.0),
     )
     found = session.run()
-    return Result(ready, tuple(primitive_rows(path, ready.machine)), found)
+    return Result(ready, tuple(primitive_rows(ready.machine)), found)
 
 
 def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = False) -> Suite:

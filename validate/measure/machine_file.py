@@ -7,6 +7,8 @@ from itertools import product
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
@@ -21,6 +23,7 @@ from ...topologies.schema import (
 )
 from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
+from .interrupting import interruptions
 from .processes import process_costs
 from .session import Result
 
@@ -51,6 +54,7 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+            "interruptions": interruptions(result.measurements) or base.interruptions,
             "engine": engine_costs(result.measurements) or base.engine,
             "processes": process_costs(result.measurements, self.day),
         }
@@ -126,11 +130,9 @@ class _Writer:
                     found.append((written, best, min(lost), max(lost), mix))
         if not found:
             return None
-        weight = sum(row[0] ** 2 for row in found)
-        value, low, high = (
-            max(float(f"{sum(row[0] * row[k] for row in found) / weight:.3g}"), 0.0)
-            for k in (1, 2, 3)
-        )
+        rows = np.array([row[:4] for row in found], dtype=float)
+        fitted = rows[:, 0] @ rows[:, 1:] / (rows[:, 0] @ rows[:, 0])
+        value, low, high = (max(float(f"{t:.3g}"), 0.0) for t in fitted)
         return FactOrZero(
             value=value,
             range=(min(low, value), max(high, value)),
@@ -139,8 +141,11 @@ class _Writer:
         )
 
     def _cache(self, cache: Cache) -> Cache:
-        found = self._found("cache.latency", level=cache.level)
-        return cache.model_copy(update={"latency": self._quantity(found)}) if found else cache
+        fields = {"latency": "cache.latency", "others": "cache.others"}
+        found = {field: self._found(name, level=cache.level) for field, name in fields.items()}
+        return cache.model_copy(
+            update={field: self._quantity(those) for field, those in found.items() if those}
+        )
 
     def _quantity(self, found: Sequence[Measurement]) -> Quantity:
         """One value of several figures alike: their median, the range of all their quartiles."""

@@ -45,7 +45,9 @@ class ReferencePlayer:
             assert isinstance(part, IndexPartitions)
             assert operation.keys is not None
             shares.append(operation.share * part.shares(operation.keys, 0.0))
-        names = worker_streams(eris.workers)[: eris.workers.count]
+        count = eris.workers.count
+        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
+        names = [*names[:count], *names[2 * count :]]  # nothing is forwarded
         self.model = ErisRoutingReference(
             machine_of(
                 demands,

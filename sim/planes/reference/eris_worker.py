@@ -60,7 +60,7 @@ class Worker:
         self.writable = 0
         self.out = [[0] * operations for _ in range(workers)]  # of each outgoing buffer
         self.first = [0] * workers
-        self.pending: tuple[int, int] | None = None  # a cell drawn, and when
+        self.pending: int | None = None  # a cell drawn, for which there is no room yet
         self.first_round = True
         self.wakes: simpy.Event | None = None  # asleep until this
         self.writers_gone: simpy.Event | None = None
@@ -71,5 +71,7 @@ class Worker:
         # Held up until now; ends of the phase: with nobody in the way, and as things are.
         self.held_up = self.alone = self.over = 0
         self.last_made = 0  # when the last command was put into a buffer
+        self.interruptions: Stream | None = None
+        self.interrupted = 0  # when its core is taken next
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0

@@ -12,8 +12,10 @@ run would wait for a client that keeps aborting, on ever older snapshots. Yet cl
 timestamps up faster than those that commit: who fell behind once stays there, and all abort on the
 snapshots that it holds up. Clients ``in_step`` set an abort's bit only where the run may stand at
 it, and set their timestamps up to what they have seen of others, with their next bit, where that is
-a round ahead. Requests of one step are
-posted together, with one doorbell: the card has all of them or, if the client dies before, none.
+a round ahead.
+
+Requests of one step are posted together, with one ``doorbell``: the card has all of them or, if the
+client dies before, none. Without, each is on its way before the next one is posted.
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
@@ -117,9 +119,30 @@ class OneSidedModel(CommitModel):
     # Verbs.
 
     def requests(self, client: Client, batch: Sequence[Request]) -> Process:
-        """Posts signaled requests with one doorbell; what each returned, once all are complete."""
+        """Posts signaled requests; what each returned, once all are complete."""
+        if not self.p.doorbell:
+            return (yield from self.one_by_one(client, batch))
         yield from self.cluster.post(client, [request.kind for request in batch])
         return (yield from self.complete(client, batch))
+
+    def one_by_one(self, client: Client, batch: Sequence[Request]) -> Process:
+        """Each is on its way before the client posts the next one."""
+        results: list[Any] = [None] * len(batch)
+        done, left = self.env.event(), len(batch)
+
+        def travels(index: int, request: Request) -> Process:
+            nonlocal left
+            results[index] = yield from self.travel(client, request)
+            left -= 1
+            if left == 0:
+                done.succeed()
+
+        for index, request in enumerate(batch):
+            yield from self.cluster.post(client, [request.kind])
+            self.env.process(travels(index, request))
+            yield self.env.timeout(0)
+        yield done
+        return results
 
     def complete(self, client: Client, batch: Sequence[Request]) -> Process:
         """What posted requests returned, once all are complete."""
@@ -231,13 +254,15 @@ class OneSidedModel(CommitModel):
             self.note_claim(client, word)
         if cause == GRANTED:
             written = updates + inserts
-            yield from self.cluster.post(client, ["write"] * len(written))
+            if self.p.doorbell:
+                yield from self.cluster.post(client, ["write"] * len(written))
             lease_ps = self.p.lease_ps
             if lease_ps is None or self.env.now - own.locking_ps <= lease_ps // 2:
                 cid = own.next_cid
                 for key in written:
                     self.log(WRITE, client, key, cid)
-                yield from self.complete(client, [self.write(client, key, cid) for key in written])
+                writes = [self.write(client, key, cid) for key in written]
+                yield from (self.complete if self.p.doorbell else self.requests)(client, writes)
                 own.claimed = False
                 yield from self.set_bit(client, COMMIT)
                 return self.ended_well(client, cid)
