@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "memory/memory.hpp"
 #include "storage/key_value.hpp"
@@ -69,11 +68,6 @@ class PrefixTree {
     /// tree holds no key between the other's first and last (else std::invalid_argument). When
     /// an allocation fails, each key is in one of the two trees, and absorbing can be tried again.
     void absorb(PrefixTree&& other);
-
-    /// Builds the nodes anew above the same buckets and arrays, on as few levels as so many need:
-    /// for a tree that was made in pieces. Time: some 20 ns for each of those. std::bad_alloc: the
-    /// tree is as before.
-    void relink();
 
     /// The same blocks from here on through another Memory of the same manager: the tree has
     /// changed hands to another thread.
@@ -171,13 +165,6 @@ class PrefixTree {
     // prefix_tree_build.cpp
     void build(Place place, unsigned span, std::span<const KeyValue> run);
     void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
-
-    // prefix_tree_relink.cpp
-    struct End;
-    void collect(Word word, std::vector<End>& ends) const;
-    void release_nodes(Word word) noexcept;
-    void link_ends(Place place, unsigned span, std::span<const End> ends);
-    void link_ends_to_slots(Place first, unsigned span, std::span<const End> ends);
 
     // prefix_tree_extract.cpp
     class Cut;

@@ -157,7 +157,6 @@ TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
                     twin.upsert(keys, draw);
                 else
                     twin.erase(keys);
-                if (round % 3 == 0) twin.tree.relink();
                 twin.check_lookup(draw.batch(50));
                 twin.check_range(draw.key(), draw.key());
                 ASSERT_EQ(twin.tree.keys(), twin.map.size());
@@ -394,35 +393,6 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
             ASSERT_EQ(content(tree), failed ? Map{} : map);
             ASSERT_EQ(tree.bytes(), memory.bytes_out());
         });
-}
-
-// Loaded in pieces that begin in the middle of nodes' ranges: 2,000 arrays of 256 values need two
-// levels, where the pieces have left up to five.
-TEST(PrefixTree, RelinksPiecesOnFewLevels) {
-    ScarceMemory memory;
-    PrefixTree tree(memory);
-    Map map;
-    constexpr std::uint64_t first = 500'000, keys = 500'000, piece = 10'000;
-    std::vector<KeyValue> run;
-    for (std::uint64_t key = first; key < first + keys; ++key) {
-        run.push_back({key, ~key});
-        map[key] = ~key;
-        if (run.size() == piece || key + 1 == first + keys) {
-            tree.append(run);
-            run.clear();
-        }
-    }
-    std::uint64_t failures = 0;
-    fail_each_allocation(
-        memory, [&] { tree.relink(); },
-        [&](bool failed) {
-            failures += failed ? 1 : 0;
-            ASSERT_EQ(tree.bytes(), memory.bytes_out());
-            ASSERT_EQ(tree.keys(), keys);
-        });
-    ASSERT_EQ(content(tree), map);
-    // A node each for the ranges that the keys touch of 2^16 keys, and the one above them.
-    EXPECT_EQ(failures, 1 + (first + keys - 1) / 65'536 - first / 65'536 + 1);
 }
 
 TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
