@@ -390,8 +390,9 @@ class NativeEris:
         yield from self._host.mapping.warnings
         refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
         yield from refusals
-        asked, part = self.scenario.system.page_size.value, self._host.huge_part
-        if asked > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
+        system, part = self.scenario.system, self._host.huge_part
+        assert isinstance(system, ErisSystem)
+        if system.page_size.value > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
             yield f"huge pages: this host gave them to {part:.0%} of the memory"
         if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
             yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"

@@ -50,7 +50,8 @@ def making(counts: InstructionCounts, phase: PhaseState) -> float:
         one = counts.generate if in_one_piece(keys) else counts.generate_ranked
         one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
         if keys.scattered:
-            one += float(np.interp(scatter_steps(keys.keys), *zip(*counts.scatter, strict=True)))
+            steps, more = zip(*counts.scatter, strict=True)
+            one += float(np.interp(scatter_steps(keys.keys), steps, more))
         total, shares = total + operation.share * one, shares + operation.share
     return total / shares if shares else counts.generate
 
