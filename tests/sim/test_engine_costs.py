@@ -238,8 +238,10 @@ def test_groups_of_a_round() -> None:
 
 def test_others_in_the_last_cache_slow_an_index_that_lies_there(tmp_path: Path) -> None:
     found = []
+    # Without measured walks, which would have been measured beside those others.
+    engine = {name: value for name, value in ENGINE.items() if name != "walk"}
     for others in (None, "5 GB/s", "20 GB/s", "100 GB/s"):
-        machine = machine_file(tmp_path, ENGINE, others=others)
+        machine = machine_file(tmp_path, engine, others=others)
         found.append(run_scenario(lookups(machine, 500_000)).throughput["lookup"])
     assert found == sorted(found, reverse=True)
     assert found[-1] < 0.97 * found[0]
