@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from numatwin.sim.costs import CostModel
 from numatwin.sim.eris.overlap import overlap_of
-from numatwin.sim.eris.routing import routing_costs, scatter_steps, split_instructions
+from numatwin.sim.eris.routing import (
+    extra_groups,
+    extra_headers,
+    routing_costs,
+    scatter_steps,
+    split_instructions,
+)
 from numatwin.sim.prefix_tree import LINE_BYTES, ArrayTree
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import Scenario, load_scenario
@@ -28,7 +34,7 @@ ENGINE = {
     "upsert_entry": "5 ns",
     "generate": "1 ns",
     "generate_ranked": "7 ns",
-    "scatter": "6 ns",
+    "scatter": [{"steps": 1, "time": "6 ns"}, {"steps": 3, "time": "20 ns"}],
     "route": [{"targets": 1, "time": "1 ns"}, {"targets": 8, "time": "4 ns"}],
     "flush_fixed": "10 ns",
     "flush_line": "1 ns",
@@ -43,11 +49,17 @@ ENGINE = {
 }
 
 
-def machine_file(folder: Path, engine: Mapping[str, object] | None = None, cores: int = 2) -> str:
+def machine_file(
+    folder: Path,
+    engine: Mapping[str, object] | None = None,
+    cores: int = 2,
+    others: str | None = None,
+) -> str:
+    last = {} if others is None else {"others": others}
     caches = [
         {"level": 1, "size": "48 KiB", "latency": "1 ns"},
         {"level": 2, "size": "1 MiB", "latency": "4 ns"},
-        {"level": 3, "size": "8 MiB", "latency": "13 ns", "shared_by_cores": cores},
+        {"level": 3, "size": "8 MiB", "latency": "13 ns", "shared_by_cores": cores, **last},
     ]
     node = {
         "cores": cores,
@@ -175,6 +187,64 @@ def test_ranked_keys_cost_their_draw(tmp_path: Path) -> None:
         for more in ((), (zipf,))
     )
     assert ranked - even == pytest.approx(7 - 1 + 6, rel=0.01)  # 2^20 keys: one step each
+
+
+def test_ranks_that_take_more_steps_cost_what_was_measured(tmp_path: Path) -> None:
+    machine = machine_file(tmp_path, ENGINE)
+    zipf = "workload.operations.lookup.keys={distribution: zipf, exponent: 0.99, order: scattered}"
+    settings = ("workload.operations.lookup.kind=route", "system.threads=1", zipf)
+    once, twice, thrice = (
+        1e9 / run_scenario(lookups(machine, keys, *settings)).throughput["lookup"]
+        for keys in (1 << 20, 1 << 19, (1 << 20) // 3)
+    )
+    # 6 ns for one step, 20 for three: 13 for two.
+    assert twice - once == pytest.approx(7, rel=0.01)
+    assert thrice - once == pytest.approx(14, rel=0.01)
+
+
+def test_upserts_have_a_level_and_a_value_of_their_own(tmp_path: Path) -> None:
+    more = {"upsert_level": "3 ns", "generate_value": "0.5 ns"}
+    plain, own = (
+        1e9
+        / run_scenario(
+            lookups(
+                machine_file(tmp_path, {**ENGINE, **extra}),
+                256,
+                "system.threads=1",
+                "workload.operations.lookup.kind=upsert",
+            )
+        ).throughput["lookup"]
+        for extra in ({}, more)
+    )
+    assert own - plain == pytest.approx(3 - 1 + 0.5, rel=0.02)
+
+
+def test_headers_of_a_batch() -> None:
+    # One operation to one target: its one header is counted with the batch.
+    assert extra_headers(128, 1, np.ones(1)) == 0.0
+    # To two targets: both have commands, all but surely.
+    assert extra_headers(128, 2, np.ones(1)) == pytest.approx(1 / 128)
+    # Of two operations at 1:1 to two targets four headers, of one command one.
+    assert extra_headers(128, 2, np.ones(2)) == pytest.approx(3 / 128)
+    assert extra_headers(1, 2, np.ones(2)) == 0.0
+    # A rare operation is not in all batches.
+    assert 0.0 < extra_headers(128, 1, np.array([0.999, 0.001])) * 128 < 0.2
+
+
+def test_groups_of_a_round() -> None:
+    assert extra_groups(256, np.ones(1)) == 0.0
+    assert extra_groups(256, np.array([95.0, 5.0])) == pytest.approx(1 / 256, rel=1e-3)
+
+
+def test_others_in_the_last_cache_slow_an_index_that_lies_there(tmp_path: Path) -> None:
+    found = []
+    # Without measured walks, which would have been measured beside those others.
+    engine = {name: value for name, value in ENGINE.items() if name != "walk"}
+    for others in (None, "5 GB/s", "20 GB/s", "100 GB/s"):
+        machine = machine_file(tmp_path, engine, others=others)
+        found.append(run_scenario(lookups(machine, 500_000)).throughput["lookup"])
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.97 * found[0]
 
 
 @given(st.integers(2, 5_000))

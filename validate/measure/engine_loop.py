@@ -55,7 +55,7 @@ def measure(bench: Bench) -> Iterator[float]:
     loops += [Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
         loops += [Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
-    loops += [Loop("mixed", NODE_KEYS)]
+    loops += [Loop("mixed", NODE_KEYS), Loop("lookup", NODE_KEYS, buffer=PART)]
     loops += [Loop("route", RANKED_KEYS)]
     loops += [Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
     loops += [Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]

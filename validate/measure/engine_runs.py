@@ -23,7 +23,7 @@ WINDOWS_S = 20.0
 
 @dataclass(frozen=True)
 class Loop:
-    """How an engine is made for a figure."""
+    """How an engine is made for a figure. ``buffer``: commands of one, by default a batch."""
 
     operation: str
     amount: int
@@ -32,6 +32,7 @@ class Loop:
     ranked: bool = False
     scattered: bool = True
     workers: int = 1
+    buffer: int | None = None
     found: float = FOUND_PART
 
     @property
@@ -39,6 +40,8 @@ class Loop:
         """As measurements call it."""
         if self.workers > 1:
             return f"{self.operation}-together"
+        if self.buffer is not None:
+            return f"{self.operation}-parts"
         if not self.ranked:
             return self.operation
         return f"{self.operation}-{'ranked' if self.scattered else 'placed'}"
@@ -89,7 +92,7 @@ def _setup(bench: Bench, loop: Loop) -> Any:
             keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
         else:
             keys = KeyDraws([0, loop.amount * workers], [1.0])
-    setup.buffer_commands = loop.batch
+    setup.buffer_commands = loop.buffer or loop.batch
     setup.batch = loop.batch if workers == 1 else BATCH
     setup.round_commands = workers * loop.batch
     setup.incoming_commands = 4 * workers * loop.batch
