@@ -111,7 +111,7 @@ def test_a_scan_is_told_from_when_its_client_hands_it_over(name: str) -> None:
 
 
 def test_a_scan_that_finds_nothing_reads_all_the_same() -> None:
-    """10^7 entries: as fast as one that finds a thousandth, but for what the host does meanwhile."""
+    """10^7 entries; ten times as fast as one that finds a thousandth would be too fast."""
     rates = [
         run(
             "eris-fig12-scan", f"workload.operations.scan.selectivity={part}", scale=0.01
