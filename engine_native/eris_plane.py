@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,15 @@ from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
 from .host_mapping import HostMapping, map_workers, workers_that_fit
+from .host_room import transparent_huge_bytes
 from .memory_traffic import MemoryTraffic, NoCounters
+
+if TYPE_CHECKING:
+    from ._engine import ObjectMemory
 
 Floats = npt.NDArray[np.float64]
 
+PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
 LOOK_S = 0.1  # how often who waits for loading is told how far it is
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
 FULL = 0.9  # a worker that is busy for so long has no time left
@@ -63,6 +68,7 @@ class ErisHost:
         except ValueError as failure:
             raise InputError(f"the native engine refuses: {failure}") from None
         self.memory = self.engine.memory()
+        self.huge_part = _huge_part(self.memory)
         self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
         self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
         self.started = False
@@ -362,10 +368,7 @@ class NativeEris:
                     name: part["used_bytes"]
                     for name, part in zip(self.objects, memory, strict=True)
                 },
-                "huge_page_part": _part(
-                    sum(part["huge_bytes"] + part["transparent_bytes"] for part in memory),
-                    sum(part["reserved_bytes"] for part in memory),
-                ),
+                "huge_page_part": self._host.huge_part,
             },
             "step_ns_per_command": {
                 name: float(spent) / units for name, spent in zip(STEPS, steps, strict=True)
@@ -387,6 +390,10 @@ class NativeEris:
         yield from self._host.mapping.warnings
         refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
         yield from refusals
+        system, part = self.scenario.system, self._host.huge_part
+        assert isinstance(system, ErisSystem)
+        if system.page_size.value > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
+            yield f"huge pages: this host gave them to {part:.0%} of the memory"
         if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
             yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
 
@@ -411,6 +418,16 @@ def whole_sizes(sizes: Floats, total: int) -> list[int]:
 
 def _part(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
+
+
+def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
+    """Of what objects hold, what lies in huge pages: reserved ones, and transparent ones, which the
+    kernel may promise and not give."""
+    promised = sum(part["transparent_bytes"] for part in memory)
+    given = transparent_huge_bytes()
+    huge = sum(part["huge_bytes"] for part in memory)
+    huge += promised if given is None else min(promised, given)
+    return _part(huge, sum(part["reserved_bytes"] for part in memory))
 
 
 def _no_memory(failure: MemoryError) -> InputError:

@@ -263,7 +263,8 @@ def _error_ticks(reach: float) -> dict[float, str]:
 
 def _factor_ticks(reach: float) -> dict[float, str]:
     """Ratios as factors, within exp(±reach): ×2 and ÷2 are as far from 1."""
-    steps = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0) if reach < math.log(12) else (2.0, 5.0, 10.0)
+    steps: tuple[float, ...] = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+    steps = steps if reach < math.log(12) else (2.0, 5.0, 10.0)
     if reach > math.log(1e3):
         steps = (10.0,)
     factors = [

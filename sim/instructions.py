@@ -70,6 +70,10 @@ class InstructionCounts:
     """Per command: read it from the incoming buffer, put it to those of its object and type."""
     batch: float = 0.0
     """Per batch of commands: what its size does not matter to. The loops have no batches."""
+    group: float = 0.0
+    """Per operation beyond the first whose commands are executed in a round. As above."""
+    part: float = 0.0
+    """Per header beyond a batch's first under which commands came. As above."""
     scan_line_sum: float = 32.0
     """Per cache line of 64-bit integers: sum those below a bound. A plain loop, which compilers
     vectorise."""

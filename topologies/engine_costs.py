@@ -70,6 +70,8 @@ class EngineCosts(Strict):
     flush_line: Duration | None = None
     receive: Duration | None = None
     batch: Duration | None = None
+    group: Duration | None = None
+    part: Duration | None = None
     message: Duration | None = None
     handed_line: Duration | None = None
     scan: Duration | None = None

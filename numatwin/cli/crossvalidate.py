@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import INTERRUPTED
+from . import INTERRUPTED
 from .output import binary_size, console, latency, number, percent, print_json, table
 
 if TYPE_CHECKING:

@@ -32,14 +32,14 @@ GUIDE_SLOTS_MAX = 8192
 
 
 def machine_of(
-    demands: PartitionedDemands, clients: Clients, generate: float | None = None
+    demands: PartitionedDemands, clients: Clients, phase: PhaseState | None = None
 ) -> ErisMachine:
     """The machine, its workers and their buffers as the kernel wants them.
 
-    ``generate``: instructions of making a command.
+    ``phase``: whose commands are made.
     """
     costs, system, workers = demands.costs, demands.system, demands.workers
-    routing = routing_costs(costs, system, workers.count, generate)
+    routing = routing_costs(costs, system, workers.count, phase)
     per_instruction_ps = PS_PER_S / costs.instructions_per_s
     handed_ps = np.rint(costs.handed_s * PS_PER_S).astype(np.int64)
     found = ErisMachine()

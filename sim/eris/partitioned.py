@@ -24,7 +24,7 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
-from .routing import flushes_per_command, making, routing_costs
+from .routing import flushes_per_command, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -114,7 +114,7 @@ class PartitionedDemands(ErisDemands):
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
-            routing=self._routing(executed, making(costs.instructions, phase)),
+            routing=self._routing(executed, phase),
         )
 
     def _walked(
@@ -171,7 +171,7 @@ class PartitionedDemands(ErisDemands):
         costs, node = self.costs, self.workers.node
         core_s = walked.instructions / costs.instructions_per_s[node]
         all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
-        routing = self._routing(walked.commands, making(costs.instructions, phase))
+        routing = self._routing(walked.commands, phase)
         if routing is not None:
             handed_s = np.diag(costs.handed_s)
             lines_s = routing.lines * handed_s / costs.handed_misses
@@ -245,15 +245,12 @@ class PartitionedDemands(ErisDemands):
                 found.memory_lines[at] = misses + found.written[at]
         return found
 
-    def _routing(self, executed: Floats, generate: float) -> Routing | None:
-        """Routing of the commands that each worker executes (A,), per unit; None without any.
-
-        ``generate``: instructions of making one.
-        """
+    def _routing(self, executed: Floats, phase: PhaseState) -> Routing | None:
+        """Routing of the commands that each worker executes (A,), per unit; None without any."""
         commands = float(executed.sum())
         if commands == 0:
             return None
-        costs = routing_costs(self.costs, self.system, self.workers.count, generate)
+        costs = routing_costs(self.costs, self.system, self.workers.count, phase)
         count = self.workers.count
         flushes = flushes_per_command(
             self.system.commands_per_round(count), self.system.buffer_commands, executed / commands

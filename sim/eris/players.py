@@ -33,7 +33,6 @@ from .event_shared import shared_setup
 from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
 from .parts import SCAN, WALK
-from .routing import making
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
@@ -121,7 +120,7 @@ class RoutedPlayer:
         machine = machine_of(
             demands,
             scenario.workload.description.clients,
-            making(costs.instructions, scenario.workload.at(0.0)),
+            scenario.workload.at(0.0),
         )
         self.model = ErisRouting(
             machine, len(self.order), self.keyed, keys, scenario.seed, replication

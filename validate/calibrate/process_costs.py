@@ -170,5 +170,7 @@ def _times(value: Quantity, factor: Quantity | None) -> Quantity:
     """The value with a fitted factor on it, and the range of that."""
     if factor is None:
         return value
-    ends = (float(f"{value.value * f:.4g}") for f in (factor.value, factor.low, factor.high))
-    return Quantity(*ends, factor.source)
+    fitted, low, high = (
+        float(f"{value.value * f:.4g}") for f in (factor.value, factor.low, factor.high)
+    )
+    return Quantity(fitted, low, high, factor.source)

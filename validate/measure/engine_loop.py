@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from ...sim.eris.routing import flushes_per_command, scatter_steps
+from ...sim.eris.routing import extra_headers, flushes_per_command, scatter_steps
 from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
 from .bench import Bench
@@ -30,6 +30,8 @@ BATCHES = (1, 16, BATCH)
 # Commands in a buffer of two workers that send each other half of what they make.
 TOGETHER = (1, 16, 128, 1024)
 COMMANDS_PER_LINE = 4.0
+# Commands under a header, where buffers are smaller than a batch.
+PART = 16
 # A tree of one array of values, and one of a node above arrays: both in the first cache.
 ARRAY_KEYS, NODE_KEYS = 256, 2_048
 # Ranks are scattered over the next power of 4, here this one: so many keys take a step each, others
@@ -139,6 +141,7 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         costs["generate_value"] = max(apart[1] - apart[0], 0.0)
         if mixed is not None:
             costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
+    costs.update(found.parts())
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
@@ -219,6 +222,20 @@ class _Figures:
                 found[m.parameters.targets] = max(m.value.value, alone_s)
         return [{"targets": n, "seconds": time_s} for n, time_s in sorted(found.items())]
 
+    def parts(self) -> dict[str, float]:
+        """What one more header of a batch costs who executes it, and one more operation in it."""
+
+        def executing(name: str) -> float:
+            steps = (self.loop(name, NODE_KEYS, BATCH, step) for step in ("receive", "walk"))
+            return BATCH * sum(step or 0.0 for step in steps)
+
+        if self.loop("lookup-parts", NODE_KEYS, BATCH, "walk") is None:
+            return {}
+        whole = executing("lookup")
+        part = max(executing("lookup-parts") - whole, 0.0) / (BATCH / PART - 1)
+        both = executing("mixed") - (whole + executing("upsert")) / 2
+        return {"part": part, "group": max(both - part, 0.0)}
+
     def together(self, costs: Mapping[str, float], alone_s: float) -> dict[str, float]:
         """What a flush to another core costs more, and each line of it.
 
@@ -236,7 +253,9 @@ class _Figures:
                 return {}
             flushes = flushes_per_command(2 * size, size, np.array([0.5, 0.5]))
             line_s = costs["flush_line"] / COMMANDS_PER_LINE
-            batch_s = costs["batch"] / min(BATCH, 2 * size)
+            made = min(BATCH, 2 * size)
+            batch_s = costs["batch"] / made
+            batch_s += costs.get("part", 0.0) * extra_headers(made, 2, np.ones(1))
             beyond_s = both_s - own_s - batch_s - flushes * costs["flush_fixed"] - line_s
             rows.append([flushes / both_s, 0.5 / COMMANDS_PER_LINE / both_s])
             more.append(max(beyond_s, 0.0) / both_s)

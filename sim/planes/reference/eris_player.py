@@ -20,7 +20,6 @@ from ...eris.event_model import (
 from ...eris.partitioned import PartitionedDemands
 from ...eris.partitions import IndexPartitions
 from ...eris.players import Counted, memory_bytes, routing_facts, steps_of
-from ...eris.routing import making
 from ...histogram import of_kernel
 from ...scenario import Scenario
 from ...streams import stream_key
@@ -52,7 +51,7 @@ class ReferencePlayer:
             machine_of(
                 demands,
                 scenario.workload.description.clients,
-                making(costs.instructions, scenario.workload.at(0.0)),
+                scenario.workload.at(0.0),
             ),
             kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
             table_of(shares, [])[0].tolist(),
