@@ -94,11 +94,10 @@ Scan CommandMaker::scan(const OperationSetup& operation) noexcept {
     Scan found;
     found.output = operation.result;
     if (operation.selectivity >= 1) return found;
-    const auto width = static_cast<std::uint64_t>(operation.selectivity * 0x1p64);
-    if (width == 0) {
-        found.range = {1, 0};
-        return found;
-    }
+    // One that shall find nothing looks for a single value: an empty range would be known to hold
+    // nothing without a look at the column.
+    const auto width =
+        std::max<std::uint64_t>(static_cast<std::uint64_t>(operation.selectivity * 0x1p64), 1);
     const std::uint64_t low = random_.below(0 - width);
     found.range = {low, low + width - 1};
     return found;

@@ -110,6 +110,17 @@ def test_a_scan_is_told_from_when_its_client_hands_it_over(name: str) -> None:
     assert 0.2 < under_way <= 1.02
 
 
+def test_a_scan_that_finds_nothing_reads_all_the_same() -> None:
+    """10^7 entries; ten times as fast as one that finds a thousandth would be too fast."""
+    rates = [
+        run(
+            "eris-fig12-scan", f"workload.operations.scan.selectivity={part}", scale=0.01
+        ).throughput["scan"]
+        for part in (0.0, 0.001)
+    ]
+    assert rates[0] < 10 * rates[1]
+
+
 def test_a_moving_range_is_balanced() -> None:
     settings = [
         "native_horizon=2.2 s",
