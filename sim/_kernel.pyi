@@ -289,6 +289,7 @@ class CommitSetup:
     processor_gives_way: bool
     processor_tick_ps: int
     processor_across_ps: int
+    processor_interrupt_ps: int
     processor_homes: Sequence[int]
     processor_awake_ps: int
     streams: Sequence[int]

@@ -60,6 +60,8 @@ class TransportCosts(Strict):
     the same processor and on another one, until it is received. ``post_sleeper``: handing it over
     to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
     that size to a process on another processor, and receiving it, where both look all the time.
+    ``interrupted``: what a message to a sleeper on another processor, and its answer, take of the
+    time of a process there that never stops.
     """
 
     look: Duration
@@ -70,6 +72,7 @@ class TransportCosts(Strict):
     post_sleeper: Duration | None = None
     post_across: Duration | None = None
     serve_across: Duration | None = None
+    interrupted: Duration | None = None
     ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
 
 

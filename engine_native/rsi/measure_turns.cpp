@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -99,6 +100,41 @@ class Sleepers {
     Fabric::Peer to_ = 0;
     std::vector<std::byte> answer_;
 };
+
+// Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
+// the first processor's. What the first loses of its time for each message and answer.
+StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
+                     const std::vector<int>& cpus, const StepPlan& plan) {
+    constexpr std::int64_t window_ns = 2'000'000;
+    const SharedMemory memory(4096);
+    auto* count = new (memory.data()) std::atomic<std::uint64_t>{0};
+    const Forked counts([count, cpu = cpus[1]] {
+        pin_thread(cpu);
+        for (;;) count->store(count->load(std::memory_order_relaxed) + 1);
+    });
+    const auto counted = [count](const std::function<void()>& work) {
+        const std::uint64_t before = count->load();
+        const std::int64_t began = steps_now_ns();
+        do {
+            work();
+        } while (steps_now_ns() - began < window_ns);
+        const auto took = static_cast<double>(steps_now_ns() - began);
+        return std::pair{static_cast<double>(count->load() - before), took};
+    };
+    Sleepers sleepers(run, cpus[0], cpus[1], true);
+    StepCost found{"interrupted", message.size(), 0, 1, {}};
+    for (std::uint32_t window = 0; window <= plan.windows; ++window) {
+        const auto [alone, alone_ns] = counted([] {});
+        double rounds = 0, post_ns = 0, serve_ns = 0;
+        const auto [together, together_ns] = counted([&] {
+            sleepers.there(message, post_ns, serve_ns);
+            ++rounds;
+        });
+        if (window == 0 || alone == 0) continue;
+        found.samples_ns.push_back((together_ns - together * alone_ns / alone) / rounds);
+    }
+    return found;
+}
 
 }  // namespace
 
@@ -195,6 +231,7 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         add("post-sleeper", asleep.post);
         add("post-across", awake.post);
         add("serve-across", awake.serve);
+        found.push_back(interrupted(run, message, cpus, plan));
     }
     return found;
 }

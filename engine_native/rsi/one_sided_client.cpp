@@ -45,6 +45,7 @@ std::int64_t OneSidedClient::fetch_snapshot() {
         }
     }
     known_ = highest;
+    lags_below_ = std::min(top_, known_ + bits_.reach()) - setup_.clients;
     if (remedied()) raise_floor();
     return highest;
 }
@@ -406,7 +407,7 @@ void OneSidedClient::set_bit(RowKind kind) {
     claimed_ = false;
     log(kind, cid);
     TimestampBits::Bit bit = bit_cid_ == cid ? bit_ : bits_.bit(cid);
-    if (!remedied() && lags()) [[unlikely]] {
+    if (lags()) [[unlikely]] {
         // Those of one word together.
         for (; lags(); next_cid_ += setup_.clients) {
             const TimestampBits::Bit more = bits_.bit(next_cid_);
@@ -441,7 +442,7 @@ void OneSidedClient::add_bits(const TimestampBits::Bit& bit) {
 // it. Who used up one with each abort would get ahead of a client that waited for a processor as
 // fast as that one, which aborts on old snapshots, catches up; and then both abort for ever.
 Cause OneSidedClient::abort(Cause cause) {
-    if (!claimed_ && next_cid_ > known_ + setup_.clients && (remedied() || !lags())) return cause;
+    if (!claimed_ && next_cid_ > known_ + setup_.clients && !lags()) return cause;
     if (claims() && !claimed_) claim_all(granted);
     if (owns_timestamp() && (!claims() || claimed_)) set_bit(RowKind::rolled_back);
     return cause;

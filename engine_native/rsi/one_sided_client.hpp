@@ -105,10 +105,8 @@ class OneSidedClient final : public CommitClient {
         return next_cid_ <= (remedied() ? floor_ + bits_.lap() : known_ + bits_.reach());
     }
 
-    // Whether another one has set a timestamp a round or more above its next.
-    bool lags() const {
-        return next_cid_ + setup_.clients <= std::min(top_, known_ + bits_.reach());
-    }
+    // Whether another one has set a timestamp a round or more above its next; without remedies.
+    bool lags() const { return next_cid_ <= lags_below_; }
 
     static constexpr int looks_max = 16;
 
@@ -125,10 +123,11 @@ class OneSidedClient final : public CommitClient {
     std::vector<std::byte> message_;
 
     std::int64_t next_cid_;
-    std::int64_t top_ = 0;       // without remedies, the highest set one that it has seen
-    std::int64_t floor_ = 0;     // with remedies, as it was last seen
-    std::int64_t known_ = 0;     // the end of the leading run when it last looked
-    std::int64_t since_ns_ = 0;  // since when it saw the same
+    std::int64_t top_ = 0;         // without remedies, the highest set one that it has seen
+    std::int64_t lags_below_ = 0;  // a round below that, as far as it may go
+    std::int64_t floor_ = 0;       // with remedies, as it was last seen
+    std::int64_t known_ = 0;       // the end of the leading run when it last looked
+    std::int64_t since_ns_ = 0;    // since when it saw the same
     std::int64_t locking_ns_ = 0;
     std::uint32_t unsignaled_ = 0;  // adds since the last that was waited for
     TimestampBits::Bit bit_{};      // of the timestamp bit_cid_, known beforehand

@@ -235,6 +235,13 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     if costs.post_across is not None and costs.serve_across is not None:
         across_s += max(costs.post_across.value - post_s, 0.0)
         across_s += max(costs.serve_across.value - (there_s - post_s), 0.0)
+    interrupt_s = 0.0
+    if costs.interrupted is not None:
+        # Less what the sleeper does there in any case: it takes over, receives, answers (which
+        # wakes who asked), sleeps, and the other one takes over again.
+        takes_over_s = max(facts.turn.value - facts.give_way.value, 0.0)
+        own_s = there_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
+        interrupt_s = max(costs.interrupted.value - own_s, 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,
@@ -243,6 +250,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         sleep_ps=_ps(sleep_s),
         notify_ps=_ps(max(posted - post_s, 0.0)),
         across_ps=_ps(across_s),
+        interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
 

@@ -18,7 +18,8 @@ class Processors:
     What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
     ``look_ps`` as it finds messages, however many, ``sleep_ps`` for falling asleep and being woken,
     ``across_ps`` for each message from another processor, ``notify_ps`` for waking another one
-    there, ``yield_ps`` for giving way. Who is woken on an idle processor runs ``wake_ps`` later.
+    there, ``interrupt_ps`` for being woken from there while others run here, ``yield_ps`` for
+    giving way. Who is woken on an idle processor runs ``wake_ps`` later.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
@@ -32,6 +33,7 @@ class Processors:
     wake_ps: int = 0
     across_ps: int = 0
     notify_ps: int = 0
+    interrupt_ps: int = 0
     yield_ps: int = 0
     gives_way: bool = False
     awake_ps: int = 50_000_000

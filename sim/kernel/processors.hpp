@@ -8,7 +8,8 @@
 //     falling asleep and being woken               sleep of the sleeper's time
 //     a message comes from another processor       across of the receiver's time
 //     waking one on another processor              notify of the waker's time
-//     being woken on an idle processor             wake until it runs
+//     being woken from another processor           interrupt of the sleeper's time
+//     being woken on an idle processor             wake until it runs, instead
 //     giving way, whether or not somebody waits    yield of the process's time
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
@@ -31,7 +32,7 @@ namespace numatwin {
 struct ProcessorSetup {
     std::uint32_t count = 0;
     Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
-         yield = 0, across = 0;
+         yield = 0, across = 0, interrupt = 0;
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
 };
 
@@ -239,6 +240,7 @@ class Processors {
             return clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
                                   ++c.generation);
         }
+        if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
         p.state = State::waiting;
         Process& runner = process_[c.process];
         if (runner.state == State::starting) return;

@@ -81,6 +81,7 @@ void register_commits(py::module_& module) {
     def_processor(setup, "processor_notify_ps", &ProcessorSetup::notify);
     def_processor(setup, "processor_tick_ps", &ProcessorSetup::tick);
     def_processor(setup, "processor_across_ps", &ProcessorSetup::across);
+    def_processor(setup, "processor_interrupt_ps", &ProcessorSetup::interrupt);
     def_processor(setup, "processor_homes", &ProcessorSetup::homes);
     def_processor(setup, "processor_yield_ps", &ProcessorSetup::yield);
     setup.def(py::init<>())

@@ -51,6 +51,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             wake_ps=draw(TIMES),
             across_ps=draw(TIMES),
             notify_ps=draw(TIMES),
+            interrupt_ps=draw(TIMES),
             yield_ps=draw(TIMES),
             gives_way=draw(st.booleans()),
             tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),

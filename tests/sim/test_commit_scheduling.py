@@ -80,7 +80,8 @@ def test_who_never_stops_runs_from_tick_to_tick() -> None:
 
 def test_who_wants_less_than_its_share_runs_as_soon_as_it_is_woken_but_for_a_slice() -> None:
     """It has nothing saved up: who runs is protected until its slice is used up."""
-    bench, took = Bench(), []
+    bench = Bench()
+    took: list[int] = []
     spinner = bench.spinner()
     bench.sleeper(10 * MS, MS, took)
     bench.env.run(1_000 * MS)
@@ -92,7 +93,8 @@ def test_who_wants_less_than_its_share_runs_as_soon_as_it_is_woken_but_for_a_sli
 
 
 def test_who_wants_more_than_its_share_gets_that_and_waits() -> None:
-    bench, took = Bench(), []
+    bench = Bench()
+    took: list[int] = []
     spinner = bench.spinner()
     sleeper = bench.sleeper(MS // 10, 20 * MS, took)
     bench.env.run(2_000 * MS)
@@ -103,7 +105,8 @@ def test_who_wants_more_than_its_share_gets_that_and_waits() -> None:
 
 def test_who_slept_ahead_of_its_share_does_not_come_first_at_once() -> None:
     """Asleep for no time, it has what it ran before against it: it waits for the spinner's turn."""
-    bench, took = Bench(), []
+    bench = Bench()
+    took: list[int] = []
     bench.spinner()
     bench.sleeper(1, MS // 2, took)
     bench.env.run(400 * MS)
@@ -114,7 +117,8 @@ def test_who_slept_ahead_of_its_share_does_not_come_first_at_once() -> None:
 
 
 def test_those_who_give_way_take_turns() -> None:
-    bench, order = Bench(gives_way=True), []
+    bench = Bench(gives_way=True)
+    order: list[str] = []
 
     def goes_on(name: str) -> Generator[simpy.Event, Any, None]:
         process = Process()

@@ -41,6 +41,8 @@ STEPS = {
     "post-across": "handing over a message to a process on another processor, which looks for it "
     "all the time",
     "serve-across": "receiving its answer, likewise",
+    "interrupted": "time that a process which never stops loses to a sleeper on its processor, for "
+    "each message to that from another processor and its answer",
     "idle-look": "looks at the network with nothing there",
     "arm": "going to sleep, but for the sleep",
 }
@@ -51,6 +53,7 @@ OTHERS = {
     "post_sleeper": "post-sleeper",
     "post_across": "post-across",
     "serve_across": "serve-across",
+    "interrupted": "interrupted",
 }
 ENDS_OF = ("get", "put", "compare-and-swap", "add", "message")
 
@@ -76,13 +79,14 @@ def measure(bench: Bench) -> Iterator[float]:
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
-    blocks, calm = bench.quiet.take(
-        lambda: _call(
-            "measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, cpus[:2], *plan)
-        )
-    )
-    _add(bench, blocks, calm)
-    yield 0.4
+    for at, region in enumerate(regions):
+        # Each between two looks at the host.
+        transport = "shm" if HAS_UCX else "threads"
+        arguments = (sizes, [region], cpus[:2], *plan)
+        rows, calm = bench.quiet.take(partial(_call, "measure_blocks", transport, arguments))
+        # What has no region is the same each time.
+        _add(bench, [row for row in rows if row["region"] or at == 0], calm)
+        yield 0.4 * (at + 1) / len(regions)
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
         return

@@ -190,6 +190,8 @@ class SharedProcessors:
             processor.process = process
             self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
             return
+        if sender is not None and self.home(sender) is not processor:
+            process.debt_ps += self.setup.interrupt_ps
         process.state = "waiting"
         if runs.state == "starting":
             return
