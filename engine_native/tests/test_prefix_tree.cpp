@@ -397,7 +397,7 @@ TEST(PrefixTree, RelinksPiecesOnFewLevels) {
     ScarceMemory memory;
     PrefixTree tree(memory);
     Map map;
-    constexpr std::uint64_t first = 500'000, keys = 500'000, piece = 10'000;
+    constexpr std::uint64_t first = 500'000, keys = 500'100, piece = 10'000;
     std::vector<KeyValue> run;
     for (std::uint64_t key = first; key < first + keys; ++key) {
         run.push_back({key, ~key});
