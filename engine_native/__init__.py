@@ -10,6 +10,7 @@ from ..inputs import InputError
 
 if TYPE_CHECKING:
     from ..sim.planes.plane import Maker
+    from ..sim.run import Progress
     from ..sim.scenario import Scenario
 
 # Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
@@ -24,8 +25,10 @@ def warm_up_s(scenario: Scenario) -> float:
 
 
 @contextmanager
-def planes(scenario: Scenario) -> Iterator[Maker]:
+def planes(scenario: Scenario, loading: Progress | None = None) -> Iterator[Maker]:
     """Makes the native planes of ``scenario``; at the end nothing of them is left running.
+
+    ``loading`` is told the part of the data that is loaded, where an engine of ERIS is.
 
     Raises InputError where this host, or this build, cannot run it.
     """
@@ -48,6 +51,6 @@ def planes(scenario: Scenario) -> Iterator[Maker]:
     else:
         from .eris_plane import native_eris
 
-        native = native_eris()
+        native = native_eris(loading)
     with native as make:
         yield make

@@ -76,6 +76,7 @@ class CommitRun:
     lease_ns: int
     skip_after_ns: int
     crowded: bool
+    cpus: list[int]
     trace_rows: int
     transports: str
     devices: str
@@ -139,9 +140,14 @@ def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dic
     """Forks: see commit_cluster.measure_fabric."""
 
 def measure_blocks(
-    run: CommitRun, sizes: list[int], regions: list[int], windows: int, window_ns: int
+    run: CommitRun,
+    sizes: list[int],
+    regions: list[int],
+    cpus: list[int],
+    windows: int,
+    window_ns: int,
 ) -> list[dict[str, Any]]:
-    """See rsi/measure_steps.hpp; here and below, samples_ns of each name, bytes, region, count."""
+    """Forks: see rsi/measure_steps.hpp; here and below, samples_ns of each name and size."""
 
 def measure_ends(
     run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int
@@ -380,6 +386,9 @@ def ping_pong(block: Block, line: int, serve: bool) -> Work:
 def additions() -> Work:
     """Additions that wait for one another, one a cycle."""
 
+def free_additions() -> Work:
+    """Additions that do not: as many a cycle as the core has adders, less what others take."""
+
 def routing(targets: int, buffer_bytes: int) -> Work:
     """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
 
@@ -420,6 +429,10 @@ class FabricPair:
 
     def answer(self) -> Work:
         """What the other end does meanwhile; amounts to nothing."""
+
+def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
+    """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
+    OSError where a CPU may not be used."""
 
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int

@@ -21,9 +21,9 @@ LOOK_S = 0.02
 THREADS = "threads"
 
 # What UCX is told, by transport: its transports and devices, and whether they use the network.
-# Shared memory: POSIX segments, which UCX opens by /proc and unlinks at once, so that none is left
-# behind. CMA is left out: many containers forbid it, and copies here are smaller than what it is
-# for. Sockets use the loopback device, as all processes are on this host.
+# Shared memory: POSIX segments, which UCX opens by /proc; none is left behind
+# (rsi/segment_folder.hpp). CMA is left out: many containers forbid it, and copies here are smaller
+# than what it is for. Sockets use the loopback device, as all processes are on this host.
 UCX = {
     "shm": ("posix,self", "all"),
     "sysv": ("sysv,self", "all"),

@@ -14,6 +14,7 @@ from typing import Any
 from ..inputs import InputError
 from ..sim.commits.build import commit_parameters
 from ..sim.commits.parameters import CommitParameters
+from ..sim.commits.processors import homes
 from ..sim.commits.sizes import transaction_records
 from ..sim.commits.system import CommitSystem
 from ..sim.commits.workload import stream_keys
@@ -139,6 +140,7 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
         "lease_ns": lease_ns,
         "skip_after_ns": skip_after_ns,
         "crowded": active > cpus,
+        "cpus": _cpus(p, one_sided_by_hand=p.one_sided and transport != "tcp"),
         "populate": clients * p.records * block_bytes <= POPULATE_BYTES,
     }
     if active > cpus:
@@ -149,6 +151,26 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
     plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)
     _check_room(plan, scenario, block_bytes)
     return plan
+
+
+def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
+    """Of each role, of those that this process may use: so nobody moves in the middle of a run."""
+    allowed = sorted(os.sched_getaffinity(0))
+    nodes, clients = len(p.nodes), len(p.client_machine)
+    # Nodes stand as in the parameters; homes() has the storage servers first.
+    order = [*p.storage, *(node for node in range(nodes) if node not in p.storage)]
+    found = homes(
+        clients,
+        len(p.storage),
+        nodes - len(p.storage),
+        len(allowed),
+        served=not one_sided_by_hand,
+        manages=not p.one_sided,
+    )
+    cpus = [allowed[at] for at in found[:clients]] + [0] * nodes
+    for at, node in enumerate(order):
+        cpus[clients + node] = allowed[found[clients + at]]
+    return cpus
 
 
 def _words(size: float) -> int:

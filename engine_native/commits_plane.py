@@ -16,8 +16,9 @@ from ..sim.commits.parameters import ONE_SIDED_MESSAGES, REMEDY_MESSAGES, TWO_PH
 from ..sim.commits.system import CommitSystem
 from ..sim.control.policy import Observation
 from ..sim.histogram import Histogram
+from ..sim.planes.commit_why import binding
 from ..sim.planes.plane import Command, Maker, Outcome
-from ..sim.record import ControlEvent, ResourceUse
+from ..sim.record import ControlEvent, ResourceUse, Why
 from ..sim.scenario import Scenario
 from .commit_cluster import THREADS, CommitCluster
 from .commit_setup import commit_plan
@@ -139,7 +140,7 @@ class NativeCommits:
             },
             resources=tuple(self._uses(counted)),
             latency_ns={},
-            why={},
+            why=self._why(counted),
             energy_J=None,
             events=tuple(self._faults()),
             model={self.operation: self._facts(counted)},
@@ -193,6 +194,24 @@ class NativeCommits:
             # The two clocks are not read at one and the same time.
             yield ResourceUse(name, "threads", min(busy / span_ns, 1.0), node=node_id)
         yield ResourceUse("threads of the clients", "clients", min(busy_ns[-1] / span_ns, 1.0))
+
+    def _why(self, counted: Counted) -> dict[str, Why]:
+        """The busiest process, and a client's time for one commit, as the operating system tells
+        it; nothing where roles are threads, or none committed."""
+        uses = tuple(self._uses(counted))
+        if not uses or not counted.commits:
+            return {}
+        ran_ns, waited_ns = (
+            float(of_role[: self._clients].sum()) / counted.commits
+            for of_role in (counted.ran_ns, counted.waited_ns)
+        )
+        whole_ns = counted.time_s * 1e9 * self._clients / counted.commits
+        demands = {
+            "running": ran_ns,
+            "waiting for a processor": waited_ns,
+            "waiting for an answer": max(whole_ns - ran_ns - waited_ns, 0.0),
+        }
+        return {self.operation: Why(binding(uses), (), demands)}
 
     def _facts(self, counted: Counted) -> dict[str, Any]:
         """As the event plane's, and what this host did with it."""

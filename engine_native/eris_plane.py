@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +18,32 @@ from ..inputs import InputError
 from ..sim.control.policy import ObjectObservation, Observation
 from ..sim.histogram import Histogram
 from ..sim.planes.plane import Command, Maker, Outcome, StartPhase
-from ..sim.record import ControlEvent, ResourceUse
+from ..sim.record import ControlEvent, ResourceUse, Why
+from ..sim.run import Progress
 from ..sim.scenario import Scenario
 from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
 from .host_mapping import HostMapping, map_workers, workers_that_fit
+from .host_room import transparent_huge_bytes
 from .memory_traffic import MemoryTraffic, NoCounters
+
+if TYPE_CHECKING:
+    from ._engine import ObjectMemory
 
 Floats = npt.NDArray[np.float64]
 
+PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
+LOOK_S = 0.1  # how often who waits for loading is told how far it is
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
+FULL = 0.9  # a worker that is busy for so long has no time left
 SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
 class ErisHost:
     """The engine of a scenario, loaded and running."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, loading: Progress | None = None) -> None:
         system = scenario.system
         assert isinstance(system, ErisSystem)
         host = host_facts()
@@ -51,7 +59,7 @@ class ErisHost:
         self.host = host
         try:
             self.engine = Engine(engine_setup(scenario, nodes, self.mapping))
-            self.engine.load()
+            self._load(loading)
         except MemoryError as failure:
             raise _no_memory(failure) from None
         except OSError as failure:
@@ -60,6 +68,7 @@ class ErisHost:
         except ValueError as failure:
             raise InputError(f"the native engine refuses: {failure}") from None
         self.memory = self.engine.memory()
+        self.huge_part = _huge_part(self.memory)
         self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
         self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
         self.started = False
@@ -69,6 +78,19 @@ class ErisHost:
             self.traffic = MemoryTraffic()
         except NoCounters as failure:
             self.no_traffic = str(failure)
+
+    def _load(self, loading: Progress | None) -> None:
+        """Tells ``loading`` how far it is; an end in the middle leaves nothing running."""
+        try:
+            self.engine.begin_load()
+            while not self.engine.wait_loaded(LOOK_S):
+                if loading is not None:
+                    loading(self.engine.loaded / max(self.engine.to_load, 1))
+        except BaseException:
+            self.engine.cancel()
+            raise
+        if loading is not None:
+            loading(1.0)
 
     def traffic_bytes(self) -> float | None:
         """Through the memory controllers so far; None where they do not tell."""
@@ -267,7 +289,7 @@ class NativeEris:
                 for name, busy_ns, node in uses
             ),
             latency_ns={},
-            why={},
+            why=self._why(now, sum(done.values())),
             energy_J=None,
             events=tuple(self._events()),
             model=self._facts(now),
@@ -276,6 +298,25 @@ class NativeEris:
             steps=int(sum(done.values())),
             latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
         )
+
+    def _why(self, now: Mapping[str, Any], operations: float) -> dict[str, Why]:
+        """Who is busy, and the time of an operation in a worker by step, as the event plane's;
+        nothing where none was done."""
+        if not operations:
+            return {}
+        before = self._since
+        busy_ns = (now["busy_ns"] - before["busy_ns"]).astype(np.float64)
+        span_ns = max(now["time_s"] - before["time_s"], 1e-9) * 1e9
+        idle_ns = np.maximum(span_ns - busy_ns, 0.0)
+        steps_ns = (now["step_ns"] - before["step_ns"]).sum(axis=1)
+        demands = {
+            **dict(zip(STEPS, (float(ns) / operations for ns in steps_ns), strict=True)),
+            "idle": float(idle_ns.sum()) / operations,
+        }
+        clients = self.scenario.workload.description.clients
+        paced = clients.kind == "open" or clients.think_time.value > 0
+        limit = limit_of_workers(busy_ns / span_ns, paced)
+        return dict.fromkeys(self.operations, Why(limit, (), demands))
 
     def _histograms(self) -> Iterator[Histogram]:
         pairs = zip(self._latencies(), self._latencies_before, strict=True)
@@ -327,10 +368,7 @@ class NativeEris:
                     name: part["used_bytes"]
                     for name, part in zip(self.objects, memory, strict=True)
                 },
-                "huge_page_part": _part(
-                    sum(part["huge_bytes"] + part["transparent_bytes"] for part in memory),
-                    sum(part["reserved_bytes"] for part in memory),
-                ),
+                "huge_page_part": self._host.huge_part,
             },
             "step_ns_per_command": {
                 name: float(spent) / units for name, spent in zip(STEPS, steps, strict=True)
@@ -352,8 +390,23 @@ class NativeEris:
         yield from self._host.mapping.warnings
         refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
         yield from refusals
+        system, part = self.scenario.system, self._host.huge_part
+        assert isinstance(system, ErisSystem)
+        if system.page_size.value > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
+            yield f"huge pages: this host gave them to {part:.0%} of the memory"
         if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
             yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
+
+
+def limit_of_workers(busy: Floats, paced: bool) -> str:
+    """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
+    clients that think, or ask at a rate of their own."""
+    full = int((busy >= FULL).sum())
+    if not full:
+        return "what the clients ask for" if paced else "workers that wait for each other"
+    if full == len(busy):
+        return "time of the workers"
+    return f"time of {full} of {len(busy)} workers"
 
 
 def whole_sizes(sizes: Floats, total: int) -> list[int]:
@@ -367,6 +420,16 @@ def _part(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
 
 
+def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
+    """Of what objects hold, what lies in huge pages: reserved ones, and transparent ones, which the
+    kernel may promise and not give."""
+    promised = sum(part["transparent_bytes"] for part in memory)
+    given = transparent_huge_bytes()
+    huge = sum(part["huge_bytes"] for part in memory)
+    huge += promised if given is None else min(promised, given)
+    return _part(huge, sum(part["reserved_bytes"] for part in memory))
+
+
 def _no_memory(failure: MemoryError) -> InputError:
     told = str(failure)
     if not told.startswith("no memory"):  # "std::bad_alloc"
@@ -375,13 +438,14 @@ def _no_memory(failure: MemoryError) -> InputError:
 
 
 @contextmanager
-def native_eris() -> Iterator[Maker]:
-    """Makes the planes of a run; at the end the engine's workers are gone."""
+def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
+    """Makes the planes of a run; at the end the engine's workers are gone. ``loading`` is told the
+    part of the data that is loaded."""
     host: list[ErisHost] = []
 
     def make(of: Scenario, replication: int) -> NativeEris:
         if not host:
-            host.append(ErisHost(of))
+            host.append(ErisHost(of, loading))
         return NativeEris(host[0], of)
 
     try:

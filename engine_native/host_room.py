@@ -25,6 +25,15 @@ def free_shared_bytes() -> int:
     return found.f_bavail * found.f_frsize
 
 
+def transparent_huge_bytes() -> int | None:
+    """Of this process's memory, what lies in transparent huge pages; None where nobody tells."""
+    for line in _lines(Path("/proc/self/smaps_rollup")):
+        name, _, value = line.partition(":")
+        if name == "AnonHugePages":
+            return int(value.split()[0]) * 1024
+    return None
+
+
 def processors() -> int:
     """Hardware threads that this process may run on."""
     return len(os.sched_getaffinity(0))

@@ -91,6 +91,7 @@ py::dict totals(const Engine& engine) {
     of_worker("busy_ns", [&](const WorkerCounts& of) {
         return static_cast<double>(of.busy_ticks.read()) * ns;
     });
+    of_worker("batches", [](const WorkerCounts& of) { return of.batches.read(); });
     of_worker("rounds", [](const WorkerCounts& of) { return of.rounds.read(); });
     of_worker("refused", [](const WorkerCounts& of) { return of.refused.read(); });
     of_worker("retries", [](const WorkerCounts& of) { return of.retries.read(); });

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "measure/engine_work.hpp"
+#include "measure/gaps.hpp"
 #include "measure/work.hpp"
 #include "register.hpp"
 
@@ -124,6 +125,7 @@ void register_measure(py::module_& module) {
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
     module.def("additions", [] { return Handed{additions()}; });
+    module.def("free_additions", [] { return Handed{free_additions()}; });
 
     module.def(
         "routing",
@@ -163,6 +165,17 @@ void register_measure(py::module_& module) {
             "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
             py::keep_alive<0, 1>());
 
+    module.def(
+        "gaps",
+        [](const std::vector<int>& cpus, double seconds, double least_ns) {
+            std::vector<std::vector<double>> found;
+            {
+                const py::gil_scoped_release release;
+                found = gaps(cpus, seconds, least_ns);
+            }
+            return found;
+        },
+        py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"));
     module.def("run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
                py::arg("limit_ns"));
 }

@@ -127,6 +127,7 @@ void register_setup(py::module_& module) {
         .def_readwrite("lease_ns", &S::lease_ns)
         .def_readwrite("skip_after_ns", &S::skip_after_ns)
         .def_readwrite("crowded", &S::crowded)
+        .def_readwrite("cpus", &S::cpus)
         .def_readwrite("trace_rows", &S::trace_rows)
         .def_property(
             "deaths",
@@ -229,11 +230,11 @@ void register_rsi(py::module_& module) {
     using Numbers = std::vector<std::uint64_t>;
     module.def(
         "measure_blocks",
-        [](const RunSetup&, const Numbers& sizes, const Numbers& regions, std::uint32_t windows,
-           std::int64_t window_ns) {
-            return steps(measure_blocks(sizes, regions, plan_of(windows, window_ns)));
+        [](const RunSetup&, const Numbers& sizes, const Numbers& regions,
+           const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns) {
+            return steps(measure_blocks(sizes, regions, cpus, plan_of(windows, window_ns)));
         },
-        py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("windows"),
+        py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
         py::arg("window_ns"));
     module.def(
         "measure_ends",

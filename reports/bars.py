@@ -84,7 +84,7 @@ def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
         showgrid=False,
     )
     figure.update_xaxes(
-        title_text="core time of one operation",
+        title_text="time of one operation",
         title_standoff=6,
         tickformat="~s",
         ticksuffix="s",

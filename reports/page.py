@@ -72,7 +72,7 @@ class RunView:
     machine: Plot | None
     over_time: Plot | None
     use: Plot | None
-    gains: list[tuple[str, str, Plot | None]]
+    gains: list[tuple[str, str, Plot | None, bool]]
     """(operations, what limits them, picture) each."""
     parts: Plot | None
     resources: list[ResourceUse]
@@ -186,12 +186,13 @@ def _run_view(run: Run, plots: Plots) -> RunView:
                 listing(names),
                 why.resource,
                 plots.plot(gains(why), "Throughput gained by 10% more of each."),
+                bool(why.gains),
             )
             for names, why in together(record.why)
         ],
         parts=plots.plot(
             parts_of_time({listing(names): why for names, why in together(record.why)}),
-            "What one operation spends its core's time on.",
+            "Where the time of one operation goes.",
         ),
         resources=resources[:RESOURCES_MAX],
         resources_left_out=max(0, len(resources) - RESOURCES_MAX),

@@ -18,11 +18,14 @@ from .words import label, plain, seconds, si, signed_percent
 
 Interval = tuple[float, float]
 
-# Filled: what was fitted to; open: what was not. Further sets get further symbols.
+# Filled: what was fitted to; open: what was not.
 FITTED = ("fitted", "calibration")
-SYMBOLS = ("circle", "circle-open", "diamond", "diamond-open", "square", "square-open")
-GROUP_SYMBOLS = ("", "-dot")  # once the colours begin again
+SETS = ("", "-open", "-dot", "-open-dot")
+# Once the colours begin again, another shape.
+SHAPES = ("circle", "diamond", "square", "triangle-up", "star", "hexagram", "triangle-down")
 BAND = 0.10
+# A bar that reaches further is of no worth. From this logarithm of a ratio on, factors are told.
+RATIO_MAX, FACTORS_FROM = 1e6, 0.5
 ROW_PX = 30
 LABEL_MAX = 120
 
@@ -48,20 +51,20 @@ class Row:
     size: float | None = None
 
     @property
-    def relative_error(self) -> float | None:
-        """Predicted over measured, less 1; None where nothing was measured."""
-        if not self.measured or not math.isfinite(self.predicted):
-            return None
-        return self.predicted / self.measured - 1.0
+    def ratio(self) -> float | None:
+        """Predicted over measured; None where one of them is not above 0."""
+        if self.measured > 0 and 0 < self.predicted < math.inf:
+            return self.predicted / self.measured
+        return None
 
     @property
-    def error_interval(self) -> Interval | None:
-        """Between which errors the two intervals leave room: 0 lies within where they overlap."""
+    def ratio_interval(self) -> Interval | None:
+        """Between which ratios the two intervals leave room: 1 lies within where they overlap."""
         low, high = self.measured_interval or (self.measured, self.measured)
         least, most = self.predicted_interval or (self.predicted, self.predicted)
         if low <= 0 or not math.isfinite(most):
             return None
-        return least / high - 1.0, most / low - 1.0
+        return max(least, 0.0) / high, most / low
 
 
 def units(rows: Sequence[Row]) -> list[str]:
@@ -109,17 +112,17 @@ def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
 
 
 def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure | None:
-    """The error of each row over its size; None where fewer than two sizes are known."""
-    shown = [row for row in rows if row.size and row.relative_error is not None]
+    """The ratio of each row over its size; None where fewer than two sizes are known."""
+    shown = [row for row in rows if row.size and row.ratio is not None]
     if len({row.size for row in shown}) < 2:
         return None
     figure = go.Figure()
-    _add_zero(figure, "h")
+    _add_one(figure, "h")
     for group, of_set, ones, marker in _series(shown):
         figure.add_scatter(
             x=[row.size for row in ones],
-            y=[row.relative_error for row in ones],
-            error_y=_error_bars(ones),
+            y=[row.ratio for row in ones],
+            error_y=_ratio_bars(ones),
             name=_series_name(group, of_set),
             mode="markers",
             marker=marker,
@@ -134,31 +137,31 @@ def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure |
         tickvals=powers,
         ticktext=[_binary(power) for power in powers],
     )
-    figure.update_yaxes(title_text="predicted over measured − 1", **_error_axis(shown))
+    figure.update_yaxes(**_ratio_axis(shown))
     return polished(
         figure, 380, legend=LEGEND, showlegend=True, hovermode="closest", margin=_top(figure)
     )
 
 
 def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
-    """A line for each group with the error of each of its rows; None without an error."""
-    shown = [row for row in rows if row.relative_error is not None]
+    """A line for each group with the ratio of each of its rows; None without a ratio."""
+    shown = [row for row in rows if row.ratio is not None]
     if not shown:
         return None
     groups = list(dict.fromkeys(row.group for row in shown))
     sets = _sets(shown)
     figure = go.Figure()
-    _add_zero(figure, "v")
+    _add_one(figure, "v")
     for k, of_set in enumerate(sets):
         ones = [row for row in shown if row.set == of_set]
         figure.add_scatter(
-            x=[row.relative_error for row in ones],
+            x=[row.ratio for row in ones],
             # Sets beside each other, so that none hides another.
             y=[groups.index(row.group) + 0.24 * (k - (len(sets) - 1) / 2) for row in ones],
-            error_x=_error_bars(ones),
+            error_x=_ratio_bars(ones),
             name=label(of_set, 40),
             mode="markers",
-            marker=_marker(COLOURS[k % len(COLOURS)], SYMBOLS[k % len(SYMBOLS)]),
+            marker=_marker(COLOURS[k % len(COLOURS)], SHAPES[0] + SETS[k % len(SETS)]),
             customdata=[_told(row) for row in ones],
             hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
         )
@@ -168,7 +171,7 @@ def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
         range=[len(groups) - 0.4, -0.6],
         showgrid=False,
     )
-    figure.update_xaxes(title_text="predicted over measured − 1", **_error_axis(shown))
+    figure.update_xaxes(**_ratio_axis(shown))
     height = 130 + ROW_PX * len(groups)
     return polished(
         figure, height, legend=LEGEND, showlegend=True, hovermode="closest", margin={"t": 52}
@@ -176,7 +179,7 @@ def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
 
 
 def _series(rows: Sequence[Row]) -> list[tuple[str, str, list[Row], Mapping[str, Any]]]:
-    """(group, set, rows, marker): colours tell the groups, symbols the sets."""
+    """(group, set, rows, marker): colours and shapes tell the groups, filled and open the sets."""
     groups = list(dict.fromkeys(row.group for row in rows))
     sets = _sets(rows)
     found: list[tuple[str, str, list[Row], Mapping[str, Any]]] = []
@@ -184,8 +187,8 @@ def _series(rows: Sequence[Row]) -> list[tuple[str, str, list[Row], Mapping[str,
         for s, of_set in enumerate(sets):
             ones = [row for row in rows if row.group == group and row.set == of_set]
             if ones:
-                again = GROUP_SYMBOLS[k // len(COLOURS) % len(GROUP_SYMBOLS)]
-                symbol = SYMBOLS[s % len(SYMBOLS)] + again
+                shape = SHAPES[k // len(COLOURS) % len(SHAPES)]
+                symbol = shape + SETS[s % len(SETS)]
                 found.append((group, of_set, ones, _marker(COLOURS[k % len(COLOURS)], symbol)))
     return found
 
@@ -219,36 +222,68 @@ def _bars(values: Sequence[float], intervals: Sequence[Interval | None]) -> dict
     }
 
 
-def _error_bars(rows: Sequence[Row]) -> dict[str, Any]:
-    errors = [row.relative_error or 0.0 for row in rows]
-    bounds = [row.error_interval or (error, error) for row, error in zip(rows, errors, strict=True)]
+def _ratio_bars(rows: Sequence[Row]) -> dict[str, Any]:
+    """Error bars of ratios; one that reaches 0 has no end on a logarithmic axis, and is cut."""
+    ratios = [row.ratio or 1.0 for row in rows]
+    bounds = [row.ratio_interval or (ratio, ratio) for row, ratio in zip(rows, ratios, strict=True)]
+    ends = [
+        (max(low, ratio / RATIO_MAX), min(high, ratio * RATIO_MAX))
+        for (low, high), ratio in zip(bounds, ratios, strict=True)
+    ]
+    return _bars(ratios, ends)
+
+
+def _ratio_axis(rows: Sequence[Row]) -> dict[str, Any]:
+    """A logarithmic axis around 1, on which half and twice are as far away, that holds every ratio;
+    an interval of little worth may leave it. Near 1 it tells errors, else factors.
+    """
+    most = max(abs(math.log(row.ratio)) for row in rows if row.ratio)
+    ends = [end for row in rows for end in row.ratio_interval or () if end > 0]
+    bounds = max((abs(math.log(end)) for end in ends), default=0.0)
+    reach = 1.15 * max(most, min(bounds, 2.0 * most), 0.02)
+    ticks = _error_ticks(reach) if reach < FACTORS_FROM else _factor_ticks(reach)
     return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(high - error, 0.0) for (_, high), error in zip(bounds, errors, strict=True)],
-        "arrayminus": [
-            max(error - low, 0.0) for (low, _), error in zip(bounds, errors, strict=True)
-        ],
-        "thickness": 1.2,
-        "width": 2,
+        "type": "log",
+        "range": [-reach / math.log(10), reach / math.log(10)],
+        "tickvals": list(ticks),
+        "ticktext": list(ticks.values()),
+        "title_text": "predicted over measured" + (" − 1" if reach < FACTORS_FROM else ""),
     }
 
 
-def _error_axis(rows: Sequence[Row]) -> dict[str, Any]:
-    """An axis around 0 that holds every error; an interval of little worth may leave it."""
-    most = max(abs(row.relative_error or 0.0) for row in rows)
-    bounds = [abs(edge) for row in rows for edge in row.error_interval or ()]
-    reach = 1.15 * max(most, min(max(bounds, default=0.0), 2.0 * most), 0.02)
-    return {"range": [-reach, reach], "tickformat": "+.0%" if reach > 0.05 else "+.1%"}
+def _error_ticks(reach: float) -> dict[float, str]:
+    """Ratios by their error, in round steps, within exp(±reach)."""
+    wanted = 2.0 * math.sinh(reach) / 8
+    step = next((step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if step >= wanted), 0.2)
+    digits = 1 if step < 0.01 else 0
+    count = int(math.expm1(reach) / step)
+    errors = [k * step for k in range(-count, count + 1) if math.log1p(k * step) > -reach]
+    return {1.0 + error: f"{100 * error:+.{digits}f}%" if error else "0" for error in errors}
+
+
+def _factor_ticks(reach: float) -> dict[float, str]:
+    """Ratios as factors, within exp(±reach): ×2 and ÷2 are as far from 1."""
+    steps: tuple[float, ...] = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+    steps = steps if reach < math.log(12) else (2.0, 5.0, 10.0)
+    if reach > math.log(1e3):
+        steps = (10.0,)
+    factors = [
+        step * 10.0**power
+        for power in range(math.ceil(reach / math.log(10)))
+        for step in steps
+        if math.log(step * 10.0**power) <= reach
+    ]
+    below = {1.0 / factor: f"÷{factor:g}" for factor in reversed(factors)}
+    return {**below, 1.0: "1", **{factor: f"×{factor:g}" for factor in factors}}
 
 
 def _told(row: Row) -> list[str]:
-    error = row.relative_error
+    ratio = row.ratio
     return [
         label(row.label, LABEL_MAX),
         _with_interval(row.measured, row.measured_interval, row.unit),
         _with_interval(row.predicted, row.predicted_interval, row.unit),
-        "–" if error is None else signed_percent(error),
+        "–" if ratio is None else signed_percent(ratio - 1.0),
     ]
 
 
@@ -327,12 +362,12 @@ def _add_band(figure: go.Figure, low: float, high: float) -> None:
     )
 
 
-def _add_zero(figure: go.Figure, direction: str) -> None:
+def _add_one(figure: go.Figure, direction: str) -> None:
     line = {"color": SOFT, "width": 1, "dash": "dot"}
     if direction == "h":
-        figure.add_hline(0.0, line=line)
+        figure.add_hline(1.0, line=line)
     else:
-        figure.add_vline(0.0, line=line)
+        figure.add_vline(1.0, line=line)
 
 
 def _top(figure: go.Figure) -> dict[str, int]:

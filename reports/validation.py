@@ -21,8 +21,8 @@ from .predicted_measured import (
 from .report import rendered
 
 AGAINST = "Predicted against measured, each with its interval; in the band: within 10%"
-OVER_SIZE = "Relative error by the size of the data"
-BY_GROUP = "Relative error by what was run; bars reach as far as both intervals allow"
+OVER_SIZE = "Predicted over measured, by the size of the data"
+BY_GROUP = "Predicted over measured, by what was run; bars reach as far as both intervals allow"
 OF_UNIT = {"/s": "rates", "B/s": "bandwidths", "s": "times", "1": "shares"}
 
 

@@ -275,6 +275,8 @@ class CommitSetup:
     skip_after_ps: int
     start_ps: Sequence[int]
     timestamp_reach: int
+    in_step: bool
+    doorbell: bool
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int
@@ -285,7 +287,9 @@ class CommitSetup:
     processor_notify_ps: int
     processor_yield_ps: int
     processor_gives_way: bool
-    processor_wakes_first: bool
+    processor_tick_ps: int
+    processor_across_ps: int
+    processor_homes: Sequence[int]
     processor_awake_ps: int
     streams: Sequence[int]
     traced: bool
@@ -547,6 +551,7 @@ class ErisMachine:
     own_cached: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
+    memory_write_ps: Sequence[float]
     load: Sequence[float]
     load_ratio: Sequence[float]
     lines_per_command: float
@@ -568,6 +573,9 @@ class ErisMachine:
     think_ps: float
     arrival_ps: float
     scans_max: int
+    interrupt_every_ps: float
+    interrupt_ps: list[float]
+    interrupt_share: list[float]
     scan_chunk_lines: int
 
 class ErisDemands:
@@ -580,6 +588,7 @@ class ErisDemands:
     slots: Sequence[float]
     surely_ps: Sequence[float]
     memory_lines: Sequence[float]
+    written: Sequence[float]
     scan_lines: Sequence[float]
 
 class ErisTransfer:

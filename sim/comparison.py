@@ -64,7 +64,10 @@ def difference(
     return {
         "value": apart.value,
         "interval": [apart.low, apart.high],
-        "ratio_interval": [ratio.low, ratio.high] if ratio is not None else None,
+        # Figures are not below 0, and so are their ratios.
+        "ratio_interval": [max(ratio.low, 0.0), max(ratio.high, 0.0)]
+        if ratio is not None
+        else None,
         "paired": paired,
     }
 

@@ -8,7 +8,7 @@ missing and had to be assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -45,7 +45,7 @@ ASSUMED_LATENCY_NS = 100.0
 # and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
 # controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
 # vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
-# Nothing was fitted. Only peak bandwidths of mixes use it: see ``mixed_memory_Bps``.
+# Nothing was fitted. See ``line_times``.
 ASSUMED_WRITE_TURNAROUND = 0.46
 
 
@@ -70,7 +70,8 @@ class Scales:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit, lines
+    that others than the machine's cores bring into one in a second.
 
     0 lines where there is no such cache, 0 s where the latency is unknown.
     """
@@ -78,6 +79,7 @@ class CacheFacts:
     sharers: Floats
     lines: Floats
     latency_s: Floats
+    others_per_s: Floats
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
@@ -131,20 +133,12 @@ class CostModel:
             self.warnings.append(f"doubtful value used: {path}")
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
-        """``counts`` with those that make what the machine's engine and core times say, where it
-        has any; what was fitted stands in for what was measured.
-        """
-        described = self.machine.description
+        """``counts`` with those that make what the machine's engine says, where it has one."""
         first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
-        if first is None:
+        if first is None or self.engine is None:
             return counts
         rate = float(self.instructions_per_s[first]) / self.scales.cores
-        if described.engine is not None:
-            counts = counts.measured(described.engine, rate)
-        times = {str(name): time.value for name, time in (described.core_times or {}).items()}
-        return replace(
-            counts, **{f.name: times[f.name] * rate for f in fields(counts) if f.name in times}
-        )
+        return counts.measured(self.engine, rate)
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
         if value is not None:
@@ -222,12 +216,30 @@ class CostModel:
         each_s = self.engine.handed_line.value / 2.0 / self.scales.latency
         return np.asarray(np.diag(self.handed_s) / each_s * self.scales.misses)
 
-    def scanned_s(self, line_s: Floats) -> Floats:
-        """(n,) time of a line that a scan finds in the last cache, ``line_s`` by its latency, but
-        at least what it was seen to take.
+    def scan_from_last_s(self, core_node: Ints) -> Floats | None:
+        """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
+        the cores (C,) of these nodes scan; None where it was not measured.
+
+        Whatever a scan makes of a line, that is the same: its core waits at the end of each run of
+        lines that were asked for ahead.
         """
-        seen = self.engine.scan_line_cached if self.engine is not None else None
-        return line_s if seen is None else np.maximum(line_s, seen.value / self.scales.latency)
+        seen = self.engine
+        if seen is None or seen.scan_line_cached is None or seen.scan_line_sum is None:
+            return None
+        alone = seen.scan_line_cached.value
+        all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
+        one_s = alone + (all_s - alone) * self._others_working(core_node)
+        return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
+
+    @property
+    def interruptions(self) -> tuple[Floats, Floats]:
+        """Lengths (K,) of what takes a core from its worker, and the rate (K,) of each: seconds,
+        and how many a second; none where none were measured."""
+        found = self.machine.description.interruptions
+        lengths, every = (
+            [getattr(one, name).value for one in found] for name in ("length", "every")
+        )
+        return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
 
     @property
     def own_cached(self) -> bool:
@@ -261,9 +273,14 @@ class CostModel:
         together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
         alone = np.array([_nan(node.outstanding_misses) for node in nodes])
         lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
-        working = np.bincount(core_node, minlength=len(nodes))
-        others = np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
-        return np.asarray(np.maximum(self.random_misses * (1.0 - lost * others), 1.0))
+        lost = lost * self._others_working(core_node)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+
+    def _others_working(self, core_node: Ints) -> Floats:
+        """(n,) of a node's other cores, the part that works, where the cores (C,) of these nodes
+        do."""
+        working = np.bincount(core_node, minlength=len(self.machine.nodes))
+        return np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
 
     @cached_property
     def streaming_misses(self) -> Floats:
@@ -461,18 +478,25 @@ class CostModel:
         idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
         return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
 
-    def mixed_memory_Bps(self, written: float) -> Floats:
-        """(n,) what each controller delivers at most where this share of its lines are writes.
+    @cached_property
+    def write_turnaround(self) -> Floats:
+        """(n,) what a written line costs a controller beyond its transfer, in times of a line."""
+        each = [node.write_turnaround for node in self.machine.nodes]
+        return np.array([ASSUMED_WRITE_TURNAROUND if t is None else t for t in each])
 
-        Each written line takes the time of ``write_turnaround`` lines more: B / (1 + written · t).
+    def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
+        """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of
+        a line read.
+
+        It turns its bus round for each batch of writes: with t = ``write_turnaround`` a written
+        line takes 1 + t. Who writes a line has read it before, so that reads are never so few that
+        they, and not the writes, say how often the bus turns.
         """
-        turnaround = np.array(
-            [
-                ASSUMED_WRITE_TURNAROUND if node.write_turnaround is None else node.write_turnaround
-                for node in self.machine.nodes
-            ]
-        )
-        return np.asarray(self.memory_Bps / (1.0 + written * turnaround))
+        return np.asarray(read + (1.0 + self.write_turnaround) * written)
+
+    def mixed_memory_Bps(self, written: float) -> Floats:
+        """(n,) what each controller delivers at most where this share of its lines are writes."""
+        return np.asarray(self.memory_Bps / self.line_times(1.0 - written, written))
 
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""
@@ -495,7 +519,8 @@ class CostModel:
         sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+        others = np.array([cache.others_Bps / LINE_BYTES if cache else 0.0 for cache in caches])
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, others)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.

@@ -8,6 +8,7 @@ elsewhere, or are part of the machine's instructions per cycle.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ..topologies.engine_costs import EngineCosts
 
@@ -30,21 +31,30 @@ class InstructionCounts:
     tree_entry: float = 16.6
     """Per key: the rest of a lookup: take the key from its command, compare the entry's, add its
     value to a sum."""
+    upsert_level: float | None = None
+    """Per key and level of an upsert by the data's owner: by default that of a lookup, as the loops
+    of both walk down alike."""
     upsert_entry: float = 17.6
     """Per key: the rest of an upsert of an existing key by its owner: a plain store."""
     upsert_shared: float = 17.6
     """Per key: the same by any thread: an atomic exchange."""
     generate: float = 28.0
     """Per command: a random key of the domain, and the command around it."""
+    generate_value: float = 0.0
+    """Per upsert: the value beside its key. The loops draw none."""
     generate_ranked: float = 28.0
     """Per command: the same where keys are drawn by rank (Zipf). What such a draw costs ERIS's
     clients is not known, and left out."""
-    scatter: float = 0.0
-    """Per command and step of the permutation that scatters ranks over the keys. As above."""
+    scatter: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
+    """Per command whose rank is scattered over the keys: by how often it goes through the
+    permutation for that, on average. As above."""
     choose: float = 0.0
     """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
     scan: float = 0.0
     """Per scan and worker: what the length of its part does not matter to. The loops have none."""
+    scan_handed: float = 0.0
+    """Per scan, for each worker with a part of it but the first: until all have got the command and
+    put their results together. As above."""
     route_level: float = 25.5
     """Per command and level: one step of a batched walk down the partition table's CSB+-tree (a
     node of one cache line: 7 bounds, a pointer to its children)."""
@@ -60,6 +70,10 @@ class InstructionCounts:
     """Per command: read it from the incoming buffer, put it to those of its object and type."""
     batch: float = 0.0
     """Per batch of commands: what its size does not matter to. The loops have no batches."""
+    group: float = 0.0
+    """Per operation beyond the first whose commands are executed in a round. As above."""
+    part: float = 0.0
+    """Per header beyond a batch's first under which commands came. As above."""
     scan_line_sum: float = 32.0
     """Per cache line of 64-bit integers: sum those below a bound. A plain loop, which compilers
     vectorise."""
@@ -70,8 +84,10 @@ class InstructionCounts:
     intrinsics: compilers do not find them."""
     scan_line_bitmap_32: float = 23.0
     """Per cache line of 32-bit integers: the same."""
+    scan_line_positions: float = 23.0
+    """Per cache line: what a scan for positions takes where it finds none. Its line's bitmap."""
     scan_position: float = 8.9
-    """Per value that a scan finds: write where it stands. Its line's bitmap comes on top."""
+    """Per value that a scan finds: write where it stands, beside its line."""
     flatten_key: float = 11.1
     """Per key: walk a subtree in order, write (key, value) pairs."""
     rebuild_key: float = 21.1
@@ -82,14 +98,16 @@ class InstructionCounts:
     def measured(self, engine: EngineCosts, instructions_per_s: float) -> InstructionCounts:
         """These counts, with as many instructions for what was measured as pass in its time."""
         times = {field.name: getattr(engine, field.name, None) for field in fields(self)}
-        return replace(
-            self,
-            **{
-                name: time.value * instructions_per_s
-                for name, time in times.items()
-                if time is not None
-            },
-        )
+        found: dict[str, Any] = {
+            name: time.value * instructions_per_s
+            for name, time in times.items()
+            if time is not None and name != "scatter"
+        }
+        if engine.scatter:
+            found["scatter"] = tuple(
+                (point.steps, point.time.value * instructions_per_s) for point in engine.scatter
+            )
+        return replace(self, **found)
 
     def scan_line(self, result: str, entry_bytes: float, selectivity: float) -> float:
         """Per cache line of a scan that makes a ``sum``, a ``bitmap`` or ``positions``.
@@ -100,10 +118,10 @@ class InstructionCounts:
         narrow = entry_bytes <= 4
         if result == "sum":
             return self.scan_line_sum_32 if narrow else self.scan_line_sum
-        line = self.scan_line_bitmap_32 if narrow else self.scan_line_bitmap
-        if result == "positions":
-            line += self.scan_position * selectivity * LINE_BYTES / entry_bytes
-        return line
+        if result == "bitmap":
+            return self.scan_line_bitmap_32 if narrow else self.scan_line_bitmap
+        found = selectivity * LINE_BYTES / entry_bytes
+        return self.scan_line_positions + self.scan_position * found
 
 
 INSTRUCTIONS = InstructionCounts()

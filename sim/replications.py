@@ -87,9 +87,10 @@ def play(
     sampling = Sampling(plane, scenario.horizon_s, warm_up_s)
     control.clock.process(sampling.process(control.clock))
     control.run(progress)
+    # The last look first: in real time workers go on, and share their CPUs with what comes here.
+    series = sampling.series(scenario.horizon_s)
     outcome = plane.outcome()
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
-    series = sampling.series(scenario.horizon_s)
     return Replication(number, outcome, tuple(events), series, time.perf_counter() - began)
 
 

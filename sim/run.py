@@ -44,9 +44,14 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def run_scenario(
-    scenario: Scenario, *, workers: int | None = None, progress: Progress | None = None
+    scenario: Scenario,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    loading: Progress | None = None,
 ) -> Record:
-    """The Record of ``scenario``; ``progress`` is told the part of the work that is done.
+    """The Record of ``scenario``; ``progress`` is told the part of the work that is done, and
+    before, on a plane that loads data, ``loading`` the part that is loaded.
 
     A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
     processes at most (by default one a processor), which is no matter for the Record. Raises
@@ -54,7 +59,7 @@ def run_scenario(
     has a Record, where Ctrl-C comes after the first of several replications.
     """
     if scenario.plane == NATIVE:
-        return _run_native(scenario, progress)
+        return _run_native(scenario, progress, loading)
     if scenario.plane in RANDOM_PLANES:
         make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
         return run_random(make, scenario, workers, progress)
@@ -82,10 +87,10 @@ def run_scenario(
     )
 
 
-def _run_native(scenario: Scenario, progress: Progress | None) -> Record:
+def _run_native(scenario: Scenario, progress: Progress | None, loading: Progress | None) -> Record:
     """On this host. The engine needs libraries that the simulator runs without: loaded by name."""
     engine = import_module("..engine_native", __package__)
-    with engine.planes(scenario) as make:
+    with engine.planes(scenario, loading) as make:
         record: Record = run_random(make, scenario, 1, progress, engine.warm_up_s(scenario))
     return record
 

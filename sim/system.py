@@ -149,7 +149,8 @@ class ErisSystem(Strict):
             if self.nodes > len(able):
                 raise DescriptionError(
                     ("nodes",),
-                    f"machine '{machine.name}' has {len(able)} nodes with cores: "
+                    f"machine '{machine.name}' has {len(able)} "
+                    f"{'node' if len(able) == 1 else 'nodes'} with cores: "
                     f"expected at most {len(able)}",
                 )
             return tuple(able[: self.nodes])

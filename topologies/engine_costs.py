@@ -28,8 +28,16 @@ class RoutePoint(Strict):
     time: Duration
 
 
+class ScatterPoint(Strict):
+    """A rank scattered over the keys by a permutation that it goes through so often on average."""
+
+    steps: Annotated[float, Field(ge=1.0, le=4.0)]
+    time: Duration
+
+
 class EngineCosts(Strict):
-    """Core time per unit of each loop of the native engine, measured with nothing but that loop.
+    """Core time per unit of each loop of the native engine, measured with nothing but that loop, or
+    fitted to measurements of it (``numatwin calibrate``).
 
     Fields that ``sim.instructions.InstructionCounts`` has too stand in for its counts; what is left
     out is worked out from instructions. A machine file that has them predicts the native engine,
@@ -39,34 +47,55 @@ class EngineCosts(Strict):
     are in a scenario, the cost model works out. ``message``: each of a flush's two waits for a line
     that another core holds (where two cores were not measured, a message between them).
     ``handed_line``: a line of many that one core writes and another one reads, both together.
-    ``scan_line_cached``: a line of a scan that comes from the last cache.
+    ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
+    command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
+    that comes from the last cache; ``…_together``: the same while all cores of the node scan.
+    ``scan_line_positions``: a line of a scan for positions that finds none.
     """
 
     tree_level: Duration | None = None
     tree_entry: Duration | None = None
+    upsert_level: Duration | None = None
     upsert_entry: Duration | None = None
+    upsert_shared: Duration | None = None
     generate: Duration | None = None
+    generate_value: Duration | None = None
     generate_ranked: Duration | None = None
-    scatter: Duration | None = None
+    scatter: tuple[ScatterPoint, ...] = ()
     choose: Duration | None = None
     route: tuple[RoutePoint, ...] = ()
+    route_level: Duration | None = None
+    route_split: Duration | None = None
     flush_fixed: Duration | None = None
     flush_line: Duration | None = None
     receive: Duration | None = None
     batch: Duration | None = None
+    group: Duration | None = None
+    part: Duration | None = None
     message: Duration | None = None
     handed_line: Duration | None = None
     scan: Duration | None = None
+    scan_handed: Duration | None = None
     scan_line_sum: Duration | None = None
+    scan_line_sum_32: Duration | None = None
     scan_line_bitmap: Duration | None = None
+    scan_line_bitmap_32: Duration | None = None
     scan_line_cached: Duration | None = None
+    scan_line_cached_together: Duration | None = None
+    scan_line_positions: Duration | None = None
     scan_position: Duration | None = None
+    flatten_key: Duration | None = None
+    rebuild_key: Duration | None = None
+    link_level: Duration | None = None
     walk: tuple[WalkPoint, ...] = ()
 
-    @field_validator("walk", "route")
+    @field_validator("walk", "route", "scatter")
     @classmethod
     def _sizes_rise(cls, points: tuple[Strict, ...]) -> tuple[Strict, ...]:
-        sizes = [p.keys if isinstance(p, WalkPoint) else getattr(p, "targets", 0) for p in points]
+        sizes = [
+            next(getattr(p, of) for of in ("keys", "targets", "steps") if hasattr(p, of))
+            for p in points
+        ]
         for one, next_ in pairwise(sizes):
             if next_ <= one:
                 raise ValueError("expected rising sizes")

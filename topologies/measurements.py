@@ -137,7 +137,8 @@ class HostState(Strict):
 
     Shares are of the time of all CPUs (``steal``: taken by the hypervisor, ``others``: used by
     other programs), ``clock_drift`` how far the median of a loop of known cycles was
-    above its minimum.
+    above its minimum, ``restless`` the share of looks at which a core was slower or farther from
+    another than mostly.
     """
 
     date: Line
@@ -157,3 +158,4 @@ class HostState(Strict):
     steal: Share | None = None
     others: Share | None = None
     clock_drift: Share | None = None
+    restless: Share | None = None

@@ -22,7 +22,9 @@ class BlockCost(Strict):
 
     ``get``: it is read, and its first word again. ``update``: the same, and it is locked by CAS,
     copied twice and written back. ``insert``: a new one is made and written, one place after the
-    other. Per block, three at a time, as processors overlap what they miss.
+    other. Per block, three at a time, as processors overlap what they miss, each time after 32 KiB
+    of other data have been gone through. ``…_together``: while
+    another processor updates and inserts blocks of the same memory.
     """
 
     size: Size
@@ -30,6 +32,9 @@ class BlockCost(Strict):
     get: Duration
     update: Duration
     insert: Duration
+    get_together: Duration | None = None
+    update_together: Duration | None = None
+    insert_together: Duration | None = None
 
 
 class EndCost(Strict):
@@ -53,7 +58,8 @@ class TransportCosts(Strict):
     ``look``: at the network with nothing there. ``arm``: going to sleep, but for the sleep.
     ``sleeper_same``, ``sleeper_other``: a message of ``sleeper_size`` to a process that sleeps, on
     the same processor and on another one, until it is received. ``post_sleeper``: handing it over
-    to the one on another processor.
+    to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
+    that size to a process on another processor, and receiving it, where both look all the time.
     """
 
     look: Duration
@@ -62,6 +68,8 @@ class TransportCosts(Strict):
     sleeper_same: Duration
     sleeper_other: Duration | None = None
     post_sleeper: Duration | None = None
+    post_across: Duration | None = None
+    serve_across: Duration | None = None
     ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
 
 
@@ -69,10 +77,12 @@ class ProcessCosts(Strict):
     """Of a host.
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
-    way until the other process runs, ``give_way`` where none waits. ``clock``: a look at it.
+    way until the other process runs and has its data in its caches again, ``give_way`` where none
+    waits. ``clock``: a look at it.
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
-    reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``line``: a cache
+    reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
+    what a transaction did. ``line``: a cache
     line from core to core.
     """
 
@@ -85,6 +95,7 @@ class ProcessCosts(Strict):
     word_get: Duration
     words_get: Duration
     word_add: Duration
+    note: Duration | None = None
     line: Duration | None = None
     blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]
     transports: dict[Name, TransportCosts] = Field(default_factory=dict)

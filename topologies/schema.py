@@ -61,6 +61,7 @@ NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
 Bits = Annotated[str, AfterValidator(_bits)]
 EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+FactorOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Fact(Strict):
@@ -83,14 +84,26 @@ class Fact(Strict):
         return self
 
 
+class FactOrZero(Fact):
+    """The same, which may be 0."""
+
+    value: FactorOrZero
+    range: tuple[FactorOrZero, FactorOrZero] | None = None
+
+
 class Cache(Strict):
-    """One level of cache, and how many cores share one instance of it."""
+    """One level of cache, and how many cores share one instance of it.
+
+    ``others``: what others than this machine's cores bring into an instance all the time, such as
+    other tenants of the processor.
+    """
 
     level: Annotated[int, Field(strict=True, ge=1, le=4)]
     size: Size
     shared_by_cores: Count = 1
     line: Size | None = None
     latency: Duration | None = None
+    others: Bandwidth | None = None
 
 
 class Tlb(Strict):
@@ -119,7 +132,7 @@ class Memory(Strict):
     size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
-    write_turnaround: Fact | None = None
+    write_turnaround: FactOrZero | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
     side_caches: tuple[MemorySideCache, ...] = ()
 
@@ -241,29 +254,6 @@ class Link(Strict):
     ports: tuple[str | int, str | int] | None = None
 
 
-# What the engine's inner loops are called; ``sim/instructions.py`` says what each is.
-CoreStep = Literal[
-    "tree_level",
-    "tree_entry",
-    "upsert_entry",
-    "upsert_shared",
-    "generate",
-    "route_level",
-    "route_split",
-    "flush_fixed",
-    "flush_line",
-    "receive",
-    "scan_line_sum",
-    "scan_line_sum_32",
-    "scan_line_bitmap",
-    "scan_line_bitmap_32",
-    "scan_position",
-    "flatten_key",
-    "rebuild_key",
-    "link_level",
-]
-
-
 class Generator(Strict):
     """A regular graph among ``members``: all nodes (the default), a run of them (``0-63``), hubs.
 
@@ -317,6 +307,14 @@ class LoadedPoint(Strict):
 
     bandwidth: Bandwidth
     latency: Duration
+
+
+class Interruption(Strict):
+    """A kind of time for which the operating system, or a hypervisor, takes a CPU from its program:
+    how long, and how long from one to the next, on average."""
+
+    length: Duration
+    every: Duration
 
 
 class ReadWriteMix(Strict):
@@ -401,10 +399,10 @@ class MachineDescription(Strict):
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
     name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
-    take on a core of the first node that has any; ERIS as published is predicted without.
-    ``core_times``: what was fitted of the inner loops on such a core. What neither has is counted
-    instructions ÷ (IPC × clock). ``processes``: of a machine that is one host. No plane reads
-    ``warnings``, ``host`` and ``measurements``, which come from ``numatwin machine measure``.
+    take on a core of the first node that has any, measured or fitted; what it lacks is counted
+    instructions ÷ (IPC × clock). ERIS as published is predicted without.
+    ``processes``: of a machine that is one host. No plane reads ``warnings``, ``host`` and
+    ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -426,7 +424,7 @@ class MachineDescription(Strict):
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
-    core_times: dict[CoreStep, Duration] | None = None
+    interruptions: tuple[Interruption, ...] = ()
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None

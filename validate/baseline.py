@@ -139,7 +139,7 @@ def load_baseline(path: Path) -> dict[str, Entry]:
         raise InputError(
             "not a baseline of this version",
             str(path),
-            token=f"schema {found}",
+            token="no schema" if found is None else f"schema {found}",
             expected=f"schema {SCHEMA}, {REMEDY}",
         )
     try:

@@ -14,9 +14,10 @@ from ..sim.scenario import SIMULATED
 from .eris import ERIS
 from .gru import GRU
 from .nam import NAM
+from .nam_joins import JOINS
 from .results import Published, Runs
 
-PUBLISHED: Mapping[str, Published] = {**ERIS, **NAM, **GRU}
+PUBLISHED: Mapping[str, Published] = {**ERIS, **NAM, **JOINS, **GRU}
 
 
 def published_rows(plane: str | None = None, id_: str | None = None) -> list[dict[str, Any]]:

@@ -48,7 +48,12 @@ The curves of IPoIB and of two-sided verbs were predicted without a published fi
 
 **Scans on the UV 300H (GRU).** Nothing of the model or of the machine was changed for these rows.
 What a scan does with what it finds is open: it writes positions here, as the source's do, though
-adding up was tried first; the note says what that gives.
+adding up was tried first; the note says what that gives. `gru-fig5-cpu` is blind: scenario and
+criterion were written before the first run, and stand as they were.
+
+**Semi-joins (NAM).** The formulas are the source's own. What a shipped byte costs follows from the
+rule that transactions had before; that bandwidth alone would do as well was known when it was
+chosen, and the notes say what that gives.
 """
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..sim.record import Record
 from ..sim.run import run_scenario
 from ..sim.scenario import DRAWING_PLANES, load_scenario
+from ..topologies import Machine, load_machine
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,21 @@ class Runs:
             self._cache[key] = run_scenario(loaded)
         record = self._cache[key]
         machine = record.settings["machine"]
-        self.machines[machine["name"]] = {
-            "name": machine["name"],
-            "source": machine.get("source", ""),
-            "calibrated_on": list(machine.get("calibrated_on", ())),
-        }
+        self._note(machine["name"], machine.get("source", ""), machine.get("calibrated_on", ()))
         return record
+
+    def machine(self, name: str) -> Machine:
+        """A bundled machine, for what its facts alone predict."""
+        found = load_machine(name)
+        self._note(name, found.description.source or "", found.description.calibrated_on)
+        return found
+
+    def _note(self, name: str, source: str, calibrated_on: Sequence[str]) -> None:
+        self.machines[name] = {
+            "name": name,
+            "source": source,
+            "calibrated_on": list(calibrated_on),
+        }
 
     def rate(self, scenario: str, *settings: str) -> float:
         """Operations per second."""

@@ -9,10 +9,9 @@ _PLACER = "no model of task queues with stealing and of the data placer"
 _ALLOCATOR = "no model of core allocation, of threads that migrate and of first-touch placement"
 
 UNANSWERED: Mapping[str, str] = {
-    "nam-fig7-semijoin": "no model of joins and of what they ship over the network",
     "gru-fig3": f"{_UNIT}; planes tell a steady state, not what a scan costs to begin",
     "gru-fig4, by the unit": _UNIT,
-    "gru-fig5": _UNIT,
+    "gru-fig5, by the unit": _UNIT,
     "gru-fig6": _UNIT,
     "gru-tab2": "no access-path chooser, which would be trained on runs of both paths",
     "gru-opt": "no access-path chooser, which would be trained on runs of both paths",

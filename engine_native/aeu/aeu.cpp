@@ -98,7 +98,6 @@ void Aeu::load() {
             counts_.loaded.fetch_add(until - at, std::memory_order_relaxed);
             at = until;
         }
-        if (index_[k]) index_[k]->tree.relink();
         counts_.object[k].entries.store(column_[k] ? column_[k]->own.entries()
                                                    : index_[k]->tree.keys());
     }

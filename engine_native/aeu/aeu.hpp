@@ -78,7 +78,7 @@ class Aeu final : public EngineWorker {
     void make();
     std::size_t route(const Drawn& drawn);
     std::size_t route_padded(CommandHeader header, const Drawn& drawn, std::size_t words);
-    bool ask_scan(std::uint32_t operation, std::uint64_t since_ns);
+    bool ask_scan(const Drawn& drawn);
 
     // aeu_executing.cpp
     void execute_batch(Group& group);
@@ -126,6 +126,7 @@ class Aeu final : public EngineWorker {
     std::size_t group_ = 0;
     std::size_t taken_bytes_ = 0, to_make_ = 0;
     bool stuck_ = false, moved_ = false;
+    ScanTasks own_scans_;
     std::vector<std::vector<ScanTask*>> scans_;  // [objects] received
     std::size_t scans_waiting_ = 0;
     std::vector<ScanTask*> tasks_;  // of the pass under way

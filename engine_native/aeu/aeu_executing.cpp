@@ -41,6 +41,7 @@ void Aeu::execute_batch(Group& group) {
     }
     object.executed.add(count);
     counts_.executed.add(count);
+    counts_.batches.add(1);
     complete(group);
     const Ticks spent = ticks() - begin;
     object.ticks.add(spent);

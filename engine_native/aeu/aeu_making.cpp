@@ -8,10 +8,14 @@ namespace numatwin::native {
 
 // Commands drawn earlier that found no room, or else a new batch. Counts what was put into outgoing
 // buffers; where not all was, no more is made in this round.
+//
+// A command's latency begins when its client hands it over: that of an open client when it arrives,
+// of a closed one when there is room for it, as that one has nothing to hand over before.
 void Aeu::make() {
     const Ticks begin = ticks();
+    const std::uint64_t begin_ns = now_ns();
     if (is_behind() ||
-        !maker_.draw(static_cast<double>(now_ns()), std::min(to_make_, setup_.batch))) {
+        !maker_.draw(static_cast<double>(begin_ns), std::min(to_make_, setup_.batch))) {
         stuck_ = true;
         return;
     }
@@ -20,9 +24,10 @@ void Aeu::make() {
     for (Drawn* drawn = maker_.front(); drawn != nullptr; drawn = maker_.front()) {
         std::size_t some = 0;
         if (setup_.operations[drawn->operation].kind == OperationKind::scan) {
-            while (some < drawn->left() && ask_scan(drawn->operation, drawn->since_ns)) ++some;
+            while (some < drawn->left() && ask_scan(*drawn)) ++some;
             counts_.scans_made.add(some);
         } else {
+            if (!setup_.open()) drawn->since_ns = begin_ns;
             some = route(*drawn);
             counts_.made.add(some);
         }
@@ -81,20 +86,23 @@ std::size_t Aeu::route_padded(CommandHeader header, const Drawn& drawn, std::siz
 }
 
 // A scan, to all who hold a part; false where as many as may are under way, or there is no room.
-bool Aeu::ask_scan(std::uint32_t operation, std::uint64_t since_ns) {
-    std::atomic<std::size_t>& running = world_.running_scans[operation];
+bool Aeu::ask_scan(const Drawn& drawn) {
+    const std::uint32_t operation = drawn.operation;
+    std::atomic<std::size_t>& running = world_.running_scans[operation].count;
+    // First a look: who waits for its turn does not take the line from who gives it.
+    if (running.load(std::memory_order_relaxed) >= setup_.scans_max) return false;
     if (running.fetch_add(1, std::memory_order_relaxed) >= setup_.scans_max) {
         running.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
     const OperationSetup& asked = setup_.operations[operation];
     ColumnVersions& versions = *world_.objects[asked.object].versions;
-    ScanTask* const task = &world_.scans.add();
+    ScanTask* const task = &own_scans_.take();
     task->operation = operation;
     task->object = static_cast<std::uint32_t>(asked.object);
     task->origin = number_;
     task->scan = maker_.scan(asked);
-    task->since_ns = since_ns;
+    task->since_ns = setup_.open() ? drawn.since_ns : now_ns();
     task->version = versions.begin();
     const HolderBitmap& holders = versions.holders(task->version);
     task->left.store(static_cast<std::uint32_t>(holders.count()), std::memory_order_relaxed);
@@ -108,7 +116,7 @@ bool Aeu::ask_scan(std::uint32_t operation, std::uint64_t since_ns) {
         if (!outgoing_.append_multicast(holders, header, {&address, 1})) {
             versions.end(task->version);
             running.fetch_sub(1, std::memory_order_relaxed);
-            world_.scans.remove(*task);
+            task->finished.store(true, std::memory_order_relaxed);
             return false;
         }
     }

@@ -86,10 +86,11 @@ void Aeu::end_scan(ScanTask& task) {
     operation.done.add(1);
     const std::uint64_t now = now_ns();
     operation.latency.add(1000 * (now - std::min(now, task.since_ns)), 1);
-    world_.running_scans[task.operation].fetch_sub(1, std::memory_order_relaxed);
     if (setup_.think_ns > 0)
         world_.clients[task.origin].outstanding.fetch_sub(1, std::memory_order_relaxed);
-    world_.scans.remove(task);
+    RunningScans& running = world_.running_scans[task.operation];
+    task.finished.store(true, std::memory_order_release);  // its maker may use it again
+    running.count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace numatwin::native

@@ -25,7 +25,9 @@ class Choice {
         const auto wide = static_cast<unsigned __int128>(random.next()) * slots_.size();
         const auto at = static_cast<std::size_t>(wide >> 64);
         const Slot& slot = slots_[at];
-        return static_cast<std::uint64_t>(wide) < slot.own ? at : slot.other;
+        // Without a branch: nobody could foresee which way it goes.
+        const std::size_t own = -std::size_t{static_cast<std::uint64_t>(wide) < slot.own};
+        return (at & own) | (slot.other & ~own);
     }
 
   private:

@@ -39,7 +39,7 @@ bool CommandMaker::draw(double now_ns, std::size_t most) {
     if (at_ < used_) return true;
     at_ = used_ = 0;
     const EngineSetup& setup = world_.setup;
-    if (setup.arrival_ns > 0) {
+    if (setup.open()) {
         // Those that came one soon after the other share a stamp: at most eight stamps a batch.
         const std::size_t together = std::max<std::size_t>(setup.batch / 8, 1);
         std::size_t due = 0;

@@ -40,7 +40,7 @@ struct alignas(64) WorkerCounts {
     /// Commands by key, of clients and from outside: none may be lost or done twice.
     Counter made, executed, forwarded;
     Counter scans_made, scans_done;
-    Counter rounds, refused, retries, flushes, flushed_bytes, copied_bytes;
+    Counter batches, rounds, refused, retries, flushes, flushed_bytes, copied_bytes;
     Counter busy_ticks, idle_ticks;
     Counter step_ticks[steps];
     Counter& step(Step of) noexcept { return step_ticks[static_cast<std::size_t>(of)]; }

@@ -7,15 +7,25 @@
 #include "../../sim/kernel/key_draws.hpp"  // numatwin::Scatter
 
 namespace numatwin::native {
+namespace {
+
+std::vector<double> positive(std::span<const double> mass) {
+    std::vector<double> found;
+    for (const double one : mass)
+        if (!(one == 0)) found.push_back(one);  // what is no number, Choice refuses
+    return found;
+}
+
+}  // namespace
 
 KeyDraws::KeyDraws(std::span<const std::uint64_t> breaks, std::span<const double> mass,
                    bool scattered)
-    : choice_(mass), scattered_(scattered) {
+    : choice_(positive(mass)), scattered_(scattered) {
     if (breaks.size() != mass.size() + 1 || breaks[0] != 0)
         throw std::invalid_argument("breaks: expected one more than mass, from 0");
     for (std::size_t k = 0; k < mass.size(); ++k) {
         if (breaks[k + 1] <= breaks[k]) throw std::invalid_argument("breaks: expected a rise");
-        pieces_.push_back({breaks[k], breaks[k + 1] - breaks[k]});
+        if (!(mass[k] == 0)) pieces_.push_back({breaks[k], breaks[k + 1] - breaks[k]});
     }
     keys_ = breaks.back();
     if (scattered && keys_ > std::uint64_t{1} << 62)
@@ -55,12 +65,14 @@ std::uint64_t KeyDraws::scatter(std::uint64_t rank) const noexcept {
 }
 
 void KeyDraws::draw(Random& random, std::span<std::uint64_t> into) const noexcept {
-    if (pieces_.size() == 1) {
-        for (auto& key : into) key = random.below(keys_);
+    if (pieces_.size() == 1) {  // no choice to make: a range drawn from evenly
+        const auto [first, width] = pieces_[0];
+        for (auto& key : into) key = first + random.below(width);
     } else {
         for (auto& key : into) {
+            // Also for pieces of one key: a branch that nobody could foresee would cost more.
             const Piece& piece = pieces_[choice_.draw(random)];
-            key = piece.first + (piece.width == 1 ? 0 : random.below(piece.width));
+            key = piece.first + random.below(piece.width);
         }
     }
     if (scattered_) {

@@ -5,17 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "routing/holder_bitmap.hpp"
 #include "storage/scan.hpp"
 
 namespace numatwin::native {
 
-/// A scan on its way; its address travels. Who executes the last part ends it.
-struct ScanTask {
+/// A scan on its way; its address travels. Who executes the last part ends it. What its maker
+/// writes and what all write who have a part stand on lines apart.
+struct alignas(64) ScanTask {
     static constexpr std::uint32_t outside = ~std::uint32_t{0};
 
     std::uint32_t operation = outside;  // of clients
@@ -24,30 +24,32 @@ struct ScanTask {
     Scan scan;
     std::uint64_t version = 0;
     std::uint64_t since_ns = 0;
-    std::atomic<std::uint32_t> left{0};
-    std::atomic<std::uint64_t> matches{0}, sum{0};
-    /// Of a scan from outside: who asked owns it, and waits for this.
+    alignas(64) std::atomic<std::uint32_t> left{0};
+    /// Who asked waits for this where it is a scan from outside; else may use the task again.
     std::atomic<bool> finished{false};
+    std::atomic<std::uint64_t> matches{0}, sum{0};
 };
 
-/// The clients' scans that have not ended: who halts in the middle leaves none behind.
+/// The scans that one worker's clients have asked for: as many tasks as were ever under way
+/// together, used again and again. No other worker takes one, so nobody waits for anybody.
 class ScanTasks {
   public:
-    ScanTask& add() {
-        auto task = std::make_unique<ScanTask>();
-        ScanTask& added = *task;
-        const std::scoped_lock lock(mutex_);
-        tasks_.emplace(&added, std::move(task));
-        return added;
-    }
-    void remove(const ScanTask& task) {
-        const std::scoped_lock lock(mutex_);
-        tasks_.erase(&task);
+    /// One that is not under way, with nothing found yet.
+    ScanTask& take() {
+        for (const auto& task : tasks_) {
+            // Acquire: whoever ended it is done with it.
+            if (!task->finished.load(std::memory_order_acquire)) continue;
+            task->finished.store(false, std::memory_order_relaxed);
+            task->matches.store(0, std::memory_order_relaxed);
+            task->sum.store(0, std::memory_order_relaxed);
+            return *task;
+        }
+        tasks_.push_back(std::make_unique<ScanTask>());
+        return *tasks_.back();
     }
 
   private:
-    std::mutex mutex_;
-    std::unordered_map<const ScanTask*, std::unique_ptr<ScanTask>> tasks_;
+    std::vector<std::unique_ptr<ScanTask>> tasks_;
 };
 
 /// A column's layouts: the present version, the one before it while scans of it are left, and who

@@ -78,6 +78,8 @@ struct EngineSetup {
         return round_commands > 0 ? round_commands : workers() * buffer_commands;
     }
     std::size_t commands_incoming() const noexcept;
+    /// Whether commands arrive, whatever became of those before.
+    bool open() const noexcept { return arrival_ns > 0; }
     /// Whether AEUs share CPUs: each then waits for its turn, milliseconds at a time.
     bool crowded() const;
 };

@@ -138,6 +138,7 @@ void SharedWorker::scan_alone(const Drawn& drawn) {
     ObjectCounts& object = counts_.object[operation.object];
     for (std::size_t k = 0; k < drawn.count && !world_.control.halted(); ++k) {
         const Ticks begin = ticks();
+        const std::uint64_t since_ns = setup_.open() ? drawn.since_ns : now_ns();
         const Scan scan = maker_.scan(operation);
         const std::uint64_t end = column.entries();
         results_.resize(1);
@@ -152,7 +153,7 @@ void SharedWorker::scan_alone(const Drawn& drawn) {
         object.ticks.add(spent);
         counts_.step(Step::scan).add(spent);
         counts_.operation[drawn.operation].made.add(1);
-        done(drawn.operation, drawn.since_ns, 1);
+        done(drawn.operation, since_ns, 1);
     }
 }
 

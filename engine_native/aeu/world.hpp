@@ -42,6 +42,11 @@ struct alignas(128) Client {
     std::atomic<std::int64_t> outstanding{0};  // commands not yet answered
 };
 
+/// Of an operation: its scans under way.
+struct alignas(128) RunningScans {
+    std::atomic<std::size_t> count{0};
+};
+
 struct World {
     explicit World(const EngineSetup& of)
         : setup(of),
@@ -61,9 +66,8 @@ struct World {
     std::vector<std::unique_ptr<IncomingBuffers>> incoming;
     std::vector<TransferMailbox> mailboxes;
     std::vector<Client> clients;
-    std::vector<std::atomic<std::size_t>> running_scans;  // [O]
+    std::vector<RunningScans> running_scans;  // [O]
     Requests requests;
-    ScanTasks scans;
 };
 
 /// Where a worker's part of keys or entries begins; that of the worker after the last one: their

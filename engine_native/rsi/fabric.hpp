@@ -190,6 +190,11 @@ struct FabricOptions {
     // All page table entries of a peer's shared memory as it connects: no request waits for one.
     bool populate = true;
 };
+// Whether processes make segments of shared memory for it.
+inline bool makes_segments(const FabricOptions& options) {
+    return options.transports.find("posix") != std::string::npos ||
+           options.transports.find("sysv") != std::string::npos;
+}
 
 // Of threads in one process; peers that stand in a contact must live as long as this.
 std::unique_ptr<Fabric> local_fabric();

@@ -9,14 +9,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <set>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "memory/host.hpp"
+#include "rsi/kept_connections.hpp"
 #include "rsi/roles.hpp"
+#include "rsi/segment_folder.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -58,6 +60,13 @@ class Launcher {
     Launcher& operator=(const Launcher&) = delete;
 
     void run() {
+        try {
+            // Before the first fork: all have it in common.
+            if (makes_segments(setup_.fabric)) use_segment_folder();
+        } catch (const std::exception& failure) {
+            board_.fail_run(failure.what());
+            return;
+        }
         // Servers first, so that clients find their addresses.
         for (std::uint32_t role = setup_.clients; role < setup_.roles(); ++role) start(role);
         for (std::uint32_t role = 0; role < setup_.clients; ++role) start(role);
@@ -90,8 +99,9 @@ class Launcher {
         ::close(control_);
         board_.role(role).pid.store(::getpid());
         try {
+            if (role < setup_.cpus.size()) pin_thread(setup_.cpus[role]);
             const auto fabric = ucx_fabric(setup_.fabric);
-            run_role(setup_, board_, role, *fabric);
+            run_role(setup_, board_, role, *fabric, &kept_);
             // What is exposed stays until all are done; connections are not worth closing.
             while (board_.phase() < Phase::finished && role >= setup_.clients) ::usleep(1000);
         } catch (const std::bad_alloc&) {
@@ -181,46 +191,19 @@ class Launcher {
         ::kill(pid, SIGKILL);
     }
 
-    // They stop first: until UCX has filled a segment of shared memory this has a name, and who is
-    // killed meanwhile would leave it behind.
     void kill_all() noexcept {
+        for (const pid_t pid : pids_)
+            if (pid != 0) ::kill(pid, SIGKILL);
         for (auto& pid : pids_) {
-            int status = 0;
-            if (pid == 0) continue;
-            ::kill(pid, SIGSTOP);
-            if (::waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status)) pid = 0;
-        }
-        std::vector<std::string> segments;
-        try {
-            for (const pid_t pid : pids_)
-                if (pid != 0) add_segments(pid, segments);
-        } catch (const std::exception&) {
-            // What could not be looked for stays.
-        }
-        for (auto& pid : pids_) {
-            if (pid == 0) continue;
-            ::kill(pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
+            if (pid != 0) ::waitpid(pid, nullptr, 0);
             pid = 0;
-        }
-        for (const auto& segment : segments) ::unlink(segment.c_str());
-    }
-
-    // Named ones that the process has open.
-    static void add_segments(pid_t pid, std::vector<std::string>& found) {
-        namespace fs = std::filesystem;
-        std::error_code gone;
-        for (const auto& one :
-             fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone)) {
-            const std::string path = fs::read_symlink(one.path(), gone).string();
-            if (path.starts_with("/dev/shm/ucx_shm_posix_") && !path.ends_with(" (deleted)"))
-                found.push_back(path);
         }
     }
 
     const RunSetup& setup_;
     Board board_;
     int control_;
+    KeptConnections kept_;
     int signals_ = -1;
     sigset_t mask_before_{};
     std::vector<pid_t> pids_;  // by role; 0: not there

@@ -25,7 +25,9 @@ struct StepPlan {
     std::int64_t window_ns = 500'000;
 };
 
-// Steps on shared memory by this processor's own loads and stores; one thread:
+// Steps on shared memory by this processor's own loads and stores, by one thread that goes through
+// 32 KiB of its own before each get, update and insert, which does not count; those on blocks
+// again (…-together) while a second process works on the same blocks, where there are two `cpus`:
 //
 //     block-get     READ a block at a random place, then its first word again
 //     block-update  the same, and lock it by CAS, copy it twice, WRITE it back
@@ -34,10 +36,11 @@ struct StepPlan {
 //     word-add      an atomic add to a word of one's own
 //     key-draw      a record of a transaction: its number, and where it lies; uniform
 //     timestamp     the end of the leading run in words at hand, and the bit of the next timestamp
+//     note          what a transaction did is counted
 //     clock         a look at the clock
 std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                                      const std::vector<std::uint64_t>& regions,
-                                     const StepPlan& plan);
+                                     const std::vector<int>& cpus, const StepPlan& plan);
 
 // What each end does for `count` requests or messages posted at once. Both ends are in one thread,
 // which works for one and then for the other, so that nobody waits:
@@ -60,6 +63,8 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     slice          how long a process runs while another one waits for that processor
 //     sleep-same     a message of `bytes` to a sleeper on the same processor, and back; half of it
 //     sleep-other    the same to a sleeper on another processor (where there is one)
+//     post-across    handing over a message to one on another processor that looks all the time
+//     serve-across   receiving its answer
 //     post-sleeper   handing over a message to a sleeper on another processor
 std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);

@@ -36,6 +36,32 @@ inline std::vector<double> means_ns(const StepPlan& plan, const std::function<do
     return found;
 }
 
+// The same of several, a window of each in turn.
+inline std::vector<std::vector<double>> means_in_turn_ns(
+    const StepPlan& plan, const std::vector<std::function<double()>>& works) {
+    std::vector<std::vector<double>> found(works.size());
+    for (std::uint32_t window = 0; window <= plan.windows; ++window)
+        for (std::size_t k = 0; k < works.size(); ++k) {
+            const std::vector<double> one = means_ns({1, plan.window_ns}, works[k]);
+            if (window > 0) found[k].insert(found[k].end(), one.begin(), one.end());
+        }
+    return found;
+}
+
+// What a client goes through with each transaction: pages of its own.
+class OwnPages {
+  public:
+    OwnPages() : words_(bytes / sizeof(std::uint64_t), 1) {}
+    void touch() {
+        for (std::size_t at = 0; at < words_.size(); at += line / sizeof(std::uint64_t))
+            words_[at] = words_[at] * 3 + 1;
+    }
+
+  private:
+    static constexpr std::size_t bytes = 32 << 10, line = 64;
+    std::vector<std::uint64_t> words_;
+};
+
 // Shared memory as processes have it: its pages are small unless the kernel is told otherwise.
 class SharedMemory {
   public:

@@ -35,14 +35,16 @@ void OneSidedClient::connect() {
 
 std::int64_t OneSidedClient::fetch_snapshot() {
     const std::int64_t highest = setup_.snapshot_bytes == 0 ? look_at_vector() : look_at_words();
-    const std::int64_t now_ns = board_.now_ns();
-    if (highest != known_) {
-        known_ = highest;
-        since_ns_ = now_ns;
-    } else if (claims() && now_ns - since_ns_ >= setup_.skip_after_ns) {
-        complain(Complaint::about_snapshot);
-        since_ns_ = board_.now_ns();
+    if (claims()) {
+        const std::int64_t now_ns = board_.now_ns();
+        if (highest != known_) {
+            since_ns_ = now_ns;
+        } else if (now_ns - since_ns_ >= setup_.skip_after_ns) {
+            complain(Complaint::about_snapshot);
+            since_ns_ = board_.now_ns();
+        }
     }
+    known_ = highest;
     if (remedied()) raise_floor();
     return highest;
 }
@@ -71,11 +73,15 @@ std::int64_t OneSidedClient::look_at_vector() {
         std::memcpy(&floor_before, floor, word_bytes);
     } while (remedied() && floor_before != floor_after);
     if (remedied()) floor_ = static_cast<std::int64_t>(floor_before);
-    return bits_.run_end(std::max(known_, floor_), [this](std::uint64_t word) {
+    const auto at_hand = [this](std::uint64_t word) {
         std::uint64_t found;
         std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
         return found;
-    });
+    };
+    if (!remedied())
+        top_ = bits_.top(
+            next_cid_, known_ + bits_.reach(), [](std::uint64_t) { return true; }, at_hand);
+    return bits_.run_end(std::max(known_, floor_), at_hand);
 }
 
 // From where the run ended the last time, as many words at a time as the scenario says.
@@ -115,7 +121,18 @@ std::int64_t OneSidedClient::look_at_words() {
             fabric_.wait(pending);
         }
     } while (remedied() && before != after);
-    if (remedied()) floor_ = static_cast<std::int64_t>(before);
+    if (remedied()) {
+        floor_ = static_cast<std::int64_t>(before);
+        return found;
+    }
+    top_ = bits_.top(
+        next_cid_, known_ + bits_.reach(),
+        [&](std::uint64_t word) { return word >= first && word < end; },
+        [&](std::uint64_t word) {
+            std::uint64_t value;
+            std::memcpy(&value, &vector_[(word - first) * word_bytes], word_bytes);
+            return value;
+        });
     return found;
 }
 
@@ -383,16 +400,33 @@ void OneSidedClient::write_blocks() {
     fabric_.wait(pending);
 }
 
-// Unsignaled, but for the last of each send_queue: its completion vouches for all.
 void OneSidedClient::set_bit(RowKind kind) {
     const std::int64_t cid = next_cid_;
     next_cid_ += setup_.clients;
     claimed_ = false;
     log(kind, cid);
-    if (bit_cid_ != cid) bit_ = bits_.bit(cid);
+    TimestampBits::Bit bit = bit_cid_ == cid ? bit_ : bits_.bit(cid);
+    if (!remedied() && lags()) [[unlikely]] {
+        // Those of one word together.
+        for (; lags(); next_cid_ += setup_.clients) {
+            const TimestampBits::Bit more = bits_.bit(next_cid_);
+            log(RowKind::rolled_back, next_cid_);
+            if (more.at != bit.at) {
+                add_bits(bit);
+                bit = more;
+            } else {
+                bit.addend += more.addend;
+            }
+        }
+    }
+    add_bits(bit);
+}
+
+// Unsignaled, but for the last of each send_queue: its completion vouches for all.
+void OneSidedClient::add_bits(const TimestampBits::Bit& bit) {
     auto& addend = addends_[unsignaled_];
-    addend = bit_.addend;
-    fabric_.add(timestamps_, bit_.at, addend);
+    addend = bit.addend;
+    fabric_.add(timestamps_, bit.at, addend);
     counters().messages[static_cast<std::size_t>(OneSided::bit)].add();
     if (++unsignaled_ < setup_.send_queue) return;
     unsignaled_ = 0;
@@ -402,12 +436,12 @@ void OneSidedClient::set_bit(RowKind kind) {
     counters().messages[static_cast<std::size_t>(OneSided::bit_done)].add();
 }
 
-// An abort's timestamp is used up, unless its bit is still one of the lap before, or, where
-// timestamps are claimed, it has not been claimed: then the next transaction takes it.
+// An abort's timestamp is used up only where the run may stand at it (and its bit is not still one
+// of the lap before, nor, where timestamps are claimed, unclaimed): else the next transaction takes
+// it. Who used up one with each abort would get ahead of a client that waited for a processor as
+// fast as that one, which aborts on old snapshots, catches up; and then both abort for ever.
 Cause OneSidedClient::abort(Cause cause) {
-    // With remedies only where the run may stand at it. Else who aborts would get ahead of a client
-    // that waited for a processor as fast as that one, which aborts on old snapshots, catches up.
-    if (remedied() && !claimed_ && next_cid_ > known_ + setup_.clients) return cause;
+    if (!claimed_ && next_cid_ > known_ + setup_.clients && (remedied() || !lags())) return cause;
     if (claims() && !claimed_) claim_all(granted);
     if (owns_timestamp() && (!claims() || claimed_)) set_bit(RowKind::rolled_back);
     return cause;

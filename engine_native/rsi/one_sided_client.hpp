@@ -6,10 +6,11 @@
 //     WRITE a block per record written or created: new version in front, unlocked; wait for them
 //     add   the timestamp's bit, unsignaled: committed
 //
-// Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same, as
-// the leading run would wait for it (with remedies only where it may wait already). The protocol
-// with its two remedies stands in sim/planes/reference/one_sided.py; how it differs on real memory,
-// in README.md of this folder.
+// Where a CAS fails: unlock what was locked, and abort; the timestamp's bit is set all the same
+// where the leading run may wait for it. Who sees that others are a round ahead, having waited for
+// a processor, sets its own up to theirs together with its next bit: the run would stand at each of
+// them, and all would abort on old snapshots meanwhile. The protocol with its two remedies stands
+// in sim/planes/reference/one_sided.py; how it differs on real memory, in README.md of this folder.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +94,7 @@ class OneSidedClient final : public CommitClient {
     void trace_writes();
     void write_blocks();
     void set_bit(RowKind kind);
+    void add_bits(const TimestampBits::Bit& bit);
     Cause abort(Cause cause);
     void unlock_all();
     void break_expired();
@@ -101,6 +103,11 @@ class OneSidedClient final : public CommitClient {
     // Whether its bit is no longer one of the lap before, for anybody who looks at it.
     bool owns_timestamp() const {
         return next_cid_ <= (remedied() ? floor_ + bits_.lap() : known_ + bits_.reach());
+    }
+
+    // Whether another one has set a timestamp a round or more above its next.
+    bool lags() const {
+        return next_cid_ + setup_.clients <= std::min(top_, known_ + bits_.reach());
     }
 
     static constexpr int looks_max = 16;
@@ -118,6 +125,7 @@ class OneSidedClient final : public CommitClient {
     std::vector<std::byte> message_;
 
     std::int64_t next_cid_;
+    std::int64_t top_ = 0;       // without remedies, the highest set one that it has seen
     std::int64_t floor_ = 0;     // with remedies, as it was last seen
     std::int64_t known_ = 0;     // the end of the leading run when it last looked
     std::int64_t since_ns_ = 0;  // since when it saw the same

@@ -16,7 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void run_client(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) {
+void run_client(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
+                const KeptConnections* kept) {
     const auto client = make_client(setup, board, role, fabric);
     board.publish_contact(role, fabric.contact());
     client->connect();
@@ -25,6 +26,7 @@ void run_client(const RunSetup& setup, Board& board, std::uint32_t role, Fabric&
         fabric.progress();  // servers may connect meanwhile
         std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
+    if (kept != nullptr) kept->keep_own();
     client->run();
 }
 
@@ -49,10 +51,14 @@ std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::
     return std::make_unique<TwoPhaseNode>(setup, board, node, fabric);
 }
 
-void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) noexcept {
+void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
+              const KeptConnections* kept) noexcept {
     if (setup.crowded) fabric.spins = 1;
     try {
-        (role < setup.clients ? run_client : run_node)(setup, board, role, fabric);
+        if (role < setup.clients)
+            run_client(setup, board, role, fabric, kept);
+        else
+            run_node(setup, board, role, fabric);
         board.role(role).state.store(RoleState::done, std::memory_order_release);
     } catch (const CommitClient::Left&) {
         board.role(role).state.store(RoleState::done, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include "rsi/board.hpp"
 #include "rsi/commit_client.hpp"
 #include "rsi/commit_node.hpp"
+#include "rsi/kept_connections.hpp"
 #include "rsi/run_setup.hpp"
 
 namespace numatwin::native {
@@ -17,7 +18,8 @@ std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::
                                       Fabric& fabric);
 
 // Loads or connects, waits for the run to begin, and plays its part until it is over. What goes
-// wrong is told on the board.
-void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) noexcept;
+// wrong is told on the board. A client's connections are `kept`, where it is given.
+void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
+              const KeptConnections* kept = nullptr) noexcept;
 
 }  // namespace numatwin::native

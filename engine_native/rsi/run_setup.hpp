@@ -61,6 +61,7 @@ struct RunSetup {
     std::int64_t lease_ns = 0, skip_after_ns = 0;  // 0: without this remedy
 
     FabricOptions fabric;
+    std::vector<int> cpus;         // by role: the processor that its process runs on; empty: any
     bool crowded = false;          // more threads than processors: who waits gives way
     std::uint64_t trace_rows = 0;  // rows that each role keeps; 0: no trace
     Sabotage sabotage = Sabotage::none;

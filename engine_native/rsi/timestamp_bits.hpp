@@ -104,6 +104,29 @@ class TimestampBits {
         return std::min(cid - 1, from + lap_);
     }
 
+    // The highest timestamp above `from`, and at most `until`, that is set; else `from`. It looks
+    // as far as each word of the vector has one, and `has` it. Whoever asks knows that the run has
+    // reached a lap below `until`.
+    template <typename Has, typename Word>
+    std::int64_t top(std::int64_t from, std::int64_t until, const Has& has,
+                     const Word& word) const {
+        std::int64_t highest = from;
+        for (std::int64_t cid = from + 1; cid <= until;) {
+            const std::uint64_t at = place(cid);
+            if (!has(at / 64)) break;
+            const auto left = static_cast<int>(
+                std::min<std::uint64_t>({64 - at % 64, static_cast<std::uint64_t>(lap_) - at,
+                                         static_cast<std::uint64_t>(until - cid + 1)}));
+            std::uint64_t found =
+                (word(at / 64) ^ (odd_lap(cid) ? ~std::uint64_t{0} : 0)) >> at % 64;
+            if (left < 64) found &= (std::uint64_t{1} << left) - 1;
+            if (found == 0) break;
+            highest = cid + std::bit_width(found) - 1;
+            cid += left;
+        }
+        return highest;
+    }
+
   private:
     static std::uint64_t words(std::int64_t bits) {
         return (static_cast<std::uint64_t>(bits) + 63) / 64;

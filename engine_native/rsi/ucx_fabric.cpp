@@ -18,6 +18,8 @@
 #include <deque>
 #include <new>
 
+#include "rsi/segment_folder.hpp"
+
 namespace numatwin::native {
 namespace {
 
@@ -40,6 +42,7 @@ class UcxFabric final : public Fabric {
         : direct_(options.direct),
           populate_(options.populate),
           survives_peers_(options.transports.starts_with("tcp")) {
+        if (makes_segments(options)) use_segment_folder();
         ucp_config_t* config;
         check(ucp_config_read(nullptr, nullptr, &config), "its configuration");
         const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> release(

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "memory/memory.hpp"
 #include "storage/key_value.hpp"
@@ -70,11 +69,6 @@ class PrefixTree {
     /// an allocation fails, each key is in one of the two trees, and absorbing can be tried again.
     void absorb(PrefixTree&& other);
 
-    /// Builds the nodes anew above the same buckets and arrays, on as few levels as so many need:
-    /// for a tree that was made in pieces. Time: some 20 ns for each of those. std::bad_alloc: the
-    /// tree is as before.
-    void relink();
-
     /// The same blocks from here on through another Memory of the same manager: the tree has
     /// changed hands to another thread.
     void use(Memory& memory) noexcept { memory_ = &memory; }
@@ -83,6 +77,8 @@ class PrefixTree {
     /// What the tree has allocated and not released.
     std::uint64_t bytes() const noexcept { return bytes_; }
     TreeShape shape() const noexcept { return shape_; }
+    /// Through how many nodes the way to a key goes.
+    unsigned levels(std::uint64_t key) const noexcept;
 
   private:
     /// A slot of a node, or the root where `node` is null.
@@ -128,6 +124,8 @@ class PrefixTree {
     void release_block(Word word) noexcept;
     void release_all(Word word) noexcept;
     unsigned most_bits(unsigned top) const noexcept;
+    /// Of a node on the grid of dense keys that ends below `top`.
+    unsigned grid_bits(unsigned top) const noexcept;
     Path path_of(std::uint64_t key) const noexcept;
     bool insert(std::uint64_t key, std::uint64_t value);
     void make_room(const Path& path, std::uint64_t key);
@@ -137,6 +135,9 @@ class PrefixTree {
     void double_node(const Path& path);
     void make_child(Place place, Word word, std::uint64_t key);
     void raise(Place place, std::uint64_t key);
+    void raise_to(Place place, Word like);
+    void widen(Place place, std::uint64_t key, unsigned top);
+    Word put_above(Place place, std::uint64_t key, unsigned top, unsigned bits);
     bool make_leaf(const Path& path);
     void move_values(Leaf* leaf, Word word) const noexcept;
     std::size_t block_bytes(Word word) const noexcept;
@@ -164,13 +165,6 @@ class PrefixTree {
     // prefix_tree_build.cpp
     void build(Place place, unsigned span, std::span<const KeyValue> run);
     void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
-
-    // prefix_tree_relink.cpp
-    struct End;
-    void collect(Word word, std::vector<End>& ends) const;
-    void release_nodes(Word word) noexcept;
-    void link_ends(Place place, unsigned span, std::span<const End> ends);
-    void link_ends_to_slots(Place first, unsigned span, std::span<const End> ends);
 
     // prefix_tree_extract.cpp
     class Cut;

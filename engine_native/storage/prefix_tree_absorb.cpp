@@ -104,7 +104,7 @@ bool PrefixTree::link(Place at, unsigned span, PrefixTree& other, Place from) {
             ++replaced_;
             return true;
         } else if (top > our_top) {
-            raise(at, our_prefix ^ std::uint64_t{1} << (top - 1));
+            raise_to(at, theirs);
         } else {
             at = {ours, ours.index(prefix)};
             span = top > ours.shift() ? top - ours.shift() : 0;

@@ -49,8 +49,11 @@ void PrefixTree::build(Place place, unsigned span, std::span<const KeyValue> run
         keys_ += run.size();
         return;
     }
+    // As dense as arrays of values are: on the grid (see prefix_tree_grow.cpp).
+    const std::uint64_t arrays = ((run.back().key - run.front().key) >> leaf_bits_) + 1;
+    const unsigned most = run.size() / leaf_least_ >= arrays ? grid_bits(top) : most_bits(top);
     unsigned bits = 1;
-    while (bits < most_bits(top) && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
+    while (bits < most && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
     auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
     block->prefix = above(run.front().key, top);
     const Word node = Word::node(block, top - bits, bits, span);

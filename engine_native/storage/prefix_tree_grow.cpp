@@ -6,6 +6,11 @@
 // starts at the first bit in which its keys differ. Keys as dense as buckets waste become an array
 // of values. A key that differs in bits which a node skips makes that node's range grow, or puts a
 // node above it. Every step allocates first and only then changes a link.
+//
+// Nodes of dense keys lie on a grid: what is below their bits are arrays of values and whole
+// prefixes. So nodes of pieces that were built apart have the same bits, whatever keys the pieces
+// begin and end at, and their words can stand side by side in one node; else each piece would add
+// levels.
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -22,13 +27,31 @@ unsigned highest_bit(std::uint64_t word) {
     return 63U - static_cast<unsigned>(std::countl_zero(word));
 }
 
-/// How many words a node's slots hold, each counted once.
-std::size_t entries(Word node) {
+/// Calls use(word) for each word of a node's slots, once, but for those that are null.
+template <class Use>
+void each_word(Word node, Use use) {
     const Word* slots = node.block<Node>()->slots;
-    std::size_t count = 0;
     for (std::size_t i = 0; i < node.slots(); i += std::size_t{1} << slots[i].span())
-        count += !slots[i].is_null();
+        if (!slots[i].is_null()) use(slots[i]);
+}
+
+/// How many words a node's slots hold.
+std::size_t entries(Word node) {
+    std::size_t count = 0;
+    each_word(node, [&](Word) { ++count; });
     return count;
+}
+
+/// How many slots a node above `word`, or in its place, may have without taking more memory than
+/// what stands in and right below it. An array of values counts by its size, in buckets.
+std::size_t weight(Word word, unsigned leaf_bits) {
+    if (word.is_leaf()) return std::size_t{1} << leaf_bits >> 3;
+    if (!word.is_node()) return 1;
+    std::size_t sum = 0;
+    each_word(word, [&](Word child) {
+        sum += child.is_node() ? child.slots() : weight(child, leaf_bits);
+    });
+    return sum;
 }
 
 }  // namespace
@@ -78,6 +101,17 @@ std::uint64_t PrefixTree::prefix_of(Word word) noexcept {
 unsigned PrefixTree::most_bits(unsigned top) const noexcept {
     // A slot above the arrays of values covers at least one array.
     return std::min(shape_.prefix_bits, top > leaf_bits_ ? top - leaf_bits_ : top);
+}
+
+unsigned PrefixTree::grid_bits(unsigned top) const noexcept {
+    return top > leaf_bits_ ? (top - leaf_bits_ - 1) % shape_.prefix_bits + 1 : top;
+}
+
+unsigned PrefixTree::levels(std::uint64_t key) const noexcept {
+    unsigned found = 0;
+    for (Word word = root_; word.is_node(); word = word.block<Node>()->slots[word.index(key)])
+        ++found;
+    return found;
 }
 
 PrefixTree::Path PrefixTree::path_of(std::uint64_t key) const noexcept {
@@ -224,28 +258,55 @@ void PrefixTree::raise(Place place, std::uint64_t key) {
     const unsigned top = bit + 1;
     if (word.span() > 0 && top == coverage(place, word)) return halve(place, word);
     if (word.is_node() && top - word.shift() <= most_bits(top) &&
-        std::size_t{1} << (top - word.shift()) <= std::max<std::size_t>(4, 4 * entries(word))) {
-        // The node's range grows: its slots become a part of more.
-        const unsigned bits = top - word.shift();
-        auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
-        block->prefix = above(key, top);
-        const Word grown = Word::node(block, word.shift(), bits, word.span());
-        std::fill_n(block->slots, grown.slots(), Word{});
-        const Node& old = *word.block<Node>();
-        std::copy_n(old.slots, word.slots(), block->slots + grown.index(old.prefix));
-        write(place, grown);
-        release_block(word);
-        ++replaced_;
-        return;
-    }
+        std::size_t{1} << (top - word.shift()) <=
+            std::max<std::size_t>(4, 4 * weight(word, leaf_bits_)))
+        return widen(place, key, top);
     const unsigned lowest = top > leaf_bits_ ? std::max(low, leaf_bits_) : low;
-    const unsigned bits = std::min({2U, top - lowest, shape_.prefix_bits});
-    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
-    block->prefix = above(key, top);
-    const Word parent = Word::node(block, top - bits, bits, word.span());
-    std::fill_n(block->slots, parent.slots(), Word{});
+    unsigned bits = std::min({2U, top - lowest, shape_.prefix_bits});
+    const unsigned aligned = grid_bits(top);
+    if (top - aligned >= lowest && std::size_t{1} << aligned <= weight(word, leaf_bits_))
+        bits = aligned;
+    const Word parent = put_above(place, key, top, bits);
     write({parent, parent.index(prefix_of(word))}, word.with_span(bits - 1));
     write(place, parent);
+}
+
+/// Before a node of another tree, whose range begins below `top` bits and holds ours, is linked
+/// into ours: ours gets as many slots as that one has, which goes then.
+void PrefixTree::raise_to(Place place, Word like) {
+    const Word word = read(place);
+    const std::uint64_t prefix = prefix_of(word);
+    if (word.span() > 0 && like.top() == coverage(place, word)) return halve(place, word);
+    if (word.is_node() && word.shift() == like.shift()) return widen(place, prefix, like.top());
+    if (like.shift() < top_of(word))
+        return raise(place, prefix ^ std::uint64_t{1} << (like.top() - 1));
+    const Word parent = put_above(place, prefix, like.top(), like.bits());
+    write({parent, parent.index(prefix)}, word.with_span(0));
+    write(place, parent);
+}
+
+/// The node's range grows to `top` bits: its slots become a part of more.
+void PrefixTree::widen(Place place, std::uint64_t key, unsigned top) {
+    const Word word = read(place);
+    const unsigned bits = top - word.shift();
+    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
+    block->prefix = above(key, top);
+    const Word grown = Word::node(block, word.shift(), bits, word.span());
+    std::fill_n(block->slots, grown.slots(), Word{});
+    const Node& old = *word.block<Node>();
+    std::copy_n(old.slots, word.slots(), block->slots + grown.index(old.prefix));
+    write(place, grown);
+    release_block(word);
+    ++replaced_;
+}
+
+/// An empty node that may take the place of the word there.
+Word PrefixTree::put_above(Place place, std::uint64_t key, unsigned top, unsigned bits) {
+    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
+    block->prefix = above(key, top);
+    const Word parent = Word::node(block, top - bits, bits, read(place).span());
+    std::fill_n(block->slots, parent.slots(), Word{});
+    return parent;
 }
 
 bool PrefixTree::make_leaf(const Path& path) {

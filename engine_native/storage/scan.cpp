@@ -51,13 +51,12 @@ void SharedScan::run(const ColumnRun& run) {
     }
 }
 
-/// For what does not go to a result at once; many scans need none.
+/// For what does not go to a result at once. Each thread keeps its own: made anew for each chunk,
+/// its pages would come and go.
 std::uint64_t* SharedScan::scratch() {
-    if (scratch_ == nullptr) {
-        const std::size_t words = block_entries_ + ScanKernels::positions_slack;
-        scratch_ = std::make_unique_for_overwrite<std::uint64_t[]>(words);
-    }
-    return scratch_.get();
+    static thread_local const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(
+        lone_block_entries + ScanKernels::positions_slack);
+    return words.get();
 }
 
 void SharedScan::play(const Scan& scan, ScanResult& result, std::uint64_t position,

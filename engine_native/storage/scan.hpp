@@ -56,7 +56,6 @@ class SharedScan {
     std::uint64_t from_;
     std::size_t block_entries_;
     const ScanKernels& kernels_;
-    std::unique_ptr<std::uint64_t[]> scratch_;
 };
 
 /// Scans the first `until` entries: a snapshot against appends.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -40,6 +41,21 @@ TEST(Choices, FollowTheirWeights) {
     EXPECT_THROW(Choice(std::vector<double>{0, 0}), std::invalid_argument);
     EXPECT_THROW(Choice(std::vector<double>{1, -1}), std::invalid_argument);
     EXPECT_THROW(Choice(std::vector<double>{1, NAN}), std::invalid_argument);
+}
+
+TEST(KeyDraws, draws_evenly_from_the_only_piece_that_has_mass) {
+    const KeyDraws draws(Numbers{0, 10, 20, 1000}, std::vector<double>{0, 1, 0}, false);
+    EXPECT_EQ(draws.keys(), 1000U);
+    Random random(1, 0);
+    Numbers drawn(10'000);
+    draws.draw(random, drawn);
+    std::array<int, 10> count{};
+    for (const std::uint64_t key : drawn) {
+        ASSERT_GE(key, 10U);
+        ASSERT_LT(key, 20U);
+        ++count[key - 10];
+    }
+    for (const int some : count) EXPECT_NEAR(some, 1000, 150);  // five standard deviations
 }
 
 TEST(Keys, LieInTheirPieces) {

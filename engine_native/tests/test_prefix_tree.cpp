@@ -3,9 +3,14 @@
 // A failure prints the seed; NUMATWIN_SEED=… runs that one again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <map>
+#include <random>
 #include <stdexcept>
+#include <vector>
 
 #include "storage/prefix_tree.hpp"
 #include "tests/scarce_memory.hpp"
@@ -152,7 +157,6 @@ TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
                     twin.upsert(keys, draw);
                 else
                     twin.erase(keys);
-                if (round % 3 == 0) twin.tree.relink();
                 twin.check_lookup(draw.batch(50));
                 twin.check_range(draw.key(), draw.key());
                 ASSERT_EQ(twin.tree.keys(), twin.map.size());
@@ -391,35 +395,6 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
         });
 }
 
-// Loaded in pieces that begin in the middle of nodes' ranges: 2,000 arrays of 256 values need two
-// levels, where the pieces have left up to five.
-TEST(PrefixTree, RelinksPiecesOnFewLevels) {
-    ScarceMemory memory;
-    PrefixTree tree(memory);
-    Map map;
-    constexpr std::uint64_t first = 500'000, keys = 500'100, piece = 10'000;
-    std::vector<KeyValue> run;
-    for (std::uint64_t key = first; key < first + keys; ++key) {
-        run.push_back({key, ~key});
-        map[key] = ~key;
-        if (run.size() == piece || key + 1 == first + keys) {
-            tree.append(run);
-            run.clear();
-        }
-    }
-    std::uint64_t failures = 0;
-    fail_each_allocation(
-        memory, [&] { tree.relink(); },
-        [&](bool failed) {
-            failures += failed ? 1 : 0;
-            ASSERT_EQ(tree.bytes(), memory.bytes_out());
-            ASSERT_EQ(tree.keys(), keys);
-        });
-    ASSERT_EQ(content(tree), map);
-    // A node each for the ranges that the keys touch of 2^16 keys, and the one above them.
-    EXPECT_EQ(failures, 1 + (first + keys - 1) / 65'536 - first / 65'536 + 1);
-}
-
 TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
     ScarceMemory memory;
     Twin twin(memory, {});
@@ -446,6 +421,47 @@ double bytes_per_key(std::size_t count, auto key) {
     tree.upsert(keys, keys);
     EXPECT_EQ(tree.keys(), count);
     return static_cast<double>(tree.bytes()) / static_cast<double>(count);
+}
+
+/// Nodes on the way to the keys from first to last, on average, beyond those that keys so wide
+/// apart need: each takes 8 bits, above the 8 of an array of values.
+double needless_levels(const PrefixTree& tree, std::uint64_t first, std::uint64_t last) {
+    const auto wide = static_cast<double>(std::bit_width(first ^ last));
+    const double needed = std::max(std::ceil((wide - 8) / 8), 0.0);
+    double sum = 0, count = 0;
+    for (std::uint64_t key = first; key <= last; key += 61, ++count) sum += tree.levels(key);
+    return sum / count - needed;
+}
+
+void append_pieces(PrefixTree& tree, std::uint64_t first, std::uint64_t end, std::uint64_t piece) {
+    std::vector<KeyValue> run;
+    while (first < end) {
+        run.clear();
+        for (const std::uint64_t until = std::min(end, first + piece); first < until; ++first)
+            run.push_back({first, first});
+        tree.append(run);
+    }
+}
+
+// An AEU's partition begins anywhere, is loaded in pieces, and changes by parts.
+TEST(PrefixTree, IsAsFlatForDenseKeysWhereverTheirPiecesBegin) {
+    SCOPED_TRACE(base_seed());
+    std::mt19937_64 random(base_seed());
+    for (int round = 0; round < 30; ++round) {
+        ScarceMemory memory;
+        PrefixTree left(memory), right(memory);
+        const std::uint64_t first = random() % (std::uint64_t{1} << (random() % 25));
+        const std::uint64_t middle = first + 2'000 + random() % 300'000;
+        const std::uint64_t end = middle + 2'000 + random() % 300'000;
+        const std::uint64_t piece = 1'000 + random() % 20'000;
+        append_pieces(left, first, middle, piece);
+        append_pieces(right, middle, end, piece);
+        EXPECT_LT(needless_levels(left, first, middle - 1), 0.05) << first << ' ' << middle;
+        EXPECT_LT(needless_levels(right, middle, end - 1), 0.05) << middle << ' ' << end;
+        const std::uint64_t cut = first + 500 + random() % (middle - first - 1'000);
+        right.absorb(left.extract(cut, middle - 1));
+        EXPECT_LT(needless_levels(right, cut, end - 1), 0.1) << cut << ' ' << middle << ' ' << end;
+    }
 }
 
 TEST(PrefixTree, NeedsLittleMemoryPerKeyHoweverTheyLie) {

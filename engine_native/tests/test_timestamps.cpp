@@ -36,6 +36,12 @@ struct Vector {
         });
     }
 
+    std::int64_t top(std::int64_t from, std::int64_t until) const {
+        return layout.top(
+            from, until, [](std::uint64_t) { return true; },
+            [this](std::uint64_t word) { return words[layout.bits_at() / word_bytes + word]; });
+    }
+
     TimestampBits layout;
     std::vector<std::uint64_t> words;
 };
@@ -83,6 +89,49 @@ TEST_P(Laps, the_leading_run_ends_at_the_first_unset_bit) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Laps,
                          testing::Values(std::pair{1, 150}, std::pair{3, 200}, std::pair{7, 1000},
                                          std::pair{64, 640}, std::pair{70, 1400}));
+
+// Clients in any order, as far apart as they may be.
+TEST_P(Laps, the_highest_that_is_set_is_found) {
+    const auto [clients, bits] = GetParam();
+    Vector vector(clients, bits);
+    std::mt19937_64 random(5);
+    std::vector<std::int64_t> next;
+    for (std::int64_t client = 0; client < clients; ++client) next.push_back(client + 1);
+    const std::int64_t reach = vector.layout.reach();
+    for (int step = 0; step < 20'000; ++step) {
+        const std::int64_t end = *std::min_element(next.begin(), next.end()) - 1;
+        auto& one = next[random() % next.size()];
+        if (one <= end + reach) {
+            vector.set(one);
+            one += clients;
+        }
+        const std::int64_t highest = *std::max_element(next.begin(), next.end()) - clients;
+        const std::int64_t from = *std::min_element(next.begin(), next.end());
+        const std::int64_t until = from - 1 + reach;
+        const std::int64_t found = vector.top(from, until);
+        ASSERT_GE(found, from);
+        ASSERT_LE(found, until);
+        if (found > from) {
+            ASSERT_TRUE(vector.is_set(found));
+        }
+        ASSERT_LE(found, std::max(highest, from));
+        // What stands in one word with the next one is seen in any case.
+        const std::int64_t lap = vector.layout.lap(), at = from % lap;
+        if (highest <= from + std::min(64 - at % 64, lap - at)) {
+            ASSERT_EQ(found, std::max(std::min(highest, until), from));
+        }
+    }
+}
+
+TEST(TimestampBits, who_lags_sees_the_highest) {
+    Vector vector(2, 1000);
+    for (std::int64_t cid = 1; cid <= 300; cid += 2) vector.set(cid);
+    EXPECT_EQ(vector.run_end(0), 1);
+    EXPECT_EQ(vector.top(2, 499), 299);
+    EXPECT_EQ(vector.top(2, 100), 99);
+    EXPECT_EQ(vector.top(299, 499), 299);
+    EXPECT_EQ(vector.top(2, 2), 2);
+}
 
 TEST(TimestampBits, a_full_lap_is_seen_in_full_and_no_further) {
     Vector vector(4, 256);

@@ -116,12 +116,8 @@ def _root(
     _help_alone(context)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command line (by default the process's own); returns its exit status.
-
-    0: fine; 1: a check failed; 2: bad input or usage; 70: a bug; 130: interrupted; 141: the reader
-    of the output went away.
-    """
+def run_command_line(arguments: Sequence[str] | None = None) -> int:
+    """See ``main``."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import INTERRUPTED
+from . import INTERRUPTED
 from .output import binary_size, console, latency, number, percent, print_json, table
 
 if TYPE_CHECKING:
@@ -64,15 +64,22 @@ def crossvalidate(
     from ..reports.validation import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
-    from ..validate.crossvalidate.whole import crossvalidated, planned
+    from ..validate.crossvalidate.whole import MeasuringInterrupted, crossvalidated, planned
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
         if list_:
             _list(planned(suite, machine, Path(scratch), quick=quick), json)
             return
         folder = out if out is not None else Path(scratch)
-        with _progress() as progress:
-            result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
+        try:
+            with _progress() as progress:
+                result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
+        except MeasuringInterrupted as stopped:
+            if out is not None and stopped.parts:
+                console(stderr=True).print(
+                    f"What was measured of this host until then: {stopped.path}", soft_wrap=True
+                )
+            raise
         if json:
             print_json(result.as_json())
         else:

@@ -13,7 +13,9 @@ from typing import Any
 
 import typer
 
-BAD_INPUT, BUG, INTERRUPTED, READER_GONE = 2, 70, 130, 141
+from . import INTERRUPTED
+
+BAD_INPUT, BUG, READER_GONE = 2, 70, 141
 DEBUG_VARIABLE = "NUMATWIN_DEBUG"
 
 # The base of typer's usage errors; typer does not re-export it, and where it lives has moved.

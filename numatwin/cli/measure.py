@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .failures import INTERRUPTED
+from . import INTERRUPTED
 from .files import check_ending
 from .output import binary_size, console, latency, number, print_facts, print_json, table
 

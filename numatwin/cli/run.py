@@ -132,9 +132,10 @@ def run(
     from ..sim.run import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
-    with progress_bar("running" if loaded.plane == "native" else "simulating") as progress:
+    work = "running" if loaded.plane == "native" else "simulating"
+    with progress_bars("loading", work) as (loading, progress):
         try:
-            record = run_scenario(loaded, progress=progress)
+            record = run_scenario(loaded, progress=progress, loading=loading)
         except RunInterrupted as failure:
             interrupted, record = failure, failure.record
     if out is None and not json:
@@ -193,14 +194,35 @@ def _keep(record: Record, out: Path) -> None:
         raise
 
 
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error, told the part that is done, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
+Progress = Callable[[float], None]
 
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress | None]:
+    """A progress bar on standard error, told the part that is done, where that is a terminal."""
+    with progress_bars(what) as (bar,):
+        yield bar
+
+
+@contextmanager
+def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
+    """One for each of ``whats`` that follow each other; each is seen while it is told."""
+    if not sys.stderr.isatty():
+        yield (None,) * len(whats)
+        return
+    from rich.progress import Progress as Display
+
+    with Display(console=console(stderr=True), transient=True) as display:
+        tasks = [display.add_task(what, total=1.0, visible=what == whats[-1]) for what in whats]
+
+        def teller(at: int) -> Progress:
+            def tell(fraction: float) -> None:
+                display.update(tasks[at], completed=fraction, visible=True)
+                for other in tasks[:at] if fraction < 1.0 else ():
+                    display.update(other, visible=False)
+                for other in tasks[at + 1 :]:
+                    display.update(other, visible=fraction >= 1.0)
+
+            return tell
+
+        yield tuple(map(teller, range(len(whats))))

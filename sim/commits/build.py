@@ -85,6 +85,10 @@ def commit_parameters(
         lease_ps=None if system.lease is None else _ps(system.lease.value),
         skip_after_ps=None if system.skip_after is None else _ps(system.skip_after.value),
         timestamp_reach=_reach(system),
+        # As the engine's clients do; published RSI tells nothing of it.
+        in_step=_reach(system) is not None,
+        # UCX hands each request to a socket; a client's own loads and stores need no such detail.
+        doorbell=system.layout != "host" or system.transport == "shm",
         start_ps=_starts(system),
         processors=costs.processors,
     )

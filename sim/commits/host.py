@@ -26,7 +26,7 @@ from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportC
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
 from .parameters import MessageCost
-from .processors import Processors
+from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
 
 PS_PER_S = 1e12
@@ -34,8 +34,10 @@ PS_PER_S = 1e12
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERTS_KEPT_MAX, INSERTS_KEPT_MIN = 64 << 20, 4096, 4
-# Looks at the clock: of a transaction, and of a snapshot.
-CLOCKS = 3
+CLOCKS = 2  # looks at the clock, of a transaction
+# Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
+# processors, of which so many count. It ends at a tick: that is the turn which is measured.
+BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to other data
 
 
@@ -53,10 +55,12 @@ class BlockCosts:
     """Seconds of a step by size of the block and of the memory that blocks lie in.
 
     Between measured points in proportion to the size, and to the logarithm of the region; beyond
-    the last as that, below the first in proportion to the size.
+    the last as that, below the first in proportion to the size. ``together``: while others work on
+    the same memory.
     """
 
-    def __init__(self, blocks: Sequence[BlockCost]) -> None:
+    def __init__(self, blocks: Sequence[BlockCost], *, together: bool = False) -> None:
+        self._end = "_together" if together and blocks[0].get_together is not None else ""
         self._regions = sorted({block.region.value for block in blocks})
         self._rows = {
             region: sorted(
@@ -77,7 +81,8 @@ class BlockCosts:
 
     def _at(self, step: str, size: float, region: float) -> float:
         row = self._rows[region]
-        return _along([(b.size.value, getattr(b, step).value) for b in row], size)
+        known = [(b.size.value, getattr(b, step + self._end)) for b in row]
+        return _along([(at, value.value) for at, value in known if value is not None], size)
 
 
 class Ends:
@@ -173,7 +178,7 @@ def host_costs(
     records: Records,
 ) -> HostCosts:
     """Of all messages, in the order of ``sizes``."""
-    blocks = BlockCosts(facts.blocks)
+    blocks = BlockCosts(facts.blocks, together=min(host.clients, host.cpus) > 1)
     region = _Region(host, machine, workload, blocks)
     ends = Ends(facts.transports[host.transport]) if not host.direct else None
     if not host.one_sided:
@@ -199,12 +204,19 @@ def host_costs(
 def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processors:
     shared = Processors(
         count=host.cpus,
-        slice_ps=max(_ps(facts.slice.value), 1),
+        slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
+        tick_ps=max(_ps(facts.slice.value), 1),
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
         yield_ps=_ps(facts.give_way.value),
         gives_way=host.crowded,
-        # Linux lets who has slept, and so has time due, run before who has had its own.
-        wakes_first=True,
+        homes=homes(
+            host.clients,
+            host.storage,
+            1,
+            host.cpus,
+            served=not host.direct,
+            manages=not host.one_sided,
+        ),
     )
     if ends is None:
         return shared
@@ -217,6 +229,12 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     sleep_s = max(costs.sleeper_same.value - there_s - costs.arm.value, 0.0)
     other = costs.sleeper_other or costs.sleeper_same
     posted = costs.post_sleeper.value if costs.post_sleeper else post_s
+    # What both ends take longer where their lines lie in another processor's caches: requests and
+    # answers alternate, so that either end has both.
+    across_s = 0.0
+    if costs.post_across is not None and costs.serve_across is not None:
+        across_s += max(costs.post_across.value - post_s, 0.0)
+        across_s += max(costs.serve_across.value - (there_s - post_s), 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,
@@ -224,15 +242,19 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
         sleep_ps=_ps(sleep_s),
         notify_ps=_ps(max(posted - post_s, 0.0)),
-        wake_ps=_ps(max(other.value - there_s - sleep_s, 0.0)),
+        across_ps=_ps(across_s),
+        wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
 
 
 def _begin_s(facts: ProcessCosts, records: Records) -> float:
-    """A client's own time for each transaction: it draws records, looks at the clock, and at its
-    timestamps."""
+    """A client's own time for each transaction: it draws records, looks at the clock and at its
+    timestamps, and counts what it did."""
     drawn = records.reads + records.writes - records.updates
-    return drawn * facts.key_draw.value + CLOCKS * facts.clock.value + facts.timestamp.value
+    note_s = facts.note.value if facts.note is not None else 0.0
+    return (
+        drawn * facts.key_draw.value + CLOCKS * facts.clock.value + facts.timestamp.value + note_s
+    )
 
 
 def _direct(
@@ -250,7 +272,8 @@ def _direct(
         # Others' lines, of those that run at the same time.
         lines_s = (min(host.clients, host.cpus) - 1) * facts.line.value
     get_s = region.mean("get", size)
-    update_s = region.mean("update", size) - get_s
+    # They were measured one after the other: on a restless host one may be more than both.
+    update_s = max(region.mean("update", size) - get_s, 0.0)
     insert_s = blocks.seconds("insert", size, host.insert_bytes)
     lock_s = min(facts.word_add.value, update_s)
     updates = records.updates

@@ -138,6 +138,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         setattr(setup, name, -1 if value is None else value)
     setup.start_ps = list(p.start_ps)
     setup.timestamp_reach = p.timestamp_reach or 0
+    setup.in_step, setup.doorbell = p.in_step, p.doorbell
     if p.processors is not None:
         for part in fields(p.processors):
             setattr(setup, PROCESSORS[part.name], getattr(p.processors, part.name))

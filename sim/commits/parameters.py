@@ -199,6 +199,11 @@ class CommitParameters:
     set by the timestamp server."""
     timestamp_reach: int | None = None
     """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    doorbell: bool = True
+    """Requests of one step are posted together; else each is on its way when it is posted (RSI)."""
+    in_step: bool = False
+    """An abort uses its timestamp up only where the run may stand at it, and who sees others a
+    round ahead of it sets its own timestamps up to theirs, with its next bit (RSI)."""
     start_ps: tuple[int, ...] = ()
     """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
@@ -322,6 +327,8 @@ def _check_processors(p: CommitParameters) -> None:
         _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
     for start_ps in p.start_ps:
         _time("start_ps", start_ps)
+    if p.in_step:
+        _expect(not p.has_remedy, "in_step", "true", "no remedies, which go by timestamps unset")
     if p.timestamp_reach is not None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors
@@ -335,6 +342,12 @@ def _check_processors(p: CommitParameters) -> None:
         if part.name.endswith("_ps"):
             _time(f"{part.name} of the processors", getattr(host, part.name))
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
+    _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+    for home in host.homes:
+        _index("home of a process", home, host.count)
+    if host.homes:
+        fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
+        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -9,26 +9,55 @@ from dataclasses import dataclass
 class Processors:
     """``count`` processors of one host that all clients and nodes share, each a process of its own.
 
-    Who waits for one stands in one queue; whoever has run for ``slice_ps`` while others wait goes
-    to its end, and so does a client that aborted or waits for timestamps, where it ``gives_way``.
-    A process without work looks for more for ``spin_ps`` of its time, then sleeps. What a process
-    pays for, in its own time: ``switch_ps`` as it takes over from another one, ``look_ps`` as it
-    finds messages, however many, ``sleep_ps`` for falling asleep and being woken, ``notify_ps``
-    for waking another one for whom a processor is idle, which runs ``wake_ps`` later, ``yield_ps``
-    for giving way. Where no processor is idle, who is woken stands in the queue, or
-    (``wakes_first``) runs at once where it ran last, and whoever ran there is the next to go on.
+    Each process stays on one processor, its home: ``homes`` by place (clients first, then nodes);
+    in turn where it is empty. Processes of one processor run by Linux's rules (EEVDF, see
+    planes/reference/processors.py): one at a time, until it sleeps, gives way, has used up its
+    slice of ``slice_ps`` at one of the ticks that come every ``tick_ps``, or another one is woken
+    that has had less than its share. So may a client that aborted or waits for timestamps, where it
+    ``gives_way``. A process without work looks for more for ``spin_ps`` of its time, then sleeps.
+    What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
+    ``look_ps`` as it finds messages, however many, ``sleep_ps`` for falling asleep and being woken,
+    ``across_ps`` for each message from another processor, ``notify_ps`` for waking another one
+    there, ``yield_ps`` for giving way. Who is woken on an idle processor runs ``wake_ps`` later.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
     count: int
     slice_ps: int
+    tick_ps: int = 4_000_000_000
     switch_ps: int = 0
     look_ps: int = 0
     spin_ps: int = 0
     sleep_ps: int = 0
     wake_ps: int = 0
+    across_ps: int = 0
     notify_ps: int = 0
     yield_ps: int = 0
     gives_way: bool = False
-    wakes_first: bool = False
     awake_ps: int = 50_000_000
+    homes: tuple[int, ...] = ()
+
+
+def homes(
+    clients: int, storage: int, others: int, cpus: int, *, served: bool, manages: bool = False
+) -> tuple[int, ...]:
+    """The processor of each process: clients, then storage servers, then the others (timestamps).
+
+    Where clients work alone (``served`` is False) they take processors in turn. Else about as much
+    is to be done by all storage servers together as by all clients, and by the timestamp server an
+    eighth of it, or three quarters where it ``manages`` transactions: the largest part first, each
+    goes where least is to be done.
+    """
+    nodes = storage + others
+    if not served:
+        return tuple(place % cpus for place in range(clients + nodes))
+    # In parts of a whole number, so that equal ones are equal.
+    part = clients * storage * max(others, 1)
+    parts = [part * 8 // clients] * clients + [part * 8 // storage] * storage
+    parts += [part * (6 if manages else 1) // max(others, 1)] * others
+    load, found = [0] * cpus, [0] * len(parts)
+    # Of equal parts servers come first: they are fewer.
+    for place in sorted(range(len(parts)), key=lambda p: (-parts[p], p < clients, p)):
+        found[place] = min(range(cpus), key=lambda cpu: (load[cpu], cpu))
+        load[found[place]] += parts[place]
+    return tuple(found)

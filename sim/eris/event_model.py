@@ -32,14 +32,14 @@ GUIDE_SLOTS_MAX = 8192
 
 
 def machine_of(
-    demands: PartitionedDemands, clients: Clients, generate: float | None = None
+    demands: PartitionedDemands, clients: Clients, phase: PhaseState | None = None
 ) -> ErisMachine:
     """The machine, its workers and their buffers as the kernel wants them.
 
-    ``generate``: instructions of making a command.
+    ``phase``: whose commands are made.
     """
     costs, system, workers = demands.costs, demands.system, demands.workers
-    routing = routing_costs(costs, system, workers.count, generate)
+    routing = routing_costs(costs, system, workers.count, phase)
     per_instruction_ps = PS_PER_S / costs.instructions_per_s
     handed_ps = np.rint(costs.handed_s * PS_PER_S).astype(np.int64)
     found = ErisMachine()
@@ -55,7 +55,9 @@ def machine_of(
     found.handed_ps = _list(handed_ps.ravel())
     own = np.arange(len(demands.home))
     found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)
-    found.memory_line_ps = _list(np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0))
+    line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
+    found.memory_line_ps = _list(line_ps)
+    found.memory_write_ps = _list(line_ps * costs.line_times(0.0, 1.0))
     load, ratio = costs.loaded_latency
     found.load, found.load_ratio = _list(load), _list(ratio)
     found.lines_per_command = routing.lines
@@ -73,6 +75,13 @@ def machine_of(
     else:
         found.think_ps = PS_PER_S * clients.think_time.value
     found.scan_chunk_lines = SCAN_CHUNK_LINES
+    lengths_s, rates = costs.interruptions
+    if len(rates):
+        found.interrupt_every_ps = PS_PER_S / float(rates.sum())
+        found.interrupt_ps = _list(lengths_s * PS_PER_S)
+        share = np.cumsum(rates) / rates.sum()
+        share[-1] = 1.0
+        found.interrupt_share = _list(share)
     return found
 
 
@@ -112,7 +121,7 @@ def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDema
 
     found.core_ps, found.hit_ps = ps(commands.core_s), ps(commands.hit_s)
     found.surely_ps = ps(commands.surely_s)
-    for name in ("lines", "slots", "memory_lines", "scan_lines"):
+    for name in ("lines", "slots", "memory_lines", "written", "scan_lines"):
         setattr(found, name, _list(getattr(commands, name)[list(order)].ravel()))
     return found
 
@@ -146,9 +155,11 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
     return total, guide
 
 
-def worker_streams(workers: Workers) -> list[str]:
-    """Names of the random streams: of the commands that each worker makes, and forwards."""
-    return [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(workers.count)]
+def worker_streams(workers: Workers, interrupted: bool = False) -> list[str]:
+    """Names of the random streams: of the commands that each worker makes, and forwards, and of
+    what interrupts it."""
+    kinds = ("commands", "forwards", "interruptions") if interrupted else ("commands", "forwards")
+    return [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
 
 
 def _list(values: npt.NDArray[np.generic]) -> list[Any]:

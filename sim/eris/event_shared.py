@@ -53,7 +53,8 @@ class _Setup:
         written = self._lines(list(demand.writes))
         lines = read + written
         each_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
-        found.memory_lines, found.memory_ps = sparse(lines), sparse(lines * each_ps)
+        found.memory_lines = sparse(lines)
+        found.memory_ps = sparse(costs.line_times(read, written) * each_ps)
         links = len(costs.link_Bps)
         wire = np.zeros((2, self.n, links))
         if links:

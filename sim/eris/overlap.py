@@ -26,68 +26,93 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Curve:
     """Points (P,): time that a key's misses hold, and what it takes beyond its instructions."""
 
     held_s: Floats
-    lookup_s: Floats
-    upsert_s: Floats
+    more_s: Floats
+
+    def at(self, held_s: Floats) -> Floats:
+        """(…,) what a key takes beyond its instructions; beyond the last point, in proportion."""
+        found = np.interp(held_s, self.held_s, self.more_s)
+        beyond = held_s / self.held_s[-1]
+        return np.asarray(np.where(beyond > 1.0, self.more_s[-1] * beyond, found))
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The curves of lookups and of upserts."""
+
+    lookup: Curve
+    upsert: Curve
 
     def pace(self, held_s: Floats, core_s: Floats, upserts: Floats) -> Floats:
         """(…,) factor on ``held_s`` so that the longer of it and ``core_s`` is what a key takes.
 
         ``upserts`` (…,): the part of the operations that are.
         """
-        more_s = (1.0 - upserts) * self._at(held_s, self.lookup_s)
-        more_s = more_s + upserts * self._at(held_s, self.upsert_s)
+        more_s = (1.0 - upserts) * self.lookup.at(held_s)
+        more_s = more_s + upserts * self.upsert.at(held_s)
         takes_s = core_s + more_s
         ones = np.ones_like(held_s)
         return np.divide(takes_s, held_s, out=ones, where=(held_s > 0) & (more_s > 0))
 
-    def _at(self, held_s: Floats, more_s: Floats) -> Floats:
-        found = np.interp(held_s, self.held_s, more_s)
-        beyond = held_s / self.held_s[-1]
-        return np.asarray(np.where(beyond > 1.0, more_s[-1] * beyond, found))
-
 
 def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
-    """The curve of the machine as it was measured, None where it was not."""
+    """The curves of the machine as it was measured, None where it was not."""
     costs = costs.unscaled
     walk = costs.engine.walk if costs.engine is not None else ()
     if len(walk) < 2:
         return None
+    sizes = [point.keys for point in walk]
+    counts = costs.instructions
+    level = counts.tree_level
+    lookup = _curve(costs, sizes, [point.lookup.value for point in walk], page_bytes, level, 1.0)
+    level = counts.tree_level if counts.upsert_level is None else counts.upsert_level
+    # What is changed is written back.
+    upsert = _curve(costs, sizes, [point.upsert.value for point in walk], page_bytes, level, 2.0)
+    return Overlap(lookup, upsert)
+
+
+def _curve(
+    costs: CostModel,
+    sizes: Sequence[int],
+    times: Sequence[float],
+    page_bytes: float,
+    level: float,
+    passed: float,
+) -> Curve:
+    """Of indexes of these sizes, a key of which took these times; ``level``: instructions of one;
+    ``passed``: lines that the memory moves for each that misses.
+    """
     node = int(np.argmax(costs.cores > 0))
-    level_s = costs.instructions.tree_level / costs.instructions_per_s[node]
-    levels = np.array([ArrayTree(point.keys).levels for point in walk])
-    found = [_misses(costs, node, point.keys, page_bytes) for point in walk]
-    held = np.array([held_s for held_s, _ in found])
-    lines = np.array([missed for _, missed in found])
-
-    def more(times: Sequence[float], passed: float) -> Floats:
-        # Levels are instructions, which count elsewhere.
-        core_s = times[0] + (levels - levels[0]) * level_s
-        takes_s = np.array(times)
-        # It loaded the memory itself: what it would take without.
-        load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
-        wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
-        loaded_s = held + lines * wait_s / costs.random_misses[node]
-        takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
-        return np.maximum.accumulate(np.maximum(takes_s - core_s, 0.0))
-
+    level_s = level / costs.instructions_per_s[node]
+    levels = np.array([ArrayTree(keys).levels for keys in sizes])
+    takes_s = np.array(times)
+    found = [
+        _misses(costs, node, keys, page_bytes, each_s)
+        for keys, each_s in zip(sizes, times, strict=True)
+    ]
+    held, lines = np.array(found).T
+    # Levels are instructions, which count elsewhere.
+    core_s = times[0] + (levels - levels[0]) * level_s
+    # It loaded the memory itself: what it would take without.
+    load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
+    wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
+    loaded_s = held + lines * wait_s / costs.random_misses[node]
+    takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
+    more_s = np.maximum.accumulate(np.maximum(takes_s - core_s, 0.0))
     rising = np.maximum.accumulate(held)
     # Points with misses alike: the largest index of them.
     last = np.append(np.diff(rising) > 0, True)
-    return Overlap(
-        rising[last],
-        more([point.lookup.value for point in walk], 1.0)[last],
-        # What is changed is written back.
-        more([point.upsert.value for point in walk], 2.0)[last],
-    )
+    return Curve(rising[last], more_s[last])
 
 
-def _misses(costs: CostModel, node: int, keys: int, page_bytes: float) -> tuple[float, float]:
-    """Of a lookup by the only core at work: time that its misses hold its slots, idle, and lines
-    from memory.
+def _misses(
+    costs: CostModel, node: int, keys: int, page_bytes: float, each_s: float
+) -> tuple[float, float]:
+    """Of a lookup by the only core at work, one each ``each_s``: time that its misses hold its
+    slots, idle, and lines from memory.
     """
     one = np.ones((1, 1))
     regions = with_page_walks(
@@ -98,9 +123,11 @@ def _misses(costs: CostModel, node: int, keys: int, page_bytes: float) -> tuple[
     )
     lines, rate = regions.lines.reshape(1, -1), regions.rate.reshape(1, -1)
     private, last = costs.private_cache, costs.last_cache
-    in_private = hit_rates(lines, rate, private.lines[[node]])
+    in_private = hit_rates(
+        lines, rate, private.lines[[node]], private.others_per_s[[node]] * each_s
+    )
     missed = rate * (1.0 - in_private)
-    in_last = hit_rates(lines, missed, last.lines[[node]])
+    in_last = hit_rates(lines, missed, last.lines[[node]], last.others_per_s[[node]] * each_s)
     from_memory = float((missed * (1.0 - in_last)).sum())
     held_s = float((rate * in_private).sum()) * private.latency_s[node]
     held_s += float((missed * in_last).sum()) * last.latency_s[node]

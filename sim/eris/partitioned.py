@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,10 +24,13 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
-from .routing import flushes_per_command, making, routing_costs
+from .routing import flushes_per_command, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+# Until the time of a unit of work and what it finds in caches agree.
+UNIT_ROUNDS, UNIT_TOLERANCE = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class CommandDemands:
 
     ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
     memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
-    ``memory_lines``: what the controller reads and writes. ``scan_lines``: of a whole scan; 0 for
-    operations by key.
+    ``memory_lines``: what the controller reads and writes, ``written`` how many of them it writes.
+    ``scan_lines``: of a whole scan; 0 for operations by key.
     """
 
     core_s: Floats
@@ -46,7 +50,25 @@ class CommandDemands:
     slots: Floats
     surely_s: Floats
     memory_lines: Floats
+    written: Floats
     scan_lines: Floats
+
+
+@dataclass
+class Walked:
+    """What the commands of a unit of work on indexes find; arrays (A,), by worker.
+
+    ``commands``, ``upserts`` among them; ``instructions``; lines from the last cache, ``private``
+    ones, and from memory (``misses``); ``dirty``: those that are written back.
+    """
+
+    commands: Floats
+    upserts: Floats
+    instructions: Floats
+    hits: Floats
+    private: Floats
+    misses: Floats
+    dirty: Floats
 
 
 class PartitionedDemands(ErisDemands):
@@ -58,80 +80,106 @@ class PartitionedDemands(ErisDemands):
         n = len(costs.machine.nodes)
         local = np.zeros((n, n))
         local[np.arange(n), self.home] = 1.0
-        instructions, hits, private, misses = (np.zeros(workers.count) for _ in range(4))
-        streamed, dirty = np.zeros(workers.count), np.zeros(workers.count)
-        executed, upserted = np.zeros((2, workers.count))
-        walks = self._walks(phase, time_s, partitions)
-        scanned, scan_hits = np.zeros(workers.count), np.zeros(workers.count)
-        fits = self._scans_fit(phase, partitions)
+        streamed, dirty, scanned, scan_hits = np.zeros((4, workers.count))
+        missed, met = self._scans_meet(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                for scan in operations:
-                    lines, done, results = self._scanned_lines(name, scan, part.sizes())
-                    scanned += scan.share * done
-                    missed, met = np.where(fits, 0.0, lines), np.where(fits, lines, 0.0)
-                    streamed += scan.share * (missed + results)
-                    scan_hits += scan.share * met
-                    dirty += scan.share * results
+            if not isinstance(part, ColumnPartitions):
                 continue
-            for mass, walk in walks.get(name, ()):
-                on = walk_rows(walk, workers.node)
-                misses += (mass * on.misses).sum(axis=1)
-                hits += (mass * on.hits).sum(axis=1)
-                private += (mass * on.private_hits).sum(axis=1)
-                upserts = sum(o.share for o in operations if o.kind == "upsert")
-                share = upserts / sum(o.share for o in walking(operations))
-                dirty += share * (mass * on.entry_misses).sum(axis=1)
-            for operation in operations:
-                owned = self._owned(operation, time_s, part)
-                executed += operation.share * owned
-                if operation.kind == "upsert":
-                    upserted += operation.share * owned
-                instructions += operation.share * owned * self._walk_instructions(name, operation)
-        pace = self._pace(executed, upserted, instructions, hits, private, misses)
+            for scan in operations:
+                lines, done, results = self._scanned_lines(name, scan, part.sizes())
+                longer, hit = self._met(met * lines, workers.node)
+                scanned += scan.share * (done + longer)
+                streamed += scan.share * (missed * lines + results)
+                scan_hits += scan.share * hit
+                dirty += scan.share * results
+        walks = self._walks(phase, time_s, partitions)
+        walked = self._walked(phase, time_s, partitions, walks)
+        executed, misses = walked.commands, walked.misses
+        dirty += walked.dirty
+        pace = self._pace(walked)
         walk_reads = some(Reads(self._per_core(misses), local))
-        walk_step = self._step(WALK, instructions, pace * hits, pace * private, walk_reads)
+        walk_step = self._step(
+            WALK, walked.instructions, pace * walked.hits, pace * walked.private, walk_reads
+        )
         on_core = self._per_core(misses)
         per_core = np.divide(
             self._per_core(pace * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
         )
         walk_step = replace(walk_step, pace=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
-        scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * hits, streams, stream=True)
+        scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * scan_hits, streams, stream=True)
         return Demand(
             flow_of=np.zeros(n, dtype=np.int64),
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
-            routing=self._routing(executed, making(costs.instructions, phase)),
+            routing=self._routing(executed, phase),
         )
 
-    def _pace(
+    def _walked(
         self,
-        commands: Floats,
-        upserts: Floats,
-        instructions: Floats,
-        hits: Floats,
-        private: Floats,
-        misses: Floats,
-    ) -> Floats:
-        """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``.
+        phase: PhaseState,
+        time_s: float,
+        partitions: Partitions,
+        walks: Mapping[str, list[tuple[Floats, Walk]]],
+    ) -> Walked:
+        """All commands of a unit of work, executed."""
+        workers = self.workers
+        found = Walked(*np.zeros((7, workers.count)))
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                continue
+            for mass, walk in walks.get(name, ()):
+                on = walk_rows(walk, workers.node)
+                found.misses += (mass * on.misses).sum(axis=1)
+                found.hits += (mass * on.hits).sum(axis=1)
+                found.private += (mass * on.private_hits).sum(axis=1)
+                upserts = sum(o.share for o in operations if o.kind == "upsert")
+                share = upserts / sum(o.share for o in walking(operations))
+                found.dirty += share * (mass * on.entry_misses).sum(axis=1)
+            for operation in operations:
+                owned = operation.share * self._owned(operation, time_s, part)
+                found.commands += owned
+                if operation.kind == "upsert":
+                    found.upserts += owned
+                found.instructions += owned * self._walk_instructions(name, operation)
+        return found
 
-        Arrays (A,), per unit of work: ``commands`` on indexes, ``upserts`` among them, and what
-        all of them find.
-        """
+    def _held_s(self, walked: Walked) -> Floats:
+        """(A,) time that what was found holds a worker's slots, idle."""
+        costs, node = self.costs.unscaled, self.workers.node
+        held_s = walked.hits * costs.last_cache.latency_s[node]
+        held_s += walked.private * costs.private_cache.latency_s[node]
+        held_s += walked.misses * costs.idle_s[node, self.home[node]]
+        return np.asarray(held_s / costs.random_misses_of(self.workers.core_node)[node])
+
+    def _pace(self, walked: Walked) -> Floats:
+        """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``."""
         ones = np.ones(self.workers.count)
         if self.overlap is None:
             return ones
-        costs, node = self.costs.unscaled, self.workers.node
-        held_s = hits * costs.last_cache.latency_s[node]
-        held_s += private * costs.private_cache.latency_s[node]
-        held_s += misses * costs.idle_s[node, self.home[node]]
-        held_s /= costs.random_misses_of(self.workers.core_node)[node]
+        commands = walked.commands
         each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
-        core_s = instructions / costs.instructions_per_s[node]
-        return self.overlap.pace(held_s * each, core_s * each, upserts * each)
+        rate = self.costs.unscaled.instructions_per_s[self.workers.node]
+        core_s = walked.instructions / rate
+        return self.overlap.pace(self._held_s(walked) * each, core_s * each, walked.upserts * each)
+
+    def _unit_s(self, phase: PhaseState, walked: Walked) -> float:
+        """About how long a unit of work takes, where nothing but workers' time holds it up."""
+        costs, node = self.costs, self.workers.node
+        core_s = walked.instructions / costs.instructions_per_s[node]
+        all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
+        routing = self._routing(walked.commands, phase)
+        if routing is not None:
+            handed_s = np.diag(costs.handed_s)
+            lines_s = routing.lines * handed_s / costs.handed_misses
+            away = 1.0 - 1.0 / self.workers.count
+            routed_s = routing.issue_s + routing.flush_s + routing.receive_s
+            routed_s = routed_s + away * (routing.atomics * handed_s + 2.0 * lines_s)
+            all_s += float(routed_s[node].mean())
+        return all_s / self.workers.cores
 
     def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
@@ -139,28 +187,35 @@ class PartitionedDemands(ErisDemands):
         node, order = workers.node, list(phase.operations.values())
         home = self.home[node]
         shape = (len(order), workers.count)
-        found = CommandDemands(*(np.zeros(shape) for _ in range(7)))
+        found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
         found.surely_s[:] = np.inf
         random = costs.random_misses_of(workers.core_node)[node]
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
-        fits = self._scans_fit(phase, partitions)
+        missed, met = self._scans_meet(phase, partitions)
+        # A flush's two waits for the other's descriptor, and its instructions.
+        flushed = (
+            2.0 * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
+        )
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
                 for scan in operations:
                     at = order.index(scan)
-                    lines, instructions, results = self._scanned_lines(name, scan, part.sizes())
+                    lines, instructions, results = self._scanned_lines(
+                        name, scan, part.sizes(), flushed
+                    )
+                    longer, hit = self._met(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
-                    missed = np.where(fits, 0.0, 1.0)
                     found.scan_lines[at] = lines
-                    found.core_s[at] = instructions * each / self.worker_rate
-                    found.hit_s[at] = (1.0 - missed) * costs.scanned_s(last_s / stream)
+                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                    found.hit_s[at] = hit * each * last_s / stream
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
                     found.surely_s[at] = costs.streamed_s[node, home]
-                    found.memory_lines[at] = missed + 2 * results * each
+                    found.written[at] = results * each
+                    found.memory_lines[at] = found.lines[at] + found.written[at]
                 continue
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
@@ -181,22 +236,21 @@ class PartitionedDemands(ErisDemands):
                 found.core_s[at] = needed / self.worker_rate
                 one = np.ones(workers.count)
                 upsert = one * (operation.kind == "upsert")
-                pace = self._pace(one, upsert, needed * one, hits, private, misses)
+                none = np.zeros(workers.count)
+                pace = self._pace(Walked(one, upsert, needed * one, hits, private, misses, none))
                 found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
                 found.slots[at] = random / pace
                 found.lines[at] = misses
-                found.memory_lines[at] = misses + (entries if operation.kind == "upsert" else 0.0)
+                found.written[at] = upsert * entries
+                found.memory_lines[at] = misses + found.written[at]
         return found
 
-    def _routing(self, executed: Floats, generate: float) -> Routing | None:
-        """Routing of the commands that each worker executes (A,), per unit; None without any.
-
-        ``generate``: instructions of making one.
-        """
+    def _routing(self, executed: Floats, phase: PhaseState) -> Routing | None:
+        """Routing of the commands that each worker executes (A,), per unit; None without any."""
         commands = float(executed.sum())
         if commands == 0:
             return None
-        costs = routing_costs(self.costs, self.system, self.workers.count, generate)
+        costs = routing_costs(self.costs, self.system, self.workers.count, phase)
         count = self.workers.count
         flushes = flushes_per_command(
             self.system.commands_per_round(count), self.system.buffer_commands, executed / commands
@@ -270,27 +324,37 @@ class PartitionedDemands(ErisDemands):
                     mass.sum(axis=1, keepdims=True) if spread.scattered else mass
                 )
                 pending.append((name, spread, accesses, regions))
-        found: dict[str, list[tuple[Floats, Walk]]] = {}
         scanned = self._scanned(phase, partitions)
         commands = np.zeros(self.workers.count)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, IndexPartitions):
                 commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
-        hits = self._hits(
-            [regions for *_, regions in pending],
-            scanned,
-            shared=False,
-            buffers=self._buffers(commands),
-        )
+        # How long lines stay in the caches that others use too depends on how long work takes, and
+        # that on what it finds there.
+        others = self.costs.last_cache.others_per_s + self.costs.private_cache.others_per_s
+        unit_s, before_s = 0.0, -1.0
+        for _ in range(UNIT_ROUNDS if others.any() else 1):
+            hits = self._hits(
+                [regions for *_, regions in pending],
+                scanned,
+                shared=False,
+                buffers=self._buffers(commands),
+                unit_s=unit_s,
+            )
+            found: dict[str, list[tuple[Floats, Walk]]] = {}
+            for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
+                rows = self.trees[name].levels + 1
+                walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+                found.setdefault(name, []).append((accesses, walk))
+            if abs(unit_s - before_s) <= UNIT_TOLERANCE * unit_s or not others.any():
+                break
+            before_s = unit_s
+            unit_s = self._unit_s(phase, self._walked(phase, time_s, partitions, found))
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
         ]
         self._note(noted, sharers=0)
-        for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
-            rows = self.trees[name].levels + 1
-            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
-            found.setdefault(name, []).append((accesses, walk))
         return found
 
     def _buffers(self, executed: Floats) -> tuple[Floats, Floats]:
@@ -348,13 +412,20 @@ class PartitionedDemands(ErisDemands):
             return stored.entry_size.value
         return self.trees[name].entry_bytes
 
-    def _scans_fit(self, phase: PhaseState, partitions: Partitions) -> npt.NDArray[np.bool_]:
-        """(A,) whether all that is scanned on a worker's node stays in its caches: all or nothing,
-        as scans go round.
+    def _scans_meet(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
+        """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.
+
+        All or nothing, as scans go round: what is scanned on a node stays in the caches of its
+        cores, or in the last one, or in none.
         """
-        last = self.costs.last_cache
-        room = last.lines * last.instances(self.cores_on_nodes)
-        return np.asarray((self._scanned(phase, partitions) <= room)[self.workers.node])
+        scanned = self._scanned(phase, partitions)
+        private, last = (
+            scanned <= cache.lines * cache.instances(self.cores_on_nodes)
+            for cache in (self.costs.private_cache, self.costs.last_cache)
+        )
+        found = np.where(private, 0.0, ~last), np.where(private, 0.0, last)
+        missed, met = (np.asarray(part[self.workers.node], dtype=np.float64) for part in found)
+        return missed, met
 
     def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
         """(n,) lines of all that is scanned on each node."""

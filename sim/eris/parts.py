@@ -25,6 +25,7 @@ from .overlap import overlap_of
 from .partitions import ColumnPartitions, IndexPartitions
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Operations = list[ResolvedOperation]
 Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
 
@@ -93,11 +94,12 @@ class ErisDemands(ABC):
         counts, tree = self.costs.instructions, self.trees[name]
         if operation.kind == "route":
             return 0.0
-        if operation.kind == "lookup":
-            entry = counts.tree_entry
-        else:
+        level, entry = counts.tree_level, counts.tree_entry
+        if operation.kind != "lookup":
             entry = counts.upsert_shared if shared else counts.upsert_entry
-        return tree.levels * counts.tree_level + entry
+            if counts.upsert_level is not None and not shared:
+                level = counts.upsert_level
+        return tree.levels * level + entry
 
     def _hits(
         self,
@@ -106,6 +108,7 @@ class ErisDemands(ABC):
         *,
         shared: bool,
         buffers: tuple[Floats, Floats] | None = None,
+        unit_s: float = 0.0,
     ) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
@@ -113,7 +116,8 @@ class ErisDemands(ABC):
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
         cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
-        often (n,): they take room.
+        often (n,): they take room. ``unit_s``: how long a unit of work takes, in which others than
+        the machine's cores bring their lines too.
         """
         if not regions:
             return []
@@ -130,10 +134,14 @@ class ErisDemands(ABC):
         if not shared:
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
-        in_private = hit_rates(lines / among[0], rate, private.lines)
+        brought = [
+            cache.others_per_s * unit_s * part[:, 0]
+            for cache, part in zip((private, last), among, strict=True)
+        ]
+        in_private = hit_rates(lines / among[0], rate, private.lines, brought[0])
         taken = scanned / among[1, :, 0]
         room = np.where(taken <= last.lines, last.lines - taken, last.lines)
-        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room, brought[1])
         if buffers is not None:
             in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
@@ -177,25 +185,40 @@ class ErisDemands(ABC):
             }
 
     def _scanned_lines(
-        self, name: str, scan: ResolvedOperation, entries: Floats
+        self, name: str, scan: ResolvedOperation, entries: Floats, played: Floats | float = 0.0
     ) -> tuple[Floats, Floats, Floats]:
-        """Lines read, instructions, and lines of results, of a scan over ``entries``."""
+        """Lines read, instructions, and lines of results that go to memory, of a scan over
+        ``entries`` of each worker that holds some.
+
+        ``played``: instructions of handing a scan to another worker that the plane itself plays.
+        The native engine makes results of a chunk at a time, in the same cache lines.
+        """
+        counts = self.costs.instructions
         entry_bytes = self.objects[name].entry_size.value
         lines = entries * entry_bytes / LINE_BYTES
-        per_line = self.costs.instructions.scan_line(scan.result, entry_bytes, scan.selectivity)
+        per_line = counts.scan_line(scan.result, entry_bytes, scan.selectivity)
         result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
-        results = entries * result_bytes[scan.result] / LINE_BYTES
-        fixed = np.where(entries > 0, self.costs.instructions.scan, 0.0)
+        kept = 0.0 if self.costs.engine is not None else 1.0
+        results = kept * entries * result_bytes[scan.result] / LINE_BYTES
+        others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
+        handed = others * np.maximum(counts.scan_handed - played, 0.0)
+        fixed = np.where(entries > 0, counts.scan + handed, 0.0)
         return lines, fixed + lines * per_line, results
+
+    def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
+        """Of ``lines`` (…) that scans on these nodes (…) find in the last cache: instructions, and
+        lines that hold slots of misses: one of the two, see ``CostModel.scan_from_last_s``.
+        """
+        longer_s = self.costs.scan_from_last_s(self.workers.core_node)
+        if longer_s is None:
+            return 0.0 * lines, lines
+        return lines * (longer_s * self.costs.instructions_per_s)[node], 0.0 * lines
 
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
         mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
-        last_s = costs.last_cache.latency_s[node]
-        if stream:
-            last_s = costs.scanned_s(last_s / mlp[node]) * mlp[node]
-        held = last * last_s
+        held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...workloads.workload import PhaseState
 from .._kernel import ErisRouting, ErisShared
-from ..costs import CostModel
+from ..costs import LINE_BYTES, CostModel
 from ..demands import RECEIVE
 from ..histogram import Histogram, of_kernel
 from ..scenario import Scenario
@@ -33,7 +33,6 @@ from .event_shared import shared_setup
 from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
 from .parts import SCAN, WALK
-from .routing import making
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
@@ -116,12 +115,12 @@ class RoutedPlayer:
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
-        names = worker_streams(eris.workers)
+        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
         keys = [stream_key(scenario.seed, replication, name) for name in names]
         machine = machine_of(
             demands,
             scenario.workload.description.clients,
-            making(costs.instructions, scenario.workload.at(0.0)),
+            scenario.workload.at(0.0),
         )
         self.model = ErisRouting(
             machine, len(self.order), self.keyed, keys, scenario.seed, replication
@@ -215,9 +214,7 @@ class RoutedPlayer:
             steps_ps=steps_of(found),
             held_ps=found["held"],
             memory_ps=found["memory_done"],
-            memory_bytes=moved_bytes(
-                found["memory_lines"] * 64.0, found["memory_done"], costs.memory_Bps
-            ),
+            memory_bytes=memory_bytes(found),
             link_ps=found["link_done"],
             link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
             latencies=tuple(of_kernel(self.model.latency(int(k))) for k in back),
@@ -284,9 +281,7 @@ class SharedPlayer:
             steps_ps=dict(zip(self._steps, found["steps"], strict=True)),
             held_ps=found["held"],
             memory_ps=found["memory_done"],
-            memory_bytes=moved_bytes(
-                found["memory_lines"] * 64.0, found["memory_done"], self.demands.costs.memory_Bps
-            ),
+            memory_bytes=memory_bytes(found),
             link_ps=found["link_done"],
             link_bytes=moved_bytes(
                 found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
@@ -332,6 +327,17 @@ def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
     """
     limited = np.isfinite(limit_Bps)
     return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), asked)
+
+
+def memory_bytes(found: Mapping[str, Any]) -> Floats:
+    """(n,) bytes that controllers moved: of all asked of them, the part that was done in time.
+
+    Lines take their time, written ones more than others.
+    """
+    asked, asked_ps = found["memory_lines"] * LINE_BYTES, found["memory_asked"]
+    rate_Bps = np.full(len(asked), np.inf)
+    np.divide(asked * PS_PER_S, asked_ps, out=rate_Bps, where=asked_ps > 0)
+    return moved_bytes(asked, found["memory_done"], rate_Bps)
 
 
 def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:

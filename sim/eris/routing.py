@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtrc
 
+from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
 from ...workloads.zipf import Zipf
 from ..costs import LINE_BYTES, CostModel
@@ -46,12 +47,18 @@ def making(counts: InstructionCounts, phase: PhaseState) -> float:
         keys = operation.keys
         if keys is None:
             continue
-        one = counts.generate_ranked if isinstance(keys, Zipf) else counts.generate
-        one += choose
+        one = counts.generate if in_one_piece(keys) else counts.generate_ranked
+        one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
         if keys.scattered:
-            one += counts.scatter * scatter_steps(keys.keys)
+            steps, more = zip(*counts.scatter, strict=True)
+            one += float(np.interp(scatter_steps(keys.keys), steps, more))
         total, shares = total + operation.share * one, shares + operation.share
     return total / shares if shares else counts.generate
+
+
+def in_one_piece(keys: KeyDistribution) -> bool:
+    """Whether keys are drawn evenly from one range; else a piece is drawn first, as with ranks."""
+    return not isinstance(keys, Zipf) and np.count_nonzero(keys.density(0.0).mass) == 1
 
 
 def scatter_steps(keys: int) -> float:
@@ -77,28 +84,50 @@ def split_instructions(costs: CostModel, workers: int) -> float:
 
 
 def routing_costs(
-    costs: CostModel, system: ErisSystem, workers: int, generate: float | None = None
+    costs: CostModel, system: ErisSystem, workers: int, phase: PhaseState | None = None
 ) -> RoutingCosts:
     """The costs where so many workers own partitions.
 
-    ``generate``: instructions of making a command, see ``making``; evenly drawn by default.
+    ``phase``: whose operations by key are made; by default one, its keys drawn evenly.
     """
     counts = costs.instructions
-    if generate is None:
-        generate = counts.generate
-    together = min(system.batch, system.commands_per_round(workers))
+    generate, shares = counts.generate, np.ones(1)
+    if phase is not None:
+        generate = making(counts, phase)
+        by_key = [one.share for one in phase.operations.values() if one.keys is not None]
+        shares = np.array(by_key or [1.0])
+    commands = system.commands_per_round(workers)
+    together = min(system.batch, commands)
+    headers = extra_headers(together, workers, shares)
+    groups = extra_groups(commands, shares)
     answer_lines = system.result_size.value / LINE_BYTES
     return RoutingCosts(
         issue=generate
         + counts.batch / together
         + split_instructions(costs, workers)
         + (counts.route_split if answer_lines else 0.0),
-        receive=counts.receive,
+        receive=counts.receive + headers * counts.part + groups * counts.group,
         flush_fixed=counts.flush_fixed,
         flush_line=counts.flush_line,
         lines=system.command_size.value / LINE_BYTES,
         answer_lines=answer_lines,
     )
+
+
+def extra_headers(batch: int, workers: int, shares: Floats) -> float:
+    """Headers per command beyond one for each batch.
+
+    Of a batch, commands of one operation to one target stand under one header. With these parts
+    ``shares`` (K,) of the operations, a header is there unless all others were drawn.
+    """
+    there = 1.0 - (1.0 - shares / shares.sum() / workers) ** batch
+    return max(float(workers * there.sum()) - 1.0, 0.0) / batch
+
+
+def extra_groups(commands: int, shares: Floats) -> float:
+    """Of so many ``commands`` in a round, operations beyond the first, per command."""
+    there = 1.0 - (1.0 - shares / shares.sum()) ** commands
+    return max(float(there.sum()) - 1.0, 0.0) / commands
 
 
 def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> float:

@@ -51,9 +51,10 @@ class SharedDemands(ErisDemands):
             for scan in operations:
                 entries = np.array([float(self.objects[name].entries or 0)])
                 read, done, results = self._scanned_lines(name, scan, entries)
-                scanned += scan.share * done
+                longer, hit = self._met(np.where(fits, read, 0.0), np.arange(n))
+                scanned += scan.share * (done + longer)
                 streamed += scan.share * np.where(fits, 0.0, read)
-                scan_hits += scan.share * np.where(fits, read, 0.0)
+                scan_hits += scan.share * hit
                 stored += scan.share * results
         flow_of = np.zeros(n, dtype=np.int64)
         if len(in_use) <= SHARED_FLOWS_MAX:

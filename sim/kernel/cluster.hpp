@@ -65,7 +65,7 @@ class Cluster {
             std::uint32_t entries, const ProcessorSetup& processors, bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
-          processors_(processors, places_.size(), {run_over, slice_over, wake_over}),
+          processors_(processors, places_.size(), {run_over, tick, wake_over}),
           outgoing_(machines),
           incoming_(machines),
           gone_(clients, 0),
@@ -96,7 +96,7 @@ class Cluster {
             case worked:
                 return delivered(event.subject);
             case run_over:
-            case slice_over:
+            case tick:
             case wake_over:
                 return processors_.handle(clock, event);
             default:
@@ -105,9 +105,9 @@ class Cluster {
     }
 
     static const char* event_name(std::uint32_t kind) {
-        constexpr std::array names{
-            "posted",     "reached",      "arrived",         "received",      "worked",
-            "a run ends", "a slice ends", "a sleeper wakes", "a client dies", "a client goes on"};
+        constexpr std::array names{"posted",        "reached",         "arrived", "received",
+                                   "worked",        "a run ends",      "a tick",  "a sleeper wakes",
+                                   "a client dies", "a client goes on"};
         return kind < names.size() ? names[kind] : "the protocol's own";
     }
 
@@ -127,7 +127,7 @@ class Cluster {
         received,
         worked,
         run_over,
-        slice_over,
+        tick,
         wake_over,
         first_own
     };

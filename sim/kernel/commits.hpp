@@ -49,6 +49,8 @@ struct CommitSetup {
     Time lease_ps = none, skip_after_ps = none;
     std::vector<Time> start_ps;        // by client; empty: all at once
     std::int64_t timestamp_reach = 0;  // 0: a lap
+    bool in_step = false;
+    bool doorbell = true;
     ProcessorSetup processors;
     bool gives_way = false;              // on shared processors, after aborts and while it waits
     Time awake_ps = 0;                   // the end of a pause, which is not slept through
@@ -297,8 +299,11 @@ class OneSidedCommits final : public Commits {
     };
     enum OwnEvent : std::uint32_t {
         batch_posted = first_own_of_protocol,
-        fence_done,  // subject: the owner
-        fence_known  // to those who wait for it
+        fence_done,   // subject: the owner
+        fence_known,  // to those who wait for it
+        one_posted,
+        posting_goes_on,
+        all_answered
     };
 
     struct OwnClient {
@@ -308,14 +313,18 @@ class OneSidedCommits final : public Commits {
         Time locking_since = 0;
         std::int64_t cause = granted;
         std::int64_t bit_row = commit_row;
-        std::int64_t bit_cid = 0;
+        std::int64_t bit_cid = 0, bit_end = 0;  // from there, each of its own before the end
         std::int64_t fetched = 0;
-        std::int64_t top = 0;  // the highest timestamp used, as a claim found it
+        std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
         std::uint32_t unsignaled = 0;
         std::uint32_t complained = 0;  // locks looked at, of those that it met
         bool claimed = false;
         bool claim_asked = false;
         bool polls = false;  // a fetch that begins no transaction
+        // Without a doorbell: the phase's requests, and how many of them are posted.
+        std::vector<std::uint32_t> batch;
+        std::size_t posted = 0;
+        bool all_posted = false, answered = false;
     };
     struct Word {  // a lock's, as a CAS found it
         std::int64_t status = granted, owner = 0;
@@ -339,6 +348,9 @@ class OneSidedCommits final : public Commits {
     std::int64_t hurry(std::uint32_t client);
     void note_claim(std::uint32_t client);
     void post(std::uint32_t client, Time send, std::uint32_t phase);
+    void post_next(std::uint32_t client);
+    void was_posted(std::uint32_t client);
+    void hand(std::uint32_t client, std::uint32_t flight);
     void ring(std::uint32_t client);
     std::uint32_t request(std::uint32_t client, std::uint32_t type, std::uint32_t to);
     void at_memory(std::uint32_t flight);
@@ -366,6 +378,10 @@ class OneSidedCommits final : public Commits {
         return word_[client * setup_.updates + slot];
     }
 
+    // Whether it has seen another one set a timestamp a round or more above its next.
+    bool lags(const OwnClient& own) const {
+        return setup_.in_step && own.next_cid + clients() <= std::min(own.top, own.known + reach());
+    }
     // How far above the run that it has seen a client may go.
     std::int64_t reach() const {
         const std::int64_t lap = vector_.lap();

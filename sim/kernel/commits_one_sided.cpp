@@ -27,8 +27,41 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
 
 void OneSidedCommits::post(std::uint32_t client, Time send, std::uint32_t phase) {
     client_[client].phase = phase;
+    if (!setup_.doorbell && phase != setting_bit) {
+        own_[client].batch.clear();
+        own_[client].posted = 0;
+        own_[client].answered = own_[client].all_posted = false;
+        ring(client);
+        // Else its lease was over.
+        if (client_[client].phase == phase) post_next(client);
+        return;
+    }
     if (send > 0) return work(client, send, batch_posted, client);
     if (!is_gone(client)) ring(client);
+}
+
+// Without a doorbell each request is on its way before the next one is posted.
+void OneSidedCommits::post_next(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    if (own.posted == own.batch.size()) {
+        own.all_posted = true;
+        return own.answered ? go_on(client) : void();
+    }
+    const Time send = send_ps(flight_[own.batch[own.posted]].type);
+    if (send > 0) return work(client, send, one_posted, client);
+    was_posted(client);
+}
+
+void OneSidedCommits::was_posted(std::uint32_t client) {
+    if (is_gone(client)) return;
+    const std::uint32_t at = own_[client].batch[own_[client].posted++];
+    clock.schedule(clock.now(), posting_goes_on, client);
+    carry(at);
+}
+
+void OneSidedCommits::hand(std::uint32_t client, std::uint32_t at) {
+    if (setup_.doorbell) return carry(at);
+    own_[client].batch.push_back(at);
 }
 
 std::uint32_t OneSidedCommits::request(std::uint32_t client, std::uint32_t type, std::uint32_t to) {
@@ -38,14 +71,14 @@ std::uint32_t OneSidedCommits::request(std::uint32_t client, std::uint32_t type,
     return at;
 }
 
-// The doorbell: the card has all requests of the phase.
+// The requests of the phase: the card has them all at once, or one after the other.
 void OneSidedCommits::ring(std::uint32_t client) {
     Client& self = client_[client];
     OwnClient& own = own_[client];
     switch (self.phase) {
         case fetching:
             self.left = 1;
-            return carry(request(client, snapshot_read, timestamps()));
+            return hand(client, request(client, snapshot_read, timestamps()));
         case reading:
             self.left = setup_.reads;
             for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
@@ -53,7 +86,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 const std::uint32_t at = request(client, read, storage(server_of(key)));
                 flight_[at].slot = slot;
                 flight_[at].key = key;
-                carry(at);
+                hand(client, at);
             }
             return;
         case locking:
@@ -65,7 +98,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 flight_[at].key = key;
                 flight_[at].a = seen(client, slot);
                 flight_[at].b = own.locking_since;
-                carry(at);
+                hand(client, at);
             }
             if (!own.claim_asked) return;
             [[fallthrough]];
@@ -73,7 +106,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
             if (self.phase == claiming) self.left = 1;
             const std::uint32_t at = request(client, claim, timestamps());
             flight_[at].a = own.next_cid;
-            return carry(at);
+            return hand(client, at);
         }
         case writing: {
             if (setup_.lease_ps != CommitSetup::none &&
@@ -90,7 +123,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 const std::uint32_t at = request(client, write, storage(server_of(key)));
                 flight_[at].key = key;
                 flight_[at].a = cid;
-                carry(at);
+                hand(client, at);
             }
             return;
         }
@@ -110,7 +143,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                     request(client, breaks ? break_lock : unlock, storage(server_of(key)));
                 flight_[at].key = key;
                 flight_[at].a = breaks ? word(client, slot).owner : client;
-                carry(at);
+                hand(client, at);
             }
             return;
         }
@@ -129,6 +162,7 @@ void OneSidedCommits::at_memory(std::uint32_t at) {
         switch (f.type) {
             case snapshot_read:
                 f.a = vector_.highest();
+                f.b = vector_.top();
                 break;
             case read: {
                 const std::uint32_t record = record_.find(f.key);
@@ -182,6 +216,7 @@ void OneSidedCommits::complete(std::uint32_t at) {
     switch (f.type) {
         case snapshot_data:
             own.fetched = f.a;
+            own.top = f.b;
             break;
         case record:
             seen(client, f.slot) = f.a;
@@ -198,7 +233,9 @@ void OneSidedCommits::complete(std::uint32_t at) {
             break;
     }
     end_flight(at);
-    if (--client_[client].left == 0) wake(client, client_[client].phase);
+    if (--client_[client].left > 0) return;
+    if (setup_.doorbell) return wake(client, client_[client].phase);
+    clock.schedule(clock.now(), all_answered, client);
 }
 
 // A transaction.
@@ -323,7 +360,8 @@ void OneSidedCommits::undo(std::uint32_t client) {
 void OneSidedCommits::give_up(std::uint32_t client) {
     OwnClient& own = own_[client];
     own.claimed = false;
-    if (own.next_cid <= own.known + reach()) return set_bit(client, rolled_back_row);
+    const bool keeps = setup_.in_step && own.next_cid > own.known + clients() && !lags(own);
+    if (own.next_cid <= own.known + reach() && !keeps) return set_bit(client, rolled_back_row);
     ended_badly(client, own.cause);
 }
 
@@ -334,6 +372,8 @@ void OneSidedCommits::set_bit(std::uint32_t client, std::int64_t row) {
     own.bit_row = row;
     own.bit_cid = own.next_cid;
     own.next_cid += clients();
+    while (lags(own)) own.next_cid += clients();
+    own.bit_end = own.next_cid;
     post(client, send_ps(bit), setting_bit);
 }
 
@@ -345,6 +385,7 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     flight_[at].a = own.bit_cid;
     flight_[at].b = own.bit_row;
     flight_[at].c = signaled;
+    flight_[at].key = own.bit_end;
     carry(at);
     if (!signaled) wake(client, setting_bit);
 }
@@ -361,6 +402,12 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
     if (event.kind == batch_posted) {
         if (!is_gone(event.subject)) ring(event.subject);
         return;
+    }
+    if (event.kind == one_posted) return was_posted(event.subject);
+    if (event.kind == posting_goes_on) return post_next(event.subject);
+    if (event.kind == all_answered) {
+        own_[event.subject].answered = true;
+        return own_[event.subject].all_posted ? go_on(event.subject) : void();
     }
     Fence& fence = fence_[fence_of_[event.subject]];
     if (event.kind == fence_done) {
@@ -388,7 +435,9 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             return at_memory(at);
         case bit:
             f.refused = shut_out(f.receiver, client);
-            if (!f.refused && vector_.set(f.a)) Cluster::log(f.b, client, f.number, f.a);
+            for (std::int64_t cid = f.a; !f.refused && cid < f.key; cid += clients())
+                if (vector_.set(cid))
+                    Cluster::log(cid == f.a ? f.b : rolled_back_row, client, f.number, cid);
             if (f.c == 0) return end_flight(at);
             return message(answer(at, bit_done));
         case bit_done: {

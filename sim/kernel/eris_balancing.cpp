@@ -65,8 +65,9 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
             units * (t.lines * across + t.written_lines * memory_latency(i)) / t.target_slots;
         w.rebuilds.erase(w.rebuilds.begin());
         w.idle = false;
-        clock.schedule(phase(i, transfer, units * t.target_ps, held, units * 2 * t.written_lines),
-                       rebuilt, i, k);
+        const double written = units * t.written_lines;
+        clock.schedule(phase(i, transfer, units * t.target_ps, held, 2 * written, written), rebuilt,
+                       i, k);
         return true;
     }
     for (std::size_t at = 0; at < w.outgoing.size(); ++at) {

@@ -68,18 +68,16 @@ void ErisRouting::make(std::uint32_t i) {
     const auto most =
         std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
     while (w.made < most && !w.stuck) {
-        Time since = now;
         if (w.pending == none) {
             if (machine_.arrival_ps > 0) {
                 if (w.next_arrival > now) {
                     w.stuck = true;
                     break;
                 }
-                since = w.next_arrival;
+                w.pending_since = w.next_arrival;
                 w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
             }
             w.pending = draw(i);
-            w.pending_since = since;
         }
         if (w.pending >= by_key) {
             const auto before = w.in_row;
@@ -97,8 +95,10 @@ void ErisRouting::make(std::uint32_t i) {
                 w.full = to;
                 break;
             }
-            append(i, to, operation, 1, w.pending_since);
-            w.last_made = w.pending_since;
+            // A closed client has its command in hand until there is room for it.
+            const Time since = machine_.arrival_ps > 0 ? w.pending_since : now;
+            append(i, to, operation, 1, since);
+            w.last_made = since;
             if (has + 1 == room) w.full = to;
             ++made_;
         }
@@ -109,7 +109,7 @@ void ErisRouting::make(std::uint32_t i) {
     if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
     w.idle = false;
     const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, issue, core, 0, 0), issued, i);
+    clock.schedule(phase(i, issue, core, 0), issued, i);
 }
 
 void ErisRouting::made(std::uint32_t i) {
@@ -200,7 +200,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     const double lines = lines_of(w.sends.commands + w.sends.references, w.sends.answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
-    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines), 0);
+    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines));
     const Time alone = done;
     // The line comes to be written, and goes back filled.
     send_lines(node(w.to), node(i), lines, done);

@@ -22,8 +22,11 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
-    if (streams_.size() != 2 * count)
-        throw std::invalid_argument("keys: expected two streams for each worker");
+    const bool interrupted = machine_.interrupt_every_ps > 0;
+    if (streams_.size() != (interrupted ? 3 : 2) * count)
+        throw std::invalid_argument(
+            "keys: expected two streams for each worker, and a third one "
+            "where they are interrupted");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
@@ -58,6 +61,9 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
+        if (interrupted)
+            worker_[i].interrupted =
+                rounded_ps(streams_[2 * count + i].exponential(machine_.interrupt_every_ps));
     }
     start_counting();
 }
@@ -84,6 +90,7 @@ void ErisRouting::start_counting() {
         std::fill(std::begin(w.step), std::end(w.step), 0);
     }
     counts.memory_lines.assign(nodes_, 0);
+    counts.memory_asked.assign(nodes_, 0);
     counts.link_bytes.assign(wire_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
@@ -102,9 +109,9 @@ void ErisRouting::update(const ErisDemands& demands) {
     demand_.resize(operations_ * workers());
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demand_.size(); ++k) {
-        demand_[k] = {demands.core_ps[k],   demands.hit_ps[k],    demands.lines[k],
-                      demands.slots[k],     demands.surely_ps[k], demands.memory_lines[k],
-                      demands.scan_lines[k]};
+        demand_[k] = {demands.core_ps[k], demands.hit_ps[k],    demands.lines[k],
+                      demands.slots[k],   demands.surely_ps[k], demands.memory_lines[k],
+                      demands.written[k], demands.scan_lines[k]};
         scan_lines_[k / workers()] += demands.scan_lines[k];
     }
 }
@@ -179,7 +186,8 @@ void ErisRouting::expect(const Event& event) const {
 
 // -- time -----------------------------------------------------------------------------------------
 
-Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines) {
+Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines,
+                        double written) {
     const Time now = clock.now();
     Worker& w = worker_[i];
     Core& of = core_[w.core];
@@ -192,7 +200,9 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
     if (lines > 0) {
         counts.memory_lines[home] += lines;
         if (const double each = machine_.memory_line_ps[home]; each > 0) {
-            const Time work = rounded_ps(lines * each);
+            const Time work =
+                rounded_ps((lines - written) * each + written * machine_.memory_write_ps[home]);
+            counts.memory_asked[home] += work;
             loads_[home].work += work;
             done = std::max(done, memory_[home].serve(now, work));
         }
@@ -207,9 +217,26 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, doub
             counts.link_bytes[link] += lines * each;
         });
     }
+    done = with_interruptions(i, done);
     of.held += held;
     w.step[step] += done - now;
     w.over = done;
+    return done;
+}
+
+// One that began while the worker had nothing to do counts as far as it is not over yet.
+Time ErisRouting::with_interruptions(std::size_t i, Time done) {
+    if (machine_.interrupt_every_ps <= 0) return done;
+    Worker& w = worker_[i];
+    Stream& stream = streams_[2 * workers() + i];
+    while (w.interrupted < done) {
+        const double u = stream.uniform();
+        std::size_t k = 0;
+        while (u >= machine_.interrupt_share[k]) ++k;
+        const Time end = w.interrupted + rounded_ps(machine_.interrupt_ps[k]);
+        done += std::max<Time>(end - std::max(w.interrupted, clock.now()), 0);
+        w.interrupted = end + rounded_ps(stream.exponential(machine_.interrupt_every_ps));
+    }
     return done;
 }
 
@@ -301,7 +328,7 @@ void ErisRouting::take(std::uint32_t i) {
     const std::uint64_t forwarded = version_ > 1 ? forward(i) : 0;
     const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, receive, core, held, 0), received, i);
+    clock.schedule(phase(i, receive, core, held), received, i);
 }
 
 // Commands whose keys have another owner since they were routed go on to it. They are drawn one by
@@ -437,7 +464,7 @@ void ErisRouting::execute(std::uint32_t i) {
         held += each.lines * line;
     }
     const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
-                            units * held, units * each.memory_lines);
+                            units * held, units * each.memory_lines, units * each.written);
     clock.schedule(done, executed, i);
 }
 

@@ -65,6 +65,7 @@ struct ErisCounts {
     std::vector<std::uint64_t> done;      // [O] operations that are done
     std::vector<double> progress;         // [O] scans, with parts of scans
     std::vector<double> memory_lines;     // [n]
+    std::vector<Time> memory_asked;       // [n] how long they take the controllers
     std::vector<double> link_bytes;       // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
@@ -89,7 +90,8 @@ class ErisRouting {
         linked
     };
 
-    // `streams`: of each worker's commands, then of what each forwards.
+    // `streams`: of each worker's commands, then of what each forwards, then, where they are
+    // interrupted, of that.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
@@ -213,6 +215,7 @@ class ErisRouting {
         // clients
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
+        Time interrupted = 0;  // when its core is taken next
         // What few events look at.
         Beside beside[2];
         std::vector<std::uint32_t> full_targets;        // of this round
@@ -236,7 +239,7 @@ class ErisRouting {
         std::uint32_t link, before;
     };
     struct alignas(64) Demand {  // of ErisDemands
-        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, scan_lines;
+        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
     };
     struct Scan {
         std::uint32_t operation, left;
@@ -272,8 +275,11 @@ class ErisRouting {
     }
 
     // A phase of a worker: `core` of instructions and `held` of a core's slots overlap; `lines` at
-    // the controller of home. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held, double lines);
+    // the controller of home, of which it writes `written`. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held, double lines = 0,
+               double written = 0);
+    // When what would end at `done` does: later by the time for which the core is taken meanwhile.
+    Time with_interruptions(std::size_t i, Time done);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);

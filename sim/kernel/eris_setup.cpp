@@ -109,6 +109,7 @@ void check(const ErisMachine& of) {
     amounts(of.handed_ps, n * n, "handed_ps");
     amounts(of.memory_idle_ps, n, "memory_idle_ps");
     amounts(of.memory_line_ps, n, "memory_line_ps");
+    amounts(of.memory_write_ps, n, "memory_write_ps");
     curve(of.load, of.load_ratio);
     amounts(of.link_data_ps, links, "link_data_ps");
     amounts(of.link_request_ps, links, "link_request_ps");
@@ -129,6 +130,11 @@ void check(const ErisMachine& of) {
         refuse("incoming_commands", "less than 4 GiB of commands, which an offset can tell");
     at_least(of.think_ps, 0, "think_ps");
     at_least(of.arrival_ps, 0, "arrival_ps");
+    at_least(of.interrupt_every_ps, 0, "interrupt_every_ps");
+    if (of.interrupt_every_ps > 0 &&
+        (of.interrupt_share.empty() || of.interrupt_share.size() != of.interrupt_ps.size() ||
+         of.interrupt_share.back() != 1.0))
+        throw std::invalid_argument("interrupt_share: expected one for each length, up to 1");
     at_least(static_cast<double>(of.scans_max), 1, "scans_max");
     at_least(static_cast<double>(of.scan_chunk_lines), 1, "scan_chunk_lines");
 }
@@ -141,6 +147,7 @@ void check(const ErisDemands& of, std::size_t operations, std::size_t workers) {
     amounts(of.slots, size, "slots");
     amounts(of.surely_ps, size, "surely_ps");
     amounts(of.memory_lines, size, "memory_lines");
+    amounts(of.written, size, "written");
     amounts(of.scan_lines, size, "scan_lines");
     for (std::size_t k = 0; k < size; ++k)
         if (of.lines[k] > 0 && of.slots[k] == 0) refuse("slots", "numbers above 0");

@@ -45,6 +45,7 @@ struct ErisMachine {
     bool own_cached = false;   // a worker's commands to itself stay in its own cache
     Numbers memory_idle_ps;    // [n] latency of a node's home memory
     Numbers memory_line_ps;    // [n] how long a line takes a controller; 0: not limited
+    Numbers memory_write_ps;   // [n] and one that is written
     Numbers load, load_ratio;  // loaded latency over idle, by load
     double lines_per_command = 0.25;
     double answer_lines = 0;    // of what is sent back for a command
@@ -67,6 +68,10 @@ struct ErisMachine {
     double arrival_ps = 0;                 // mean time between a worker's arrivals; 0: closed
     std::int64_t scans_max = 1;            // scans of an operation under way at a time
     std::int64_t scan_chunk_lines = 4096;  // after so many lines others get their turn
+    // The operating system or a hypervisor takes a worker's core: mean time between, 0: never; for
+    // how long, [K], and the share [K] of those that are no longer, which ends at 1.
+    double interrupt_every_ps = 0;
+    Numbers interrupt_ps, interrupt_share;
 };
 
 // What an operation demands of each worker, on its present partition. Per command, or per line
@@ -78,6 +83,7 @@ struct ErisDemands {
     Numbers slots;         // [O, A] lines that a core has under way
     Numbers surely_ps;     // [O, A] a line takes no longer than this; 0: no such limit
     Numbers memory_lines;  // [O, A] lines that the home's controller reads and writes
+    Numbers written;       // [O, A] how many of them it writes
     Numbers scan_lines;    // [O, A] lines of a whole scan, 0 for operations by key
 };
 

@@ -65,6 +65,7 @@ void ErisShared::start_counting() {
     for (auto& of_step : step) std::fill(of_step.begin(), of_step.end(), 0);
     held.assign(threads_.size(), 0);
     memory_lines.assign(memory_.size(), 0);
+    memory_asked.assign(memory_.size(), 0);
     link_bytes.assign(link_.size(), 0);
     asleep_.assign(workers(), 0);
     held_up_.assign(workers(), 0);
@@ -142,7 +143,9 @@ void ErisShared::next_step(std::uint32_t i) {
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read
         const auto until = [&](Time time) { end = std::max(end, time); };
         setup_.memory_ps.each(node, [&](std::size_t at, double work, std::size_t) {
-            until(memory_[at].serve(now, rounded_ps(units * work)));
+            const Time asked = rounded_ps(units * work);
+            memory_asked[at] += asked;
+            until(memory_[at].serve(now, asked));
         });
         setup_.link_data_ps.each(node, [&](std::size_t at, double work, std::size_t) {
             until(link_[at].data(now, rounded_ps(units * work)));

@@ -37,6 +37,7 @@ class ErisShared {
     std::vector<std::vector<Time>> step;  // [S, A]
     std::vector<double> held;             // [C]
     std::vector<double> memory_lines, link_bytes;
+    std::vector<Time> memory_asked;  // how long the lines take the controllers
 
     std::size_t workers() const { return setup_.node.size(); }
     Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }

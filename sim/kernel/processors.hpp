@@ -1,18 +1,18 @@
-// Processors that processes share, as an operating system shares them.
+// Processors that processes share, as Linux shares them since 6.6: EEVDF.
 //
-// Processes with something to do take turns on fewer processors: who waits stands in one queue, and
-// whoever has run for a slice while others wait goes to its end. A process that has run out of work
-// looks for more (spins) for a while, then sleeps; a message wakes it. What that costs:
+// Each process has its home, a processor with a queue of its own. The rules stand in
+// planes/reference/processors.py; events come in the same order. What it costs:
 //
 //     another process takes over a processor       switch_over of its time
 //     messages are found, however many             look of the process's time
 //     falling asleep and being woken               sleep of the sleeper's time
-//     waking one for whom a processor is idle      notify of the waker's time, and wake until it
-//     runs giving way, whether or not somebody waits    yield of the process's time
+//     a message comes from another processor       across of the receiver's time
+//     waking one on another processor              notify of the waker's time
+//     being woken on an idle processor             wake until it runs
+//     giving way, whether or not somebody waits    yield of the process's time
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
-// on its own (what it answers to the one before). The same, in plain SimPy:
-// planes/reference/processors.py; events come in the same order.
+// on its own (what it answers to the one before).
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,12 @@
 
 namespace numatwin {
 
-// commits/parameters.py, Processors. None: every process has one of its own.
+// commits/processors.py. None: every process has one of its own.
 struct ProcessorSetup {
     std::uint32_t count = 0;
-    Time slice = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0, yield = 0;
-    bool wakes_first = false;  // who is woken runs at once, where it ran last
+    Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
+         yield = 0, across = 0;
+    std::vector<std::uint32_t> homes;  // by process; empty: in turn
 };
 
 class Processors {
@@ -39,13 +40,25 @@ class Processors {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     // Kinds of the events that their owner hands back to handle().
     struct Kinds {
-        std::uint32_t run_over, slice_over, wake_over;
+        std::uint32_t run_over, tick, wake_over;
     };
 
     Processors(const ProcessorSetup& setup, std::size_t processes, Kinds kinds)
-        : setup_(setup), kinds_(kinds), processor_(setup.count), process_(processes) {
-        if (setup.count > 0 && setup.slice <= 0)
-            throw std::invalid_argument("processors: expected a slice above 0");
+        : setup_(setup),
+          kinds_(kinds),
+          lag_max_(std::max(2 * setup.slice, setup.tick)),
+          processor_(setup.count),
+          process_(processes) {
+        if (setup.count == 0) return;
+        if (setup.slice <= 0 || setup.tick <= 0)
+            throw std::invalid_argument("processors: expected a slice and a tick above 0");
+        if (!setup.homes.empty() && setup.homes.size() != processes)
+            throw std::invalid_argument("processors: expected a home for each process");
+        for (std::uint32_t k = 0; k < processes; ++k) {
+            process_[k].home = setup.homes.empty() ? k % setup.count : setup.homes[k];
+            if (process_[k].home >= setup.count)
+                throw std::invalid_argument("processors: expected homes among them");
+        }
     }
 
     bool shared() const { return !processor_.empty(); }
@@ -55,10 +68,11 @@ class Processors {
     void submit(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
                 std::uint32_t subject, std::uint32_t sender = none) {
         Process& p = process_[process];
+        if (sender != none && process_[sender].home != p.home) ps += setup_.across;
         (sender == none ? p.own : p.incoming).push_back({ps, kind, subject});
         switch (p.state) {
             case State::spinning:
-                return go_on(clock, p.processor);
+                return go_on(clock, process);
             case State::asleep:
                 return wake(clock, process, sender);
             default:
@@ -74,20 +88,11 @@ class Processors {
 
     void handle(Simulation& clock, const Event& event) {
         Processor& c = processor_[event.subject];
-        if (event.kind == kinds_.slice_over) {
-            if (c.turn != event.data) return;
-            c.slice_asked = false;
-            if (!waiting_.empty()) preempt(clock, event.subject);
-            return;
-        }
+        if (event.kind == kinds_.tick) return tick(clock, event.subject);
         if (c.generation != event.data) return;  // it was interrupted before
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
         Process& p = process_[c.process];
-        if (p.state == State::spinning) {
-            p.state = State::asleep;
-            leave(clock, event.subject);
-            return take_next(clock, event.subject);
-        }
+        if (p.state == State::spinning) return fall_asleep(clock, event.subject);
         const Job done = *p.current;
         p.current.reset();
         clock.schedule(clock.now(), done.kind, done.subject);
@@ -97,10 +102,7 @@ class Processors {
     // On a processor, by process.
     std::vector<Wide> busy_ps(Time now) const {
         std::vector<Wide> all;
-        for (const Process& p : process_) {
-            const bool on = p.state == State::running || p.state == State::spinning;
-            all.push_back(p.busy + (on ? now - p.since : 0));
-        }
+        for (const Process& p : process_) all.push_back(p.busy + (runs(p) ? now - p.since : 0));
         return all;
     }
 
@@ -115,131 +117,227 @@ class Processors {
         std::optional<Job> current;
         State state = State::asleep;
         bool gives_way = false, woken = false;
-        std::uint32_t processor = none, home = none;  // now, and last
+        bool queued = false;  // it runs, waits, or sleeps beyond its share
+        std::uint32_t home = 0;
         std::size_t found = 0;  // messages of the last look that are still to be handled
         Time debt = 0;          // added to what it does next
         Time since = 0;
+        Time virtual_time = 0, counted = 0;  // as of then, where it runs
+        Time deadline = 0, lag = 0;
         Wide busy = 0;
     };
     struct Processor {
         std::uint32_t process = none, last = none;
-        std::uint64_t generation = 0;  // of its events: only the latest counts
-        std::uint64_t turn = 0;
-        bool slice_asked = false;
-        Time began = 0, job_end = 0;
+        std::vector<std::uint32_t> queue;  // in the order in which they came
+        Time base = 0;                     // V when it became empty
+        std::uint64_t generation = 0;      // of its events: only the latest counts
+        bool tick_asked = false;
+        Time job_end = 0;
     };
 
-    void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
-        Process& p = process_[process];
-        p.debt += setup_.sleep;
-        p.woken = true;
-        const std::uint32_t idle = idle_for(process);
-        if (idle == none) {
-            const std::uint32_t taken = setup_.wakes_first ? taken_for(process) : none;
-            if (taken == none) return join(clock, process);
-            const std::uint32_t before = processor_[taken].process;
-            if (sender != none && before != sender) process_[sender].debt += setup_.notify;
-            interrupt(clock, taken);
-            waiting_.push_front(before);
-            return put_on(clock, taken, process);
-        }
-        if (sender != none) process_[sender].debt += setup_.notify;
-        p.state = State::starting;
-        Processor& c = processor_[idle];
-        c.process = process;
-        clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, idle, ++c.generation);
+    static bool runs(const Process& p) {
+        return p.state == State::running || p.state == State::spinning;
     }
+    static Time floor_of(Time sum, Time count) { return sum / count - (sum % count < 0 ? 1 : 0); }
 
-    // One that it ran on last, or the first.
-    std::uint32_t idle_for(std::uint32_t process) const {
-        std::uint32_t found = none;
-        for (std::uint32_t k = 0; k < processor_.size(); ++k) {
-            if (processor_[k].process != none) continue;
-            if (processor_[k].last == process) return k;
-            if (found == none) found = k;
-        }
-        return found;
-    }
+    // The queue.
 
-    // One that it ran on last, or the first; none where all are about to start someone.
-    std::uint32_t taken_for(std::uint32_t process) const {
-        const auto runs = [this](std::uint32_t k) {
-            return process_[processor_[k].process].state != State::starting;
+    // Who runs has run up to now; ticks since then have moved its deadline on.
+    void count(Time now, const Processor& c) {
+        if (c.process == none || !runs(process_[c.process])) return;
+        Process& p = process_[c.process];
+        const auto at_tick = [this](Time at) {
+            return (at + setup_.tick - 1) / setup_.tick * setup_.tick;
         };
-        const std::uint32_t home = process_[process].home;
-        if (home != none && runs(home)) return home;
-        for (std::uint32_t k = 0; k < processor_.size(); ++k)
-            if (runs(k)) return k;
+        Time renewed = at_tick(p.counted + std::max<Time>(p.deadline - p.virtual_time, 0));
+        if (renewed < now) {
+            const Time each = at_tick(setup_.slice);
+            renewed += (now - 1 - renewed) / each * each;
+            p.deadline = p.virtual_time + renewed - p.counted + setup_.slice;
+        }
+        p.virtual_time += now - p.counted;
+        p.counted = now;
+    }
+
+    Time total(const Processor& c) const {
+        Time sum = 0;
+        for (const std::uint32_t one : c.queue) sum += process_[one].virtual_time;
+        return sum;
+    }
+
+    // How far it is behind V, times the length of the queue; below 0: beyond.
+    Time behind(const Processor& c, const Process& p) const {
+        return total(c) - static_cast<Time>(c.queue.size()) * p.virtual_time;
+    }
+
+    void remove(Processor& c, std::uint32_t process) {
+        c.queue.erase(std::find(c.queue.begin(), c.queue.end(), process));
+        process_[process].queued = false;
+        if (c.queue.empty()) c.base = process_[process].virtual_time;
+    }
+
+    // So far behind V once it is there: its coming moves V back by a part of that.
+    void place(Processor& c, std::uint32_t process, Time lag) {
+        Process& p = process_[process];
+        p.virtual_time = c.base;
+        if (const auto number = static_cast<Time>(c.queue.size()); number > 0)
+            p.virtual_time = floor_of(total(c), number) - lag * (number + 1) / number;
+        p.deadline = p.virtual_time + setup_.slice;
+        p.queued = true;
+        c.queue.push_back(process);
+    }
+
+    // Who runs next. Sleepers whose turn it would be leave.
+    std::uint32_t pick(Processor& c) {
+        while (!c.queue.empty()) {
+            const Time sum = total(c), number = static_cast<Time>(c.queue.size());
+            // Of equal deadlines another one's than that of who runs, then who came first.
+            std::uint32_t best = none;
+            const auto comes_before = [&](std::uint32_t one) {
+                if (best == none) return true;
+                const Time deadline = process_[one].deadline, first = process_[best].deadline;
+                return deadline < first || (deadline == first && best == c.process);
+            };
+            for (const std::uint32_t one : c.queue)
+                if (process_[one].virtual_time * number <= sum && comes_before(one)) best = one;
+            if (process_[best].state != State::asleep) return best;
+            remove(c, best);
+            process_[best].lag = 0;
+        }
         return none;
     }
 
-    void join(Simulation& clock, std::uint32_t process) {
-        process_[process].state = State::waiting;
-        waiting_.push_back(process);
-        for (std::uint32_t k = 0; k < processor_.size(); ++k) ask_slice(clock, k);
+    // The deadline, once a slice is used up.
+    bool renew(Process& p) const {
+        if (p.virtual_time < p.deadline) return false;
+        p.deadline = p.virtual_time + setup_.slice;
+        return true;
     }
 
-    void ask_slice(Simulation& clock, std::uint32_t processor) {
-        Processor& c = processor_[processor];
-        if (c.slice_asked || c.process == none || process_[c.process].state == State::starting)
-            return;
-        c.slice_asked = true;
-        clock.schedule(std::max(clock.now(), c.began + setup_.slice), kinds_.slice_over, processor,
-                       c.turn);
+    bool somebody_waits(const Processor& c) const {
+        return std::ranges::any_of(
+            c.queue, [this](std::uint32_t one) { return process_[one].state == State::waiting; });
     }
+
+    void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
+        p.debt += setup_.sleep;
+        p.woken = true;
+        count(clock.now(), c);
+        if (!p.queued) {
+            place(c, process, p.lag);
+        } else if (behind(c, p) > 0) {
+            remove(c, process);
+            place(c, process, 0);
+        }
+        if (sender != none && process_[sender].home != p.home)
+            process_[sender].debt += setup_.notify;
+        if (c.process == none) {
+            p.state = State::starting;
+            c.process = process;
+            return clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
+                                  ++c.generation);
+        }
+        p.state = State::waiting;
+        Process& runner = process_[c.process];
+        if (runner.state == State::starting) return;
+        const bool renewed = renew(runner);
+        if (renewed || behind(c, runner) < 0) {  // else it is protected
+            const std::uint32_t following = pick(c);
+            if (following == process || renewed) switch_to(clock, p.home, following);
+        }
+        ask_tick(clock, p.home);
+    }
+
+    void fall_asleep(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        count(clock.now(), c);
+        p.state = State::asleep;
+        if (const Time left = behind(c, p); left >= 0) {
+            p.lag = std::min(left / static_cast<Time>(c.queue.size()), lag_max_);
+            remove(c, c.process);
+        }
+        leave(clock, processor);
+        const std::uint32_t following = pick(c);
+        if (following != none) put_on(clock, processor, following);
+    }
+
+    // Where somebody waits.
+    void ask_tick(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        if (c.tick_asked || c.process == none || !somebody_waits(c)) return;
+        c.tick_asked = true;
+        clock.schedule(clock.now() + setup_.tick - clock.now() % setup_.tick, kinds_.tick,
+                       processor);
+    }
+
+    void tick(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        c.tick_asked = false;
+        if (c.process != none && process_[c.process].state != State::starting) {
+            count(clock.now(), c);
+            if (renew(process_[c.process])) switch_to(clock, processor, pick(c));
+        }
+        ask_tick(clock, processor);
+    }
+
+    // False where that is who runs.
+    bool switch_to(Simulation& clock, std::uint32_t processor, std::uint32_t following) {
+        if (following == none || following == processor_[processor].process) return false;
+        interrupt(clock, processor);
+        put_on(clock, processor, following);
+        return true;
+    }
+
+    // Who runs.
 
     void put_on(Simulation& clock, std::uint32_t processor, std::uint32_t process) {
         Processor& c = processor_[processor];
         Process& p = process_[process];
         if (c.last != process && !p.woken) p.debt += setup_.switch_over;
         p.woken = false;
-        p.processor = p.home = processor;
-        p.since = c.began = clock.now();
+        p.since = p.counted = clock.now();
+        renew(p);
         c.process = c.last = process;
-        ++c.turn;
-        c.slice_asked = false;
         begin(clock, processor);
-        if (!waiting_.empty()) ask_slice(clock, processor);
-    }
-
-    void take_next(Simulation& clock, std::uint32_t processor) {
-        if (waiting_.empty()) return;
-        const std::uint32_t process = waiting_.front();
-        waiting_.pop_front();
-        put_on(clock, processor, process);
+        ask_tick(clock, processor);
     }
 
     void leave(Simulation& clock, std::uint32_t processor) {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
-        p.processor = none;
         c.process = none;
         ++c.generation;
     }
 
-    void preempt(Simulation& clock, std::uint32_t processor) {
-        const std::uint32_t process = processor_[processor].process;
-        interrupt(clock, processor);
-        waiting_.push_back(process);
-        take_next(clock, processor);
-    }
-
     void interrupt(Simulation& clock, std::uint32_t processor) {
-        Process& p = process_[processor_[processor].process];
-        if (p.current) p.current->left = processor_[processor].job_end - clock.now();
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        count(clock.now(), c);
+        if (p.current) p.current->left = c.job_end - clock.now();
         p.state = State::waiting;
         leave(clock, processor);
     }
 
     // Work has come while it looked for some.
-    void go_on(Simulation& clock, std::uint32_t processor) {
-        Process& p = process_[processor_[processor].process];
-        if (p.gives_way && !waiting_.empty()) {
+    void go_on(Simulation& clock, std::uint32_t process) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
+        if (p.gives_way) {
             p.gives_way = false;
-            return preempt(clock, processor);
+            if (somebody_waits(c)) {
+                count(clock.now(), c);
+                if (behind(c, p) >= 0) {
+                    p.virtual_time = p.deadline;
+                    p.deadline += setup_.slice;
+                }
+                if (switch_to(clock, p.home, pick(c))) return;
+            }
         }
-        begin(clock, processor);
+        begin(clock, p.home);
     }
 
     void begin(Simulation& clock, std::uint32_t processor) {
@@ -277,9 +375,9 @@ class Processors {
 
     const ProcessorSetup setup_;
     const Kinds kinds_;
+    const Time lag_max_;
     std::vector<Processor> processor_;
     std::vector<Process> process_;
-    std::deque<std::uint32_t> waiting_;
 };
 
 }  // namespace numatwin

@@ -79,7 +79,9 @@ void register_commits(py::module_& module) {
     def_processor(setup, "processor_sleep_ps", &ProcessorSetup::sleep);
     def_processor(setup, "processor_wake_ps", &ProcessorSetup::wake);
     def_processor(setup, "processor_notify_ps", &ProcessorSetup::notify);
-    def_processor(setup, "processor_wakes_first", &ProcessorSetup::wakes_first);
+    def_processor(setup, "processor_tick_ps", &ProcessorSetup::tick);
+    def_processor(setup, "processor_across_ps", &ProcessorSetup::across);
+    def_processor(setup, "processor_homes", &ProcessorSetup::homes);
     def_processor(setup, "processor_yield_ps", &ProcessorSetup::yield);
     setup.def(py::init<>())
         .def_readwrite("machines", &CommitSetup::machines)
@@ -113,6 +115,8 @@ void register_commits(py::module_& module) {
         .def_readwrite("skip_after_ps", &CommitSetup::skip_after_ps)
         .def_readwrite("start_ps", &CommitSetup::start_ps)
         .def_readwrite("timestamp_reach", &CommitSetup::timestamp_reach)
+        .def_readwrite("in_step", &CommitSetup::in_step)
+        .def_readwrite("doorbell", &CommitSetup::doorbell)
         .def_readwrite("processor_gives_way", &CommitSetup::gives_way)
         .def_readwrite("processor_awake_ps", &CommitSetup::awake_ps)
         .def_readwrite("streams", &CommitSetup::streams)

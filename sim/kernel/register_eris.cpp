@@ -29,6 +29,7 @@ py::dict counts(Model& self) {
         });
     found["held"] = column_of(model.cores(), [&](std::size_t k) { return model.held(k); });
     found["memory_lines"] = array_of(c.memory_lines);
+    found["memory_asked"] = array_of(c.memory_asked);
     found["link_lines"] =
         column_of(model.links(), [&](std::size_t k) { return model.link_lines(k); });
     found["link_requests"] =
@@ -95,6 +96,7 @@ void register_eris(py::module_& module) {
     FIELD(own_cached);
     FIELD(memory_idle_ps);
     FIELD(memory_line_ps);
+    FIELD(memory_write_ps);
     FIELD(load);
     FIELD(load_ratio);
     FIELD(lines_per_command);
@@ -116,6 +118,9 @@ void register_eris(py::module_& module) {
     FIELD(think_ps);
     FIELD(arrival_ps);
     FIELD(scans_max);
+    FIELD(interrupt_every_ps);
+    FIELD(interrupt_ps);
+    FIELD(interrupt_share);
     FIELD(scan_chunk_lines);
 #undef FIELD
 
@@ -128,6 +133,7 @@ void register_eris(py::module_& module) {
     FIELD(slots);
     FIELD(surely_ps);
     FIELD(memory_lines);
+    FIELD(written);
     FIELD(scan_lines);
 #undef FIELD
 

@@ -24,6 +24,7 @@ py::dict counts(Model& self) {
     found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
     found["held"] = array_of(model.held);
     found["memory_lines"] = array_of(model.memory_lines);
+    found["memory_asked"] = array_of(model.memory_asked);
     found["link_bytes"] = array_of(model.link_bytes);
     found["memory_done"] =
         column_of(model.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });

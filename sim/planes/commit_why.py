@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from ..commits.parameters import CommitParameters, MessageCost
+from ..commits.processors import Processors
 from ..histogram import Histogram
 from ..record import Gain, ResourceUse, Why
 
@@ -43,10 +44,11 @@ class Need:
 def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate) -> Why:
     """``rate``: of parameters, up to a time, with the same draws."""
     demands = {} if not need.latencies.count else {"a transaction": need.latencies.mean}
-    return Why(_binding(uses), _gains(need, rate), demands)
+    return Why(binding(uses), _gains(need, rate), demands)
 
 
-def _binding(uses: Sequence[ResourceUse]) -> str:
+def binding(uses: Sequence[ResourceUse]) -> str:
+    """The busiest resource where it is full; else it is the time that a transaction takes."""
     busiest = max(uses, key=lambda use: use.utilisation)
     if busiest.utilisation >= FULL:
         return busiest.name
@@ -84,8 +86,18 @@ def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
             client_machine=(*machines, *machines[:more]),
             start_ps=(*parameters.start_ps, *parameters.start_ps[:more]),
             timestamp_bits=max(parameters.timestamp_bits, len(machines) + more),
+            processors=_with_clients(parameters, more),
         ),
     }
+
+
+def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
+    """More clients run where the first ones do; nobody moves."""
+    shared, clients = parameters.processors, len(parameters.client_machine)
+    if shared is None or not shared.homes:
+        return shared
+    homes = shared.homes
+    return replace(shared, homes=(*homes[:clients], *homes[:more], *homes[clients:]))
 
 
 def _with_costs(parameters: CommitParameters, *parts: str) -> CommitParameters:

@@ -131,7 +131,9 @@ class _Search:
         self.read_lines = self._lines(self._reads())
         self.all_lines = self.read_lines
         written = self._lines(self._written())
-        self.memory = self._by_flow(self.read_lines + written) * LINE_BYTES  # (F, n)
+        # (F, n) bytes of controllers, and in how long they move them: in bytes read in that time.
+        self.traffic = self._by_flow(self.read_lines + written) * LINE_BYTES
+        self.memory = self._by_flow(self.costs.line_times(self.read_lines, written)) * LINE_BYTES
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
         self.cap = self._capped_by_pairs()
@@ -397,7 +399,10 @@ class _Search:
         share = np.minimum(use / capacity, 1.0)
         share[columns.control] = np.minimum(control / self._control_part, 1.0)
         loads = Loads(share[columns.memory], share[columns.links], control)
-        return Rates(flows, transfers, share, binding, loads, use[columns.memory], link_Bps)
+        memory_Bps = flows @ self.traffic
+        if self.transfers is not None:
+            memory_Bps = memory_Bps + self.transfers.memory_Bps(transfers)
+        return Rates(flows, transfers, share, binding, loads, memory_Bps, link_Bps)
 
 
 def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:

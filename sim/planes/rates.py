@@ -67,14 +67,15 @@ class Rates:
         flows, columns = self.transfer_flows, self.columns
         if flows is None or columns is None:
             return self
-        less = flows.use_of(self.transfers - transfers, columns.count)
+        slower = self.transfers - transfers
+        less = flows.use_of(slower, columns.count)
         less[columns.links] += less[columns.control]
         use = np.maximum(self.use - less / columns.capacity, 0.0)
         return replace(
             self,
             transfers=transfers,
             use=use,
-            memory_Bps=np.maximum(self.memory_Bps - less[columns.memory], 0.0),
+            memory_Bps=np.maximum(self.memory_Bps - flows.memory_Bps(slower), 0.0),
             link_Bps=np.maximum(self.link_Bps - less[columns.links], 0.0),
         )
 
@@ -83,9 +84,10 @@ class Resources:
     """The R resources of a machine whose cores at ``core_node`` (C,) are in use, by position.
 
     Time of the workers of a core (as many seconds per second as it runs ``threads`` (C,)), time
-    that the core executes, time of its miss slots, then bytes per second of memory controllers, of
-    data and of control messages on directed links, units per second that clients ask for, time of
-    the most contended cache line; pairs of nodes that transfers go between follow.
+    that the core executes, time of its miss slots; time of memory controllers, in bytes that they
+    would read in it per second; bytes per second of data and of control messages on directed links;
+    units per second that clients ask for, time of the most contended cache line; pairs of nodes
+    that transfers go between follow.
     """
 
     def __init__(self, costs: CostModel, core_node: Ints, threads: Floats) -> None:

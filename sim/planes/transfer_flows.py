@@ -54,7 +54,9 @@ class TransferFlows:
         fixed = np.zeros((self.count, self.FIXED))
         fixed[:, 1], fixed[:, 4] = demand.source_s, demand.target_s
         fixed[:, 6] = demand.source_lines * LINE_BYTES
-        fixed[:, 7] = 2 * demand.written_lines * LINE_BYTES
+        # The target fetches lines for ownership and writes them back.
+        each = solver.costs.line_times(1.0, 1.0)[self.b]
+        fixed[:, 7] = each * demand.written_lines * LINE_BYTES
         fixed[:, 8] = demand.lines * LINE_BYTES
         resource, value = [], []
         for t, k in enumerate(which):
@@ -79,6 +81,13 @@ class TransferFlows:
         self.value[self.first], self.value[self.first + 3] = at_source, at_target
         self.value[self.first + 2], self.value[self.first + 5] = source_s, target_s
         self.weight = 1.0 / (np.maximum(np.maximum(at_source, at_target), 1e-30) * self.sharers)
+
+    def memory_Bps(self, rates: Floats) -> Floats:
+        """(n,) bytes per second that controllers move for ``rates`` (T,) of the copies."""
+        d, nodes = self.demand, len(self.solver.costs.machine.nodes)
+        lines = group_sums(self.a, rates * d.source_lines, nodes)
+        lines += group_sums(self.b, rates * 2.0 * d.written_lines, nodes)
+        return lines * LINE_BYTES
 
     def use_of(self, rates: Floats, resources: int) -> Floats:
         """(R,) what ``rates`` (T,) of the copies use of each of the first ``resources``."""

@@ -114,6 +114,15 @@ def test_replications_with_the_same_draws_are_paired(numatwin: CommandLine) -> N
     assert "B: compared pair by pair with A's replications, which have the same draws." in out
 
 
+def test_no_ratio_is_below_nothing(numatwin: CommandLine) -> None:
+    """Two replications that hardly agree: an interval wider than the ratio itself."""
+    names = drawn("a", 100.0, 100.0), drawn("b", 10.0, 190.0)
+    found = rows(numatwin, *names)["throughput.lookup"]["differences"][1]
+    assert found["interval"][0] < -100.0
+    assert found["ratio_interval"][0] == 0.0
+    assert found["ratio_interval"][1] > 10.0
+
+
 @pytest.mark.parametrize("change", [{"seed": 2}, {}])
 def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict[str, Any]) -> None:
     """Welch: another seed, or another number of replications; here nothing can be told apart."""

@@ -1,5 +1,6 @@
 """``numatwin crossvalidate``: rows, JSON, exit status, files; synthetic planes but for one run."""
 
+import dataclasses
 import json
 import re
 from functools import partial
@@ -10,6 +11,7 @@ import pytest
 from command_line import CommandLine, Refused
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
+from numatwin import load_machine
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.crossvalidate import whole
 from numatwin.validate.measure import measure_host
@@ -57,6 +59,8 @@ def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
     }
     made = SyntheticPlanes(**given)
     monkeypatch.setattr(whole, "run_scenario", made)
+    # Whether this host is quiet now is no matter to planes that do nothing.
+    monkeypatch.setattr(whole, "Quiet", lambda *_: None)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.OTHERS_MAX", 1e9)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.STEAL_MAX", 1e9)
     return made
@@ -166,6 +170,26 @@ def test_interrupted(
         assert json.loads(done.out) == rows
     else:
         assert "lookup: 1 MiB" in done.out
+
+
+@pytest.mark.usefixtures("suite")
+def test_interrupted_while_the_host_is_measured(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was finished of it stays in the machine file, where one is asked for."""
+    found = measure_host(quick=True, only=["messages"])
+    cut = dataclasses.replace(found, interrupted=True, missing=("walk",))
+    monkeypatch.setattr(whole, "measure_host", lambda **_: cut)
+    made = planes(monkeypatch)
+    done = numatwin("crossvalidate", "mine.yaml", "--out", "kept")
+    assert done.status == 130
+    assert "What was measured of this host until then: kept/machine.yaml" in done.err
+    kept = load_machine(str(Path("kept/machine.yaml"))).description
+    assert kept.host is not None
+    assert kept.host.parts == ("messages",)
+    assert kept.measurements == found.measurements
+    assert numatwin("crossvalidate", "mine.yaml").status == 130
+    assert made.played == []
 
 
 @pytest.mark.usefixtures("suite")

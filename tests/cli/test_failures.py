@@ -175,3 +175,32 @@ def test_a_terminal_without_unicode() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert b"4 ? Opteron 6274" in done.stdout
+
+
+AS_IT_STARTS = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from numatwin.cli import main
+sys.exit(main(["run", "eris-fig13", "--json"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numatwin.cli.app", "numatwin.cli.run"])
+def test_ctrl_c_as_the_command_starts(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AS_IT_STARTS, module],
+        capture_output=True,
+        text=True,
+        # Who runs the tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == "numatwin: interrupted\n"

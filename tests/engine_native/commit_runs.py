@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import time
@@ -15,6 +16,7 @@ from numatwin.sim.streams import stream_key
 
 ROWS = 300_000
 SHARED_MEMORY = Path("/dev/shm")
+GUARD = "numatwin-guard"
 
 
 def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
@@ -71,24 +73,64 @@ def until(
 
 def is_running(pid: int) -> bool:
     """Whether that process is there and no zombie."""
+    return _state(pid) not in ("", "Z")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped that process."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+        return ""
+    return stat.rpartition(")")[2].split()[0]
 
 
 def segments() -> set[str]:
-    """Names of POSIX shared memory, and SysV segments that this user owns."""
+    """What is left of shared memory: POSIX segments that have a name, folders for these that no
+    living process holds (rsi/segment_folder.hpp), SysV segments that this user owns."""
     found = {
         f"posix {path.name}" for path in SHARED_MEMORY.iterdir() if path.name.startswith("ucx")
     }
+    found |= {f"folder {path.name}" for path in SHARED_MEMORY.glob("numatwin-*") if _is_left(path)}
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     own = [line.split() for line in lines]
     return found | {f"sysv {fields[1]}" for fields in own if int(fields[7]) == os.getuid()}
 
 
+def _is_left(folder: Path) -> bool:
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return folder.exists()
+
+
+def folder_of(process: int) -> Path | None:
+    """Where the segments of that process, or of those that it forks, have their names."""
+    return next((note.parent for note in SHARED_MEMORY.glob(f"numatwin-*/{process}")), None)
+
+
 def children_of(pid: int) -> list[int]:
-    """Its children, as the kernel tells them."""
-    out = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
-    return [int(line) for line in out.stdout.split()]
+    """Its children, as the kernel tells them, but for the guard of its segments."""
+    return [child for child, name in _named_children_of(pid) if name != GUARD]
+
+
+def guard_of(pid: int) -> int:
+    """Of its children the one that removes its segments once all others have ended."""
+    return next(child for child, name in _named_children_of(pid) if name == GUARD)
+
+
+def _named_children_of(pid: int) -> list[tuple[int, str]]:
+    command = ["ps", "-o", "pid=,comm=", "--ppid", str(pid)]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    return [(int(line.split()[0]), line.split()[1]) for line in lines]

@@ -55,6 +55,11 @@ def test_a_record_as_the_event_plane_writes_it(
     assert record.bandwidth_Bps["network"] > 0  # type: ignore[operator]
     for use in record.resources:
         assert 0 <= use.utilisation <= 1
+    if transport != "threads":
+        why = record.why["checkout"]
+        each_ns = 2e9 / record.throughput["checkout"]  # of two clients
+        assert sum(why.demands.values()) == pytest.approx(each_ns, rel=0.1)
+        assert why.demands["running"] > 0
     event = run_scenario(
         load_scenario(
             name, plane="event", scale=0.005, replications=1, settings=["system.clients=2"]
@@ -127,6 +132,7 @@ def test_too_many_records_say_which_scale_fits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_setup, "free_bytes", lambda: 64 << 30)
     with pytest.raises(InputError, match="10000 clients and 1001 servers") as raised:
         record_of("nam-rsi-1000n", monkeypatch, "threads")
     assert "\n" not in str(raised.value)

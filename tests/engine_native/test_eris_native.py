@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from numatwin.cli import main
 from numatwin.engine_native import eris_setup
-from numatwin.engine_native.eris_plane import whole_sizes
+from numatwin.engine_native.eris_plane import limit_of_workers, whole_sizes
 from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
 from numatwin.inputs import InputError
 from numatwin.sim.record import Record, load_record
@@ -78,6 +78,36 @@ def test_laws_of_every_run(name: str, settings: list[str]) -> None:
     assert record.model["native"]["cpus"] == min(workers, len(os.sched_getaffinity(0)))
     if not settings:
         assert workers == 2
+    # Steps and idle time of all operations make up the workers' time.
+    why = next(iter(record.why.values()))
+    counted_s = record.horizon_s - record.warm_up_s
+    spent_s = sum(why.demands.values()) * 1e-9 * sum(record.operations.values())
+    assert spent_s == pytest.approx(workers * counted_s, rel=0.3)
+    assert why.resource
+
+
+@pytest.mark.parametrize(
+    ("busy", "paced", "limit"),
+    [
+        ([0.95, 0.99], False, "time of the workers"),
+        ([0.95, 0.3, 0.2], False, "time of 1 of 3 workers"),
+        ([0.4, 0.5], False, "workers that wait for each other"),
+        ([0.4, 0.5], True, "what the clients ask for"),
+    ],
+)
+def test_what_limits_a_real_run(busy: list[float], paced: bool, limit: str) -> None:
+    assert limit_of_workers(np.array(busy), paced) == limit
+
+
+@pytest.mark.parametrize("name", ["eris-fig12-scan", "eris-fig9-interleaved"])
+def test_a_scan_is_told_from_when_its_client_hands_it_over(name: str) -> None:
+    """One at a time: throughput times mean latency is how many are under way (Little's law)."""
+    record = run(name)
+    latency = record.latency_ns["scan"]
+    assert latency is not None
+    assert latency["mean"] is not None
+    under_way = record.throughput["scan"] * latency["mean"] * 1e-9
+    assert 0.2 < under_way <= 1.02
 
 
 def test_a_moving_range_is_balanced() -> None:

@@ -83,7 +83,8 @@ def test_little_memory_is_told_in_one_line() -> None:
 def test_threads_that_cannot_be_had_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoThreads:
         def __init__(self, _: object) -> None: ...
-        def load(self) -> None:
+        def cancel(self) -> None: ...
+        def begin_load(self) -> None:
             raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("numatwin.engine_native.eris_plane.Engine", NoThreads)
@@ -178,6 +179,7 @@ time.sleep(60)
 
 @needs_ucx
 def test_a_measurement_ends_with_who_asked_for_it() -> None:
+    before = segments()
     with subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None
         measuring = int(asking.stdout.readline())
@@ -186,3 +188,4 @@ def test_a_measurement_ends_with_who_asked_for_it() -> None:
         assert all(map(is_running, started))
         asking.kill()
     assert until(lambda: not any(map(is_running, started)), 5)
+    assert until(lambda: segments() <= before, 5), segments() - before

@@ -22,24 +22,70 @@ def row(measured: float, predicted: float, **more: object) -> Row:
     return Row("one", "kind", "fitted", "s", measured, predicted, **more)  # type: ignore[arg-type]
 
 
-def test_errors_and_their_intervals() -> None:
+def test_ratios_and_their_intervals() -> None:
     one = row(100.0, 110.0, measured_interval=(90.0, 120.0), predicted_interval=(105.0, 115.0))
-    assert one.relative_error == pytest.approx(0.10)
-    assert one.error_interval == pytest.approx((105 / 120 - 1, 115 / 90 - 1))
-    assert row(0.0, 1.0).relative_error is None
-    assert row(0.0, 1.0).error_interval is None
-    assert row(1.0, math.nan).relative_error is None
+    assert one.ratio == pytest.approx(1.10)
+    assert one.ratio_interval == pytest.approx((105 / 120, 115 / 90))
+    assert row(0.0, 1.0).ratio is None
+    assert row(0.0, 1.0).ratio_interval is None
+    assert row(1.0, 0.0).ratio is None
+    assert row(1.0, math.nan).ratio is None
 
 
 @given(POSITIVE, POSITIVE, st.floats(0, 0.5), st.floats(0, 0.5))
-def test_zero_lies_within_where_intervals_overlap(m: float, p: float, a: float, b: float) -> None:
+def test_one_lies_within_where_intervals_overlap(m: float, p: float, a: float, b: float) -> None:
     mine, theirs = (m * (1 - a), m * (1 + a)), (p * (1 - b), p * (1 + b))
-    low, high = row(m, p, measured_interval=mine, predicted_interval=theirs).error_interval or (
-        1,
-        1,
-    )
+    found = row(m, p, measured_interval=mine, predicted_interval=theirs).ratio_interval
+    assert found is not None
+    low, high = found
     overlap = mine[0] <= theirs[1] and theirs[0] <= mine[1]
-    assert (low <= 1e-9 and high >= -1e-9) == overlap or abs(low) < 1e-9 or abs(high) < 1e-9
+    near = 1e-9
+    assert (low <= 1 + near and high >= 1 - near) == overlap or min(
+        abs(low - 1), abs(high - 1)
+    ) < near
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected", "text"),
+    [
+        ([0.97, 1.04], {0.96: "-4%", 1.0: "0", 1.02: "+2%"}, "predicted over measured − 1"),
+        ([0.5, 1.8], {0.5: "÷2", 1.0: "1", 2.0: "×2"}, "predicted over measured"),
+        ([0.04, 14.0], {0.05: "÷20", 0.1: "÷10", 10.0: "×10"}, "predicted over measured"),
+    ],
+)  # fmt: skip
+def test_half_and_twice_are_as_far_from_one(
+    ratios: list[float], expected: dict[float, str], text: str
+) -> None:
+    figure = residuals_by_group([row(1.0, ratio) for ratio in ratios])
+    assert figure is not None
+    axis = figure.layout.xaxis
+    assert axis.type == "log"
+    assert axis.range[0] == -axis.range[1]
+    assert all(axis.range[0] < math.log10(ratio) < axis.range[1] for ratio in ratios)
+    ticks = dict(zip(axis.tickvals, axis.ticktext, strict=True))
+    assert 5 <= len(ticks) <= 14
+    assert all(abs(math.log10(tick)) <= axis.range[1] for tick in ticks)
+    for value, words in expected.items():
+        near = min(ticks, key=lambda tick: abs(math.log(tick / value)))
+        assert (near, ticks[near]) == (pytest.approx(value), words)
+    assert axis.title.text == text
+
+
+def test_an_interval_down_to_nothing_is_cut() -> None:
+    figure = residuals_by_group([row(1.0, 1.0, predicted_interval=(0.0, 2.0))])
+    assert figure is not None
+    (points,) = figure.data
+    assert points.x[0] - points.error_x.arrayminus[0] > 0
+
+
+def test_no_two_of_many_groups_look_alike() -> None:
+    rows = [Row("x", f"g{k}", of, "s", 1.0, 1.0) for k in range(40) for of in ("fitted", "test")]
+    figure = predicted_against_measured(rows)
+    assert figure is not None
+    looks = [
+        (t.marker.color, t.marker.symbol) for t in figure.data if t.name and t.mode == "markers"
+    ]
+    assert len(set(looks)) == len(looks) == 80
 
 
 @settings(max_examples=30, deadline=None)

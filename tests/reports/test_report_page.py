@@ -15,7 +15,7 @@ from synthetic_records import POLICIES, phased_record, steady_record
 
 from numatwin.inputs import InputError
 from numatwin.reports import report_html, write_report
-from numatwin.sim.record import Record, load_record
+from numatwin.sim.record import Gain, Record, Why, load_record
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -144,6 +144,22 @@ def test_what_is_missing_is_left_out() -> None:
     page = report_html([record, dataclasses.replace(record, policy="ma-1")])
     assert list(figures(page)) == []
     assert "which share no operation" in visible(page)
+
+
+def test_what_was_not_tried_is_not_called_useless() -> None:
+    """Planes that draw, and real runs, know what is busy, not what more of it would bring."""
+    record = steady_record()
+    none = dataclasses.replace(
+        record, why={name: Why("time of the workers", ()) for name in record.why}
+    )
+    nothing = "would bring next to nothing"
+    assert nothing not in visible(report_html([none]))
+    assert "was not tried" in visible(report_html([none]))
+    useless = dataclasses.replace(
+        record, why={name: Why("the clients", (Gain("cores", 0.0),)) for name in record.why}
+    )
+    assert nothing in visible(report_html([useless]))
+    assert "was not tried" not in visible(report_html([useless]))
 
 
 def test_numbers_that_are_none() -> None:

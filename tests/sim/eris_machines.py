@@ -32,7 +32,8 @@ def machine(nodes: Sequence[int] = (0, 1), **more: Any) -> ErisMachine:
     found.flush_ps, found.copy_ps, found.swap_ps = [FLUSH] * 2, [COPY] * 2, [SWAP] * 2
     found.stream_slots = [10.0] * 2
     found.handed_ps = [NEAR, FAR, FAR, NEAR]
-    found.memory_idle_ps, found.memory_line_ps = [100_000.0] * 2, [0.0] * 2
+    found.memory_idle_ps = [100_000.0] * 2
+    found.memory_line_ps, found.memory_write_ps = [0.0] * 2, [0.0] * 2
     found.load, found.load_ratio = [0.0, 1.0], [1.0, 2.0]
     found.buffer_commands, found.round_commands, found.incoming_commands = 4, 1, 1000
     for name, value in more.items():
@@ -48,7 +49,8 @@ def routing(
 ) -> ErisRouting:
     """The model. ``shares`` [K, A]: of all commands, by target; ``scan_lines`` [S, A]."""
     count, keyed, scans = len(of.node), len(shares), len(scan_lines)
-    names = [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(count)]
+    kinds = ["commands", "forwards", "interruptions"][: 3 if of.interrupt_every_ps > 0 else 2]
+    names = [f"worker {k} {what}" for what in kinds for k in range(count)]
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)
     demands = ErisDemands()
@@ -57,6 +59,7 @@ def routing(
     demands.hit_ps, demands.lines, demands.surely_ps = [0.0] * cells, [0.0] * cells, [0.0] * cells
     demands.slots = [10.0] * cells
     demands.memory_lines = [0.0] * (keyed * count) + [1.0] * (scans * count)
+    demands.written = [0.0] * cells
     demands.scan_lines = [0.0] * (keyed * count) + [float(n) for row in scan_lines for n in row]
     model.update(demands)
     sums, guide = table_of([np.array(row) for row in shares], [1.0] * scans)

@@ -37,6 +37,8 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         client_machine=(0,) * clients,
         nodes=tuple(Node(0) for _ in drawn.nodes),
         timestamp_reach=draw(st.sampled_from((None, 1, 5))),
+        doorbell=draw(st.booleans()),
+        in_step=not drawn.has_remedy and draw(st.booleans()),
         poll_ps=5 * US,  # they wait for timestamps all the time
         start_ps=draw(st.sampled_from(((), tuple(300_000 * k for k in range(clients))))),
         processors=Processors(
@@ -47,10 +49,11 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             spin_ps=draw(TIMES),
             sleep_ps=draw(TIMES),
             wake_ps=draw(TIMES),
+            across_ps=draw(TIMES),
             notify_ps=draw(TIMES),
             yield_ps=draw(TIMES),
             gives_way=draw(st.booleans()),
-            wakes_first=draw(st.booleans()),
+            tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),
             awake_ps=draw(TIMES),
         ),
     )
@@ -132,11 +135,13 @@ def test_with_processors_for_all_nobody_waits(clients: int, count: int) -> None:
 def test_processors_are_shared_evenly_and_switches_cost(clients: int, count: int) -> None:
     """Whoever runs does so for a slice, then a switch is paid: count · slice/(slice + switch)."""
     slice_ps, switch_ps = 20 * WORK_PS, 5 * WORK_PS
-    parameters = host(clients, Processors(count, slice_ps, switch_ps=switch_ps))
-    # A slice is of the time on a processor, and holds the switch.
-    share = 1.0 if clients <= count else (slice_ps - switch_ps) / slice_ps
+    setup = Processors(count, slice_ps, tick_ps=slice_ps, switch_ps=switch_ps)
+    parameters = host(clients, setup)
+    # Clients have processors in turn; a slice holds the switch, where there is one.
+    alone = [1 if len(range(at, clients, count)) == 1 else 0 for at in range(min(clients, count))]
+    shares = [1.0 if one else (slice_ps - switch_ps) / slice_ps for one in alone]
     found = commits(parameters, 4_000 * WORK_PS)
-    assert found == pytest.approx(min(clients, count) * share * 4_000, rel=0.02)
+    assert found == pytest.approx(sum(shares) * 4_000, rel=0.02)
 
 
 def test_messages_of_one_look_share_its_cost() -> None:

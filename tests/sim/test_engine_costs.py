@@ -226,3 +226,56 @@ def _measured() -> CostModel:
 
 
 _MEASURED = _measured()
+
+
+# -- scans ----------------------------------------------------------------------------------------
+
+SCANS = ENGINE | {
+    "scan": "300 ns",
+    "scan_handed": "200 ns",
+    "scan_line_sum": "0.4 ns",
+    "scan_line_bitmap": "0.5 ns",
+    "scan_line_positions": "0.9 ns",
+    "scan_position": "0.1 ns",
+    "scan_line_cached": "0.7 ns",
+    "scan_line_cached_together": "0.8 ns",
+}
+
+
+@pytest.mark.parametrize(
+    ("size_lines", "threads", "result", "expected_ns"),
+    [
+        # In the caches of a core; from the last one; both of two workers, half each.
+        (2**12, 1, "sum", 300 + 2**12 * 0.4),
+        (2**16, 1, "sum", 300 + 2**16 * 0.7),
+        (2**12, 2, "sum", 300 + 200 + 2**11 * 0.4),
+        (2**16, 2, "sum", 300 + 200 + 2**15 * 0.8),
+        # Half of eight entries are found; results stay in the first caches.
+        (2**12, 1, "bitmap", 300 + 2**12 * 0.5),
+        (2**12, 1, "positions", 300 + 2**12 * (0.9 + 4 * 0.1)),
+        (2**16, 2, "positions", 300 + 200 + 2**15 * (0.9 + 4 * 0.1 + 0.8 - 0.4)),
+    ],
+)
+def test_a_scan_takes_what_its_lines_were_seen_to_take(
+    tmp_path: Path, size_lines: int, threads: int, result: str, expected_ns: float
+) -> None:
+    settings = [
+        f"workload.objects.column.entries={8 * size_lines}",
+        "workload.operations.scan.selectivity=0.5",
+        f"workload.operations.scan.result={result}",
+        f"system.threads={threads}",
+        "event_horizon=2 ms",
+        "statistics.warm_up=0.5 ms",
+    ]
+    for plane in ("flow", "event"):
+        machine = machine_file(tmp_path, SCANS)
+        scenario = load_scenario(
+            "eris-fig12-scan",
+            machine=machine,
+            plane=plane,
+            replications=1,
+            scale=1.0,
+            settings=settings,
+        )
+        found = run_scenario(scenario).throughput["scan"]
+        assert found == pytest.approx(1e9 / expected_ns, rel=0.02 if plane == "flow" else 0.05)

@@ -23,7 +23,7 @@ def test_a_model_error_names_seed_time_and_event() -> None:
     model.run(5_000)
     demands = ErisDemands()
     demands.core_ps = [3e18] * 2
-    for name in ("hit_ps", "lines", "surely_ps", "memory_lines", "scan_lines"):
+    for name in ("hit_ps", "lines", "surely_ps", "memory_lines", "written", "scan_lines"):
         setattr(demands, name, [0.0] * 2)
     demands.slots = [10.0] * 2
     model.update(demands)

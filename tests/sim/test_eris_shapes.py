@@ -32,6 +32,7 @@ MACHINE: dict[str, list[Any]] = {
     "stream_slots": [[0.0, 0.0]],
     "handed_ps": [[1, 2]],
     "memory_line_ps": [[]],
+    "memory_write_ps": [[], [-1.0, 1.0]],
     "load": [[0.5]],
     "load_ratio": [[1.0]],
     "link_request_ps": [[]],
@@ -77,7 +78,7 @@ def test_demands_and_table(routed: ErisEvents) -> None:
     player = routed.player
     assert isinstance(player, players.RoutedPlayer)
     commands = player.demands.commands(routed.eris.phase, 0.0, routed.eris.partitions)
-    for field in ("core_ps", "hit_ps", "lines", "slots", "memory_lines", "scan_lines"):
+    for field in ("core_ps", "hit_ps", "lines", "slots", "memory_lines", "written", "scan_lines"):
         demands = kernel_demands(commands, player.order)
         setattr(demands, field, [1.0])
         with pytest.raises(ValueError, match=f"^{field}: expected 8 values, found 1"):

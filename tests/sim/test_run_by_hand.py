@@ -89,13 +89,25 @@ def test_a_short_reorder_window_holds_fewer_misses(tmp_path: Path) -> None:
     assert record.throughput["lookup"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("operation", "lines"), [(LOOKUP, 5), (UPSERT, 6)])
-def test_lookups_and_upserts_held_by_memory(tmp_path: Path, operation: str, lines: int) -> None:
-    """Five lines are read; an upsert writes the entry's back."""
+@pytest.mark.parametrize("turnaround", [0.25, 0.5, 2.0])
+@pytest.mark.parametrize(("operation", "written"), [(LOOKUP, 0), (UPSERT, 1)])
+def test_lookups_and_upserts_held_by_memory(
+    tmp_path: Path, operation: str, written: int, turnaround: float
+) -> None:
+    """Five lines are read; an upsert writes the entry's back, which takes the memory as long as
+    1 + t lines.
+    """
     path = small_file(tmp_path, operation, "interleaved")
-    record = ran(path, f"{NODE}memory.bandwidth=4 GB/s", f"{NODE}outstanding_misses=100")
+    record = ran(
+        path,
+        f"{NODE}memory.bandwidth=4 GB/s",
+        f"{NODE}memory.write_turnaround={turnaround}",
+        f"{NODE}outstanding_misses=100",
+    )
     (found,) = record.throughput.values()
-    assert found == pytest.approx(4e9 / (lines * 64), rel=1e-5)
+    assert found == pytest.approx(4e9 / ((5 + written * (1 + turnaround)) * 64), rel=1e-5)
+    assert record.bandwidth_Bps["memory"] == pytest.approx(found * (5 + written) * 64, rel=1e-5)
+    assert use(record, "memory of node 0") == pytest.approx(1.0, rel=1e-5)
 
 
 def test_a_scan_over_one_link(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_no_file(tmp_path: Path) -> None:
         ('{"schema": 1,\n ?', ":2:2: not a baseline: not JSON"),
         ("\ud800", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "found 'schema None', expected schema 1"),
+        ("[]", "found 'no schema', expected schema 1"),
         ('{"schema": true}', "found 'schema True'"),
         ('{"schema": 2}', "found 'schema 2', expected schema 1"),
         ('{"schema": 1}', "not a baseline: version: Field required"),

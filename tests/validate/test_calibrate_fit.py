@@ -113,9 +113,10 @@ def test_steps_that_add_up_are_told_apart_only_where_buffers_differ() -> None:
     for one in found.residuals:
         assert abs(one.error) < 0.02
     # Together they are known, whichever was left alone.
-    times = found.description.core_times
-    assert times is not None
-    assert times["flush_fixed"].value == pytest.approx(0.5 * 3.0 * 52 / (1.5 * 2.9e9), rel=0.1)
+    engine = found.description.engine
+    assert engine is not None
+    assert engine.flush_fixed is not None
+    assert engine.flush_fixed.value == pytest.approx(0.5 * 3.0 * 52 / (1.5 * 2.9e9), rel=0.1)
 
 
 def test_one_curve_point_determines_no_curve() -> None:

@@ -106,6 +106,7 @@ def test_what_machine_measure_wrote(tmp_path: Path) -> None:
     assert found.observations[0].spread == pytest.approx(2 / 90 / 1.349)
     assert found.origin.date == "2026-01-02"
     assert sum(found.unused.values()) == 4
+    assert found.unused["mine has no such cost in its part 'processes'"] == 1
     assert "derived from other figures" in found.unused
     made = calibrate(load_machine(path), [path], share=0.0)
     assert made.fit.values["latency", "local"] == pytest.approx(90.5e-9, rel=0.01)
@@ -227,7 +228,7 @@ def test_a_part_above_the_whole_is_told() -> None:
         (lambda t: t.replace("90 ns, quart", "90, quart"), "mine.yaml:13"),
         (lambda t: t.replace("Some CPU", "Another CPU"), "measured on another machine"),
         (lambda t: t[: t.index("- {name: memory.latency")] + "- {name: fetch-add, value: 5 ns, "
-         "repetitions: 9, method: m}\n", "no measurement to calibrate on: 1 no parameter"),
+         "repetitions: 9, method: m}\n", "no measurement to calibrate on: 1 mine has no such cost"),
     ],
 )  # fmt: skip
 def test_bad_measurements_are_told(
@@ -282,4 +283,7 @@ def test_a_native_record_tells_of_core_times(tmp_path: Path) -> None:
     assert all(key[0] in ("loop", "core") for key in found.fit.estimates)
     fitted = {o.observation.label.rsplit(": ")[-1]: o.error for o in found.of("fitted")}
     assert abs(fitted["making and routing commands"]) < 0.05
-    assert found.description.core_times
+    engine = found.description.engine
+    assert engine is not None
+    assert engine.flush_fixed is not None
+    assert engine.scan_line_sum is None  # nothing was scanned

@@ -20,11 +20,13 @@ from .contradictions import check, check_any
 from .fit import Fit, fit
 from .hold_out import held_out
 from .host_source import read_measured
-from .machine_file import Writer, curve_points, fitted_quantities
+from .loops import loop_parameters
+from .machine_file import Writer, curve_points, fitted_quantities, loop_quantities
 from .mlc_source import read_mlc
 from .observation import Measured, Observation
 from .parameters import Key, pair_classes, parameters_of
 from .predictions import predict
+from .process_costs import process_parameters, without_costs_unknown
 from .record_source import read_native
 
 Progress = Callable[[float], None]
@@ -125,7 +127,11 @@ def calibrated(
             candidates[at] = Candidate(machine, classes, values)
         return predict(candidates[at], of)
 
-    parameters = parameters_of(machine, classes)
+    parameters = [
+        *parameters_of(machine, classes),
+        *loop_parameters(machine),
+        *process_parameters(machine),
+    ]
     found = fit(parameters, fitted, predicted, progress)
     residuals = tuple(
         Residual(one, which, *found.predicted(one))
@@ -139,10 +145,11 @@ def calibrated(
     def machine_of(values: Mapping[Key, float]) -> Machine:
         return Candidate(machine, classes, values).machine
 
-    quantities = fitted_quantities(found, texts, machine_of)
+    quantities = fitted_quantities(found, texts)
+    times = loop_quantities(found, texts, machine_of)
     best = machine_of(found.known)
     points = curve_points(found, best, _curve_text(texts))
-    writer = Writer(machine, classes, quantities, points)
+    writer = Writer(machine, classes, quantities, times, points)
     used = tuple(
         f"{source.origin.label} ({source.origin.date}): "
         f"{sum(one.origin is source.origin for one in fitted)} fitted, "
@@ -167,7 +174,7 @@ def read_source(path: Path, machine: Machine) -> Measured:
         raise InputError("no measurements", str(path), 1, expected=EXPECTED)
     measured = read_measured(document)
     _check_same_host(document.read_as(MachineDescription), machine, measured)
-    return measured
+    return without_costs_unknown(measured, machine)
 
 
 EXPECTED = (

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC, CostModel
-from ...sim.instructions import INSTRUCTIONS
+from ...sim.costs import CostModel
 from ...topologies.machine import Machine, Node
 from .curve import KNOTS, curve
-from .parameters import CURVE, LOOPS, Key, PairClass, node_types
+from .loops import loop_times_s, with_times
+from .parameters import CURVE, Key, PairClass, node_types
 
 
 class Candidate:
@@ -44,12 +44,12 @@ class Candidate:
             for k, (node, kind) in enumerate(zip(base.nodes, node_types(base), strict=True))
         )
         changed = replace(base, latency_ns=latency, bandwidth_Bps=bandwidth, nodes=nodes)
-        times = core_times_s(changed, values)
+        times = loop_times_s(changed, values)
         if times:
-            known = dict(base.description.core_times or {})
-            known |= {step: Quantity(time, time, time) for step, time in times.items()}  # type: ignore[misc]
+            exact = {path: Quantity(time, time, time) for path, time in times.items()}
+            engine = with_times(base.description.engine, exact)
             changed = replace(
-                changed, description=base.description.model_copy(update={"core_times": known})
+                changed, description=base.description.model_copy(update={"engine": engine})
             )
         if all(("curve", part) in values for part in CURVE):
             changed = replace(changed, loaded_latency=self._points(changed))
@@ -91,31 +91,6 @@ class Candidate:
     def costs(self) -> CostModel:
         """Its cost model."""
         return CostModel(self.machine)
-
-
-def core_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[str, float]:
-    """Time of a unit of each inner loop on the first core, where ``values`` have a factor of it:
-    so many times what its instructions take, or what the machine's file says.
-    """
-    wanted = [
-        (loop, step)
-        for loop, steps in LOOPS.items()
-        for step in steps
-        if ("loop", loop) in values or ("core", step) in values
-    ]
-    if not wanted:
-        return {}
-    first = next(node for node in machine.nodes if node.cores)
-    rate = (first.clock_Hz or ASSUMED_CLOCK_HZ) * (first.ipc or ASSUMED_IPC)
-    known = {str(name): time.value for name, time in (machine.description.core_times or {}).items()}
-    found = {}
-    for loop, step in wanted:
-        counted_s = float(getattr(INSTRUCTIONS, step)) / rate
-        own_s = known.get(step, counted_s)
-        if ("core", step) in values:
-            own_s = values["core", step] * counted_s
-        found[step] = own_s * values.get(("loop", loop), 1.0)
-    return found
 
 
 def peak_Bps(machine: Machine) -> float:

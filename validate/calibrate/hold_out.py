@@ -9,6 +9,8 @@ import numpy as np
 from .observation import Measured, Observation
 
 SHARE = 0.2
+# What a figure holds for, by which parameters differ.
+PLACES = ("node", "home", "level", "transport", "operation", "step")
 
 
 def held_out(
@@ -59,7 +61,7 @@ def _chosen(ones: Sequence[Observation], share: float, rng: np.random.Generator)
 
 def _place(one: Observation) -> str:
     """What determines the same parameter: a curve's points all do, pairs of nodes do not."""
-    ends = [f"{name}={one.at[name]}" for name in ("node", "home", "level") if name in one.at]
+    ends = [f"{name}={one.at[name]}" for name in PLACES if name in one.at]
     if one.at.get("threads") == 1:  # this alone tells what one core holds under way
         ends.append("one thread")
     return " ".join([one.kind, *ends])

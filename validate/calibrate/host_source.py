@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from ...inputs import Document
 from ...sim.eris.parts import WALK
 from ...topologies.build import build_machine
 from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
+from ...topologies.processes import EndOperation
 from ...topologies.schema import MachineDescription
 from ..measure.bandwidth import TRAFFICS
-from .mlc_source import written_share
 from .native_prediction import index_run
 from .observation import (
+    ATOMIC,
+    BLOCK,
     CACHE,
     IDLE,
     INDEX,
+    LINE,
     LOADED,
     MACHINE_READ,
+    MESSAGE,
     MIX,
     RANDOM,
     READ,
@@ -30,6 +34,7 @@ from .observation import (
     Observation,
     Origin,
 )
+from .process_costs import BLOCK_STEPS, PARTS
 
 # Of a normal distribution: standard deviations between its quartiles.
 QUARTILES = 1.349
@@ -45,9 +50,9 @@ MEMORY_CACHES = 4.0  # a working set this many times the last cache lies in memo
 DERIVED = "derived from other figures"
 NO_PARAMETER = "no parameter of the machine stands for it"
 BETWEEN = "between two levels of the caches"
-LONE = "one key at a time: workers have batches"
+SPARSE = "keys from all of 64 bits: the cost model's are dense"
 STALLS = "an index beyond the caches: memory, not the core, sets its pace"
-BATCH_MIN, KEY_BYTES = 16, 24.0  # entries, and the tree above them
+KEY_BYTES = 9.0  # its value, and what the tree above takes
 SPILLS = "buffers beyond a core's private cache"
 SLOTS = "the cores, not the memory, set its pace"
 
@@ -135,6 +140,10 @@ class HostReader:
             before = cache.size_bytes
         return found
 
+    def node_of(self, cpu: int | None) -> int | None:
+        """The id of the node that a CPU belongs to; None where that is not told."""
+        return next((n.id for n in self.machine.nodes if cpu in n.cpus), None)
+
     def private_bytes(self) -> float:
         """The largest cache that a core of the first node has to itself."""
         node = next((n for n in self.machine.nodes if n.cores), self.machine.nodes[0])
@@ -208,10 +217,12 @@ def _loaded(reader: HostReader, one: Measurement) -> Observation | str:
 
 
 def _mix(reader: HostReader, one: Measurement) -> Observation | str:
-    name = TRAFFICS.get(str(one.parameters.traffic), ("", None, 1.0))[1]
-    written = written_share(name or "")
-    if name is None or written is None:
+    traffic = TRAFFICS.get(str(one.parameters.traffic))
+    if traffic is None or traffic[1] is None:
         return NO_PARAMETER
+    name, written = traffic[1], traffic[3]
+    if written > 0.5:
+        return "writes alone: the memory's bus need not turn round"
     node = reader.ends(one)["home"]
     reads = [
         m.value.value
@@ -241,16 +252,60 @@ def _index(reader: HostReader, one: Measurement) -> Observation | str:
     keys, batch = one.parameters.keys, one.parameters.batch
     if keys is None or batch is None:
         return NO_PARAMETER
-    if batch < BATCH_MIN:
-        return LONE
     node = next((n for n in reader.machine.nodes if n.cores), reader.machine.nodes[0])
     last = max((cache.size_bytes for cache in node.caches), default=0.0)
     if keys * KEY_BYTES > PRIVATE_PART * last:
         return STALLS
-    operation = one.name.removeprefix("index-")
+    operation = one.name.removeprefix("walk-")
     label = f"{operation} of {keys:,} keys, {batch} at a time"
     at = {"run": index_run(operation, keys, batch), "step": WALK, "keys": keys, "batch": batch}
     return reader.observation(INDEX, one, label, at, size_bytes=keys * KEY_BYTES)
+
+
+def _line(reader: HostReader, one: Measurement) -> Observation | str:
+    """A message between two cores of a node, or what atomic operations make of it."""
+    threads = one.parameters.threads or 2
+    if one.name != "message.latency":
+        if threads == 1:
+            return reader.observation(ATOMIC, one, f"{one.name}, one thread", {})
+        at = {"operation": one.name, "threads": threads}
+        return reader.observation(LINE, one, f"{one.name}, {threads} threads", at)
+    cpu, peer = one.parameters.cpu, one.parameters.peer
+    if reader.node_of(cpu) != reader.node_of(peer):
+        return "between nodes: the cost model takes the latency of their memory"
+    at = {"operation": "message", "threads": 2}
+    return reader.observation(LINE, one, f"message between cores {cpu} and {peer}", at)
+
+
+def _word_add(reader: HostReader, one: Measurement) -> Observation | str:
+    return reader.observation(ATOMIC, one, "an atomic add to a word of shared memory", {})
+
+
+def _block(reader: HostReader, one: Measurement) -> Observation | str:
+    size, region = _size(one), one.parameters.region
+    if size is None or region is None:
+        return NO_PARAMETER
+    step = one.name.rsplit("-", 1)[-1]
+    label = f"{step} of {_bytes(size)} among {_bytes(region.value)}"
+    at = {"step": step, "size": size, "region": region.value}
+    return reader.observation(BLOCK, one, label, at, size_bytes=size)
+
+
+def _message(reader: HostReader, one: Measurement) -> Observation | str:
+    """One end of messages over a transport: of those that take no time there is nothing to fit."""
+    _, part, operation = one.name.split("-", 2)
+    size, count = _size(one), one.parameters.batch
+    transport = one.parameters.transport
+    if size is None or count is None or transport is None:
+        return NO_PARAMETER
+    if one.value.value <= 0:
+        return "takes no time"
+    label = f"{part} {operation} over {transport}, {_bytes(size)}, {count} at once"
+    at = {
+        "transport": str(transport), "operation": operation, "part": part, "size": size,
+        "count": count,
+    }  # fmt: skip
+    return reader.observation(MESSAGE, one, label, at, size_bytes=size)
 
 
 def _size(one: Measurement) -> float | None:
@@ -279,6 +334,14 @@ READERS: Mapping[str, Reader] = {
     "mix-bandwidth": _mix,
     "stream-bandwidth": lambda reader, one: DERIVED,
     "routing": _routing,
-    "index-lookup": _index,
-    "index-upsert": _index,
+    "walk-lookup": _index,
+    "walk-upsert": _index,
+    "index-lookup": lambda reader, one: SPARSE,
+    "index-upsert": lambda reader, one: SPARSE,
+    "message.latency": _line,
+    "fetch-add": _line,
+    "cas-increment": _line,
+    "step-word-add": _word_add,
+    **{f"step-block-{step}": _block for step in BLOCK_STEPS},
+    **{f"step-{part}-{verb}": _message for part in PARTS for verb in get_args(EndOperation)},
 }

@@ -181,8 +181,8 @@ def finished(
         estimates[p.key] = Estimate(
             p,
             values[p.key],
-            max(p.outside(at - half), p.low),
-            min(p.outside(at + half), p.high),
+            max(p.outside(max(at - half, low)), p.low),
+            min(p.outside(min(at + half, high)), p.high),
             half,
             min(at - low, high - at) < BOUND_NEAR,
         )

@@ -11,28 +11,33 @@ import numpy as np
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.machine import Machine
-from ...topologies.schema import Fact, LoadedPoint, MachineDescription
-from .candidate import core_times_s, peak_Bps
+from ...topologies.schema import Fact, FactOrZero, LoadedPoint, MachineDescription
+from .candidate import peak_Bps
 from .curve import KNOTS, curve
 from .fit import Fit
-from .parameters import CURVE, LOOPS, Key, PairClass
+from .loops import Path, loop_of, loop_times_s, with_times
+from .parameters import CURVE, Key, PairClass
+from .process_costs import fitted_processes
 
 DIGITS = 4
 Matrix = tuple[tuple[Quantity | None, ...], ...]
 
 
 class Writer:
-    """Puts ``quantities``, by the key of their parameter, into a description."""
+    """Puts ``quantities``, by the key of their parameter, and ``times`` of the engine into a
+    description.
+    """
 
     def __init__(
         self,
         machine: Machine,
         classes: Sequence[PairClass],
         quantities: Mapping[Key, Quantity],
+        times: Mapping[Path, Quantity],
         curve_points: Sequence[LoadedPoint] = (),
     ) -> None:
         self.machine, self.classes = machine, classes
-        self.quantities, self.curve_points = quantities, curve_points
+        self.quantities, self.times, self.curve_points = quantities, times, curve_points
 
     def description(self, **more: Any) -> MachineDescription:
         """The description, which builds; ``more`` are further fields of it."""
@@ -42,9 +47,9 @@ class Writer:
         changes["node_types"] = {
             name: self._node_type(name, kind) for name, kind in base.node_types.items()
         }
-        core = {key[1]: value for key, value in self.quantities.items() if key[0] == "core"}
-        if core:
-            changes["core_times"] = {**(base.core_times or {}), **core}
+        changes["engine"] = with_times(base.engine, self.times)
+        if base.processes is not None:
+            changes["processes"] = fitted_processes(base.processes, self.quantities)
         if self.curve_points:
             changes["loaded_latency"] = tuple(self.curve_points)
         made = base.model_copy(update=changes)
@@ -104,7 +109,7 @@ class Writer:
             if (value := self.quantities.get((key, name))) is not None:
                 changes[field] = _fact(value)
         if (value := self.quantities.get(("turnaround", name))) is not None:
-            memory["write_turnaround"] = _fact(value)
+            memory["write_turnaround"] = _fact(value, FactOrZero)
         if memory:
             changes["memory"] = kind.memory.model_copy(update=memory)
         caches = tuple(
@@ -128,35 +133,35 @@ class Writer:
         return found
 
 
-def fitted_quantities(
-    fit: Fit, source: Mapping[Key, str], machine_of: Callable[[Mapping[Key, float]], Machine]
-) -> dict[Key, Quantity]:
+def fitted_quantities(fit: Fit, source: Mapping[Key, str]) -> dict[Key, Quantity]:
     """The estimates as a machine file has them: value, range (95%), source with its date."""
-    found = _core_times(fit, source, machine_of)
+    found: dict[Key, Quantity] = {}
     for key, estimate in fit.estimates.items():
         value, low, high = (_rounded(x) for x in (estimate.value, estimate.low, estimate.high))
-        if key[0] not in ("curve", "loop", "core") and value > 0:
-            low = max(low, 1e-6 * value)  # what a file holds is above 0
+        if key[0] not in ("curve", "loop", "core") and (value > 0 or key[0] == "turnaround"):
+            low = max(low, 1e-6 * value)  # what a file holds is not below 0
             found[key] = Quantity(value, min(low, value), max(high, value), source[key])
     return found
 
 
-def _core_times(
+def loop_quantities(
     fit: Fit, source: Mapping[Key, str], machine_of: Callable[[Mapping[Key, float]], Machine]
-) -> dict[Key, Quantity]:
-    """Of each step that a fitted factor concerns: that of its loop, of itself, or both."""
-    found: dict[Key, Quantity] = {}
+) -> dict[Path, Quantity]:
+    """The engine's times that a fitted factor concerns: that of its loop, of its step, or both."""
+    found: dict[Path, Quantity] = {}
     machine = machine_of({})
-    for step, value in core_times_s(machine, fit.values).items():
+    for path, value in loop_times_s(machine, fit.values).items():
 
-        def time_s(values: Mapping[Key, float], step: str = step) -> float:
-            return core_times_s(machine, values)[step]
+        def time_s(values: Mapping[Key, float], path: Path = path) -> float:
+            return loop_times_s(machine, values)[path]
 
         half = math.exp(fit.half_width(lambda values: math.log(time_s(values))))
-        loop = next(name for name, steps in LOOPS.items() if step in steps)
-        text = source.get(("core", step)) or source[("loop", loop)]
-        found["core", step] = Quantity(
-            _rounded(value), _rounded(value / half), _rounded(value * half), text
+        text = source.get(("core", str(path[0]))) or source[("loop", loop_of(path))]
+        found[path] = Quantity(
+            _rounded(value),
+            _rounded(value / half),
+            _rounded(value * half),
+            text if len(path) == 1 or path[1] == 0 else None,
         )
     return found
 
@@ -201,8 +206,8 @@ def _filled(matrix: Matrix, one: PairClass, value: Quantity) -> Matrix:
     )
 
 
-def _fact(value: Quantity) -> Fact:
-    return Fact(value=value.value, range=(value.low, value.high), source=value.source)
+def _fact(value: Quantity, kind: type[Fact] = Fact) -> Fact:
+    return kind(value=value.value, range=(value.low, value.high), source=value.source)
 
 
 def _exact(value: float) -> Quantity:

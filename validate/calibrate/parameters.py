@@ -15,7 +15,6 @@ from ...sim.costs import (
     ASSUMED_WRITE_TURNAROUND,
     CostModel,
 )
-from ...sim.instructions import INSTRUCTIONS
 from ...topologies.machine import Machine
 from ...topologies.pair_tables import kind_counts
 from .curve import fitted_curve
@@ -24,20 +23,6 @@ Mask = npt.NDArray[np.bool_]
 Key = tuple[str, ...]
 
 CURVE = ("rise", "queue", "cap")
-# The engine's loops, and the steps of each whose core time adds up.
-LOOPS: Mapping[str, tuple[str, ...]] = {
-    "walking": ("tree_level", "tree_entry", "upsert_entry", "upsert_shared"),
-    "routing": ("generate", "route_level", "route_split", "flush_fixed", "flush_line"),
-    "receiving": ("receive",),
-    "scanning": (
-        "scan_line_sum",
-        "scan_line_sum_32",
-        "scan_line_bitmap",
-        "scan_line_bitmap_32",
-        "scan_position",
-    ),
-    "moving": ("flatten_key", "rebuild_key", "link_level"),
-}
 # Of the assumed one: timings alone leave a factor of 1.7, and a controller may write half as many
 # lines before it turns, or twice as many.
 WRITE_TURNAROUND_DOUBT = 0.15
@@ -167,40 +152,11 @@ def _ends(machine: Machine, pair: tuple[int, int]) -> str:
 
 
 def parameters_of(machine: Machine, classes: tuple[PairClass, ...]) -> list[Parameter]:
-    """All parameters, with the machine's own values to start from where it has any."""
+    """Those of memory and caches, with the machine's own values to start from where it has any."""
     costs = CostModel(machine)
     found = [*_pair_parameters(machine, classes, costs), *_curve_parameters(machine, costs)]
     for name in dict.fromkeys(node_types(machine)):
         found += _node_parameters(machine, name)
-    return [*found, *_core_parameters(machine, costs)]
-
-
-def _core_parameters(machine: Machine, costs: CostModel) -> list[Parameter]:
-    """A factor for each loop of the engine, and one for each step of it.
-
-    Both are on the time that the step's instructions take. How fast a core gets through a loop is
-    one thing, how its steps differ another, which takes more measurements to tell.
-    """
-    first = next((k for k, node in enumerate(machine.nodes) if node.cores), None)
-    if first is None:
-        return []
-    rate = float(costs.instructions_per_s[first])
-    known = {str(name): time.value for name, time in (machine.description.core_times or {}).items()}
-    found = []
-    for loop, steps in LOOPS.items():
-        found.append(Parameter(("loop", loop), f"core time of {loop}", "×", 1.0, 1e-3, 1e3))
-        for step in steps if len(steps) > 1 else ():
-            counted_s = float(getattr(INSTRUCTIONS, step)) / rate
-            found.append(
-                Parameter(
-                    ("core", step),
-                    f"core time of {step}",
-                    "×",
-                    known[step] / counted_s if step in known else 1.0,
-                    1e-3,
-                    1e3,
-                )
-            )
     return found
 
 
@@ -291,11 +247,13 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
                 ("turnaround", name),
                 f"write turnaround{of}",
                 "1",
-                node.write_turnaround or ASSUMED_WRITE_TURNAROUND,
+                ASSUMED_WRITE_TURNAROUND
+                if node.write_turnaround is None
+                else node.write_turnaround,
                 0.0,
                 20.0,
                 log=False,
-                doubt=0.0 if node.write_turnaround else WRITE_TURNAROUND_DOUBT,
+                doubt=WRITE_TURNAROUND_DOUBT if node.write_turnaround is None else 0.0,
             )
         )
     return found

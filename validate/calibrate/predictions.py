@@ -8,7 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ...sim.costs import LINE_BYTES
-from ...sim.eris.routing import table_levels
+from ...sim.eris.routing import split_instructions
+from . import process_costs
 from .candidate import Candidate, peak_Bps
 from .native_prediction import native_step_s, native_throughput
 from .observation import (
@@ -97,8 +98,7 @@ def _routing(candidate: Candidate, of: Observation) -> float:
     costs, counts = candidate.costs, candidate.costs.instructions
     commands = (of.at["buffer"] - HEADER_BYTES) / COMMAND_BYTES
     instructions = (
-        table_levels(of.at["targets"]) * counts.route_level
-        + counts.route_split
+        split_instructions(costs, of.at["targets"])
         + counts.flush_fixed / commands
         + counts.flush_line * of.at["buffer"] / LINE_BYTES / commands
     )
@@ -122,4 +122,5 @@ PREDICTIONS: Mapping[str, Callable[[Candidate, Observation], float]] = {
     INDEX: native_step_s,
     STEP: native_step_s,
     THROUGHPUT: native_throughput,
+    **process_costs.PREDICTIONS,
 }

@@ -121,7 +121,7 @@ def _estimates(found: Calibration) -> Table:
         ("parameter", "fitted to", "before", "now", "95% interval"),
         rows,
         texts=2,
-        note="A factor (×) is on the core time that a loop's instructions take.",
+        note="A factor (×) is on what the machine file says, or on what instructions take.",
     )
 
 

@@ -19,6 +19,7 @@ from ...sim.run import run_scenario
 from ...sim.scenario import NATIVE, Scenario, scenario_from_settings
 from ...sim.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
+from ..measure.quiet import Quiet
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
 from .suite import Case, LeftOut
@@ -69,8 +70,8 @@ class Found:
     """What a session has found so far. ``not_kept``: why some records were not, in words.
 
     ``measured``: the records of each case's real runs, ``disturbed``: whether others used the CPUs
-    during each; ``predicted``: of each case, by plane;
-    ``bounds``: likewise, with the machine's facts at either end of their ranges.
+    during each, or the host was not quiet before or after it; ``predicted``: of each case, by
+    plane; ``bounds``: likewise, with the machine's facts at either end of their ranges.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
@@ -120,8 +121,8 @@ class Found:
     def _calm(self, case: Case) -> tuple[list[Record], int]:
         """The real runs that count, and how many others do not.
 
-        Those during which other programs used the CPUs are left out, where enough others are left:
-        they tell of these programs, not of the host.
+        Those during which other programs used the CPUs, or around which cores were slower or
+        farther apart than mostly, are left out where enough others are left: they tell of others.
         """
         measured = self.measured.get(case.name, [])
         disturbed = self.disturbed.get(case.name, [])
@@ -129,6 +130,12 @@ class Found:
         if len(calm) < UNDISTURBED_MIN:
             return measured, 0
         return calm, len(measured) - len(calm)
+
+    def _restless(self, name: str) -> bool:
+        """Whether disturbed runs of this case have to count."""
+        disturbed = self.disturbed.get(name, [])
+        calm = len(disturbed) - sum(disturbed)
+        return calm < min(UNDISTURBED_MIN, len(disturbed))
 
     def _interval(
         self, case: Case, plane: str, metric: Metric, record: Record, value: float
@@ -187,6 +194,12 @@ class Found:
                 f"noisy host: other programs used {self.others:.0%} of the CPUs' time during real "
                 "runs"
             )
+        restless = [name for name in self.measured if self._restless(name)]
+        if restless:
+            yield (
+                f"noisy host: {len(restless)} of {len(self.measured)} cases have fewer than "
+                f"{UNDISTURBED_MIN} undisturbed real runs, such as '{restless[0]}'"
+            )
 
 
 def kind_of(metric: Metric) -> Kind:
@@ -226,12 +239,13 @@ class Session:
         corners: Sequence[Mapping[str, Any]] = (),
         play: Play = run_scenario,
         ticks: Callable[[], Ticks] = ticks,
+        quiet: Quiet | None = None,
         progress: Progress | None = None,
         keep: Keep | None = None,
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
-        self._corners, self._ticks = corners, ticks
+        self._corners, self._ticks, self._quiet = corners, ticks, quiet
         self._play, self._progress, self._keep = play, progress, keep
         self._steps = sum(rounds + len(case.predicted) for case in cases)
         self._done = 0
@@ -259,17 +273,28 @@ class Session:
         if not self._failed(case, NATIVE):
             # Each round is a run of its own, so that host and engine start afresh.
             plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
-            before = self._ticks()
             try:
-                record = self._play(replace(case.native, statistics=plan))
+                record, disturbed = self._played(replace(case.native, statistics=plan))
             except FAILURES as failure:
                 self._fail(case, NATIVE, number, failure)
             else:
-                disturbed = self._watched(before, self._ticks())
                 self.found.measured.setdefault(case.name, []).append(record)
                 self.found.disturbed.setdefault(case.name, []).append(disturbed)
                 self._kept(case, f"{NATIVE}-{number}", record)
         self._done += 1
+
+    def _played(self, scenario: Scenario) -> tuple[Record, bool]:
+        """A real run, and whether it was disturbed."""
+
+        def watched() -> tuple[Record, bool]:
+            before = self._ticks()
+            record = self._play(scenario)
+            return record, self._watched(before, self._ticks())
+
+        if self._quiet is None:
+            return watched()
+        (record, disturbed), calm = self._quiet.take(watched)
+        return record, disturbed or not calm
 
     def _predict(self, case: Case) -> None:
         for plane, scenario in case.predicted.items():

@@ -14,6 +14,7 @@ from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription
 from ..measure import measure_host, measured_description
 from ..measure.layout import host_layout
+from ..measure.quiet import Quiet, core_probe
 from ..measure.session import check_engine
 from .corners import corners
 from .primitives import primitive_rows
@@ -26,6 +27,16 @@ Progress = Callable[[float, str], None]
 MACHINE_FILE, RECORDS = "machine.yaml", "records"
 # Of the progress, what measuring the host takes.
 MEASURING = 0.15
+# What may be spent on waiting for a quiet host and on real runs in vain: in all, and for one run.
+PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 15.0, 6.0
+
+
+class MeasuringInterrupted(KeyboardInterrupt):
+    """While the host was measured; so many parts were finished, and stand in the machine file."""
+
+    def __init__(self, parts: int, path: Path) -> None:
+        super().__init__()
+        self.parts, self.path = parts, path
 
 
 def crossvalidated(
@@ -48,9 +59,9 @@ def crossvalidated(
         measured = MEASURING
         told = None if progress is None else _part(progress, 0.0, MEASURING)
         result = measure_host(quick=quick, progress=told)
-        if result.interrupted:
-            raise KeyboardInterrupt
         _written(measured_description(result), path)
+        if result.interrupted:
+            raise MeasuringInterrupted(len(result.host.parts), path)
         ready = load_suite(suite, path, load_machine(str(path)), quick=quick)
 
     if not ready.cases:  # a host that is not measured yet may be able to after all
@@ -66,11 +77,14 @@ def crossvalidated(
         ready.rounds,
         corners=corners(ready.machine.description) or (),
         play=play or run_scenario,
+        quiet=Quiet(
+            core_probe(host_layout()), PATIENCE_QUICK_S if quick else PATIENCE_S, PATIENCE_EACH_S
+        ),
         keep=keep,
         progress=None if progress is None else _part(progress, measured, 1.0),
     )
     found = session.run()
-    return Result(ready, tuple(primitive_rows(path, ready.machine)), found)
+    return Result(ready, tuple(primitive_rows(ready.machine)), found)
 
 
 def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = False) -> Suite:

@@ -24,12 +24,12 @@ WINDOW_NS = 1_000_000
 # Traffic by name: what it is of the engine's, Intel MLC's name for it, and lines that pass the
 # memory controller over lines that the program touches. A plain store reads its line, then writes.
 TRAFFICS = {
-    "read": ("READ", None, 1.0),
-    "update": ("UPDATE", "1:1 Reads-Writes", 1.0),
-    "copy": ("COPY", "2:1 Reads-Writes", 1.5),
-    "triad": ("TRIAD", "3:1 Reads-Writes", 4.0 / 3.0),
-    "nt-store": ("NON_TEMPORAL", "0:1 Reads-Writes, non-temporal", 1.0),
-    "nt-copy": ("NON_TEMPORAL_COPY", "1:1 Reads-Writes, non-temporal", 1.0),
+    "read": ("READ", None, 1.0, 0.0),
+    "update": ("UPDATE", "1:1 Reads-Writes", 1.0, 1 / 2),
+    "copy": ("COPY", "2:1 Reads-Writes", 1.5, 1 / 3),
+    "triad": ("TRIAD", "3:1 Reads-Writes", 4.0 / 3.0, 1 / 4),
+    "nt-store": ("NON_TEMPORAL", "0:1 Reads-Writes, non-temporal", 1.0, 1.0),
+    "nt-copy": ("NON_TEMPORAL_COPY", "1:1 Reads-Writes, non-temporal", 1.0, 1 / 2),
 }
 # Additions between two pieces of 4 KiB, falling: from hardly any load to all that there is.
 DELAYS = (20_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 100, 0)
@@ -122,7 +122,7 @@ def _traffics(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[flo
     counts = [len(start.cores)] if bench.effort.quick else [*{1, len(start.cores)}]
     cases = [(name, threads) for name in TRAFFICS if name != "read" for threads in counts]
     for at, (name, threads) in enumerate(cases):
-        kind, mix, through = TRAFFICS[name]
+        kind, mix, through, _ = TRAFFICS[name]
         if name.startswith("nt-") and not _engine.has_non_temporal_stores():
             continue
         members = _streams(bench, start.cores[:threads], home, getattr(_engine.Traffic, kind))

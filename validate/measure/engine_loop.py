@@ -6,44 +6,38 @@ commands stand in a batch, and what each command adds.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ...inputs import InputError
-from ...sim.eris.routing import flushes_per_command
+from ...sim.eris.routing import extra_headers, flushes_per_command, scatter_steps
 from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
 from .bench import Bench
+from .engine_runs import BATCH, LINE_BYTES, ROUNDS, Loop, steps_of
+from .engine_scans import measure_scans, scan_costs
 from .samples import Samples
 
 LOOP = "a worker of the engine alone, its data in the first caches: time of a step for each command"
 DRAW = "keys drawn evenly in a row, in pieces of 16,384; one thread"
 DENSE = "random keys of a prefix tree of all keys from 0 on, in batches; one thread"
-SCAN = "a worker of the engine alone, one scan of a column at a time; keys: its entries"
 
-BATCH = 128
 # One batch a round: the smaller, the more of it is what a batch itself costs.
 BATCHES = (1, 16, BATCH)
 # Commands in a buffer of two workers that send each other half of what they make.
 TOGETHER = (1, 16, 128, 1024)
 COMMANDS_PER_LINE = 4.0
+# Commands under a header, where buffers are smaller than a batch.
+PART = 16
 # A tree of one array of values, and one of a node above arrays: both in the first cache.
 ARRAY_KEYS, NODE_KEYS = 256, 2_048
-LINE_BYTES, ENTRY_BYTES = 64, 8
-SCANNED, SCANNED_FEW = 1 << 14, 1 << 9
-FOUND_PART = 0.1
-RANKED_EXPONENT = 0.99
-# A power of 4, over which ranks are scattered at once; and one that takes two steps on average.
-RANKED_KEYS, SCATTERED_KEYS = 1 << 20, 1 << 19
-ROUNDS = 3
-WINDOW_S, SETTLE_S = 0.003, 0.01
-WINDOWS_S = 20.0
+# Ranks are scattered over the next power of 4, here this one: so many keys take a step each, others
+# up to four on average.
+RANKED_KEYS = 1 << 20
+SCATTERED_KEYS = (RANKED_KEYS, RANKED_KEYS // 2, RANKED_KEYS // 3, RANKED_KEYS // 4 + 1)
 DRAWN = 1 << 14
 # Sizes of the index, in powers of two: from the first cache to far beyond the last.
 WALK_BITS, QUICK_WALK_BITS = range(8, 27), range(8, 25, 2)
@@ -52,36 +46,21 @@ TREE_LEVELS_NODE = 2
 LEAST_S = 1e-12
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """How an engine is made for a figure."""
-
-    operation: str
-    amount: int
-    batch: int = BATCH
-    result: str = "sum"
-    ranked: bool = False
-    workers: int = 1
-
-    @property
-    def name(self) -> str:
-        """As measurements call it."""
-        if self.workers > 1:
-            return f"{self.operation}-together"
-        return f"{self.operation}-ranked" if self.ranked else self.operation
-
-
 def measure(bench: Bench) -> Iterator[float]:
     """Steps by operation and size of the batch, drawing of keys, lines of scans."""
-    loops = [_Loop("lookup", ARRAY_KEYS), _Loop("upsert", NODE_KEYS)]
-    loops += [_Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
+    loops = [
+        Loop(kind, keys)
+        for kind, keys in (("lookup", ARRAY_KEYS), ("upsert", ARRAY_KEYS), ("upsert", NODE_KEYS))
+    ]
+    loops += [Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
-        loops += [_Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
-    loops += [_Loop("mixed", NODE_KEYS)]
-    loops += [_Loop("route", RANKED_KEYS)]
-    loops += [_Loop("route", keys, ranked=True) for keys in (RANKED_KEYS, SCATTERED_KEYS)]
+        loops += [Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
+    loops += [Loop("mixed", NODE_KEYS)]
+    loops += [Loop("route", RANKED_KEYS)]
+    loops += [Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
+    loops += [Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]
     for at, loop in enumerate(loops):
-        for step, samples in _steps(bench, loop).items():
+        for step, samples in steps_of(bench, loop).items():
             bench.add(
                 "loop", samples, "time", LOOP, operation=loop.name, keys=loop.amount,
                 batch=loop.batch, step=step,
@@ -89,22 +68,7 @@ def measure(bench: Bench) -> Iterator[float]:
         yield 0.5 * (at + 1) / len(loops)
     bench.add("draw", _draws(bench), "time", DRAW)
     yield 0.6
-    cases = [("sum", SCANNED), ("bitmap", SCANNED), ("positions", SCANNED)]
-    cases += [("sum", entries) for entries in (SCANNED_FEW, _cached_entries(bench))]
-    for at, (result, entries) in enumerate(cases):
-        steps = _steps(bench, _Loop("scan", entries, result=result))
-        for step in ("scan", "all"):
-            bench.add("scan", steps[step], "time", SCAN, operation=result, keys=entries, step=step)
-        yield 0.6 + 0.4 * (at + 1) / len(cases)
-
-
-def _cached_entries(bench: Bench) -> int:
-    """Entries of a column that lies in the last cache, and in none before: four times the one
-    before it, or the geometric mean of both."""
-    sizes = [cache.size_bytes for cache in bench.layout.caches][-2:]
-    if len(sizes) < 2:
-        return 4 * SCANNED
-    return int(min(4 * sizes[0], math.sqrt(sizes[0] * sizes[1]))) // ENTRY_BYTES
+    yield from (0.6 + 0.4 * part for part in measure_scans(bench))
 
 
 def measure_walk(bench: Bench) -> Iterator[float]:
@@ -126,78 +90,6 @@ def measure_walk(bench: Bench) -> Iterator[float]:
             best = min(rounds, key=lambda samples: (samples.noisy, samples.median))
             bench.add(name, best, "time", DENSE, keys=keys, batch=BATCH, place="dense")
         yield (at + 1) / len(sizes)
-
-
-def _steps(bench: Bench, loop: _Loop) -> dict[str, Samples]:
-    """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
-    from ...engine_native._engine import STEPS, Engine
-
-    engine = Engine(_setup(bench, loop))
-    engine.load()
-    engine.start()
-    try:
-        time.sleep(SETTLE_S)
-        rounds = [
-            _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers) for _ in range(ROUNDS)
-        ]
-    finally:
-        engine.cancel()
-    best = min(rounds, key=lambda taken: float(np.median(taken[:, -2])))
-    names = [*STEPS, "all", "flushes"]
-    return {name: Samples(best[:, k]) for k, name in enumerate(names)}
-
-
-def _setup(bench: Bench, loop: _Loop) -> Any:
-    from ...engine_native._engine import EngineSetup, KeyDraws
-
-    start = bench.layout.starts[0]
-    home = start if start.memory_bytes else bench.layout.homes[0]
-    workers = loop.workers
-    setup = EngineSetup([0] * workers, list(start.cores[:workers]), [bench.layout.binding(home)])
-    if loop.operation == "scan":
-        setup.add_column("column", loop.amount)
-        setup.add_operation("scan", "scan", 0, FOUND_PART, loop.result)
-        keys = None
-    else:
-        setup.add_index("index", loop.amount * workers)
-        mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,)
-        for operation in mix:
-            setup.add_operation(operation, operation, 0)
-        if loop.ranked:
-            keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, True)
-        else:
-            keys = KeyDraws([0, loop.amount * workers], [1.0])
-    setup.buffer_commands = loop.batch
-    setup.batch = loop.batch if workers == 1 else BATCH
-    setup.round_commands = workers * loop.batch
-    setup.incoming_commands = 4 * workers * loop.batch
-    setup.command_bytes, setup.scans_max, setup.seed = 16, 1, 1
-    operations = 2 if loop.operation == "mixed" else 1
-    setup.set_phase([1.0 / operations] * operations, [keys] * operations)
-    return setup
-
-
-def _windows(engine: Any, wanted: int, workers: int) -> Any:
-    """(windows, steps + 2) nanoseconds: of each step and of all for a command, of a flush."""
-    found: list[list[float]] = []
-    before, until = engine.totals(), time.monotonic() + WINDOWS_S
-    while len(found) < wanted:
-        if time.monotonic() > until:
-            raise InputError(
-                f"the engine did next to nothing in {WINDOWS_S:g} s: this host is too busy"
-            )
-        time.sleep(WINDOW_S)
-        engine.check()
-        now = engine.totals()
-        done = float(now["executed"].sum() - before["executed"].sum())
-        flushes = float(now["flushes"].sum() - before["flushes"].sum())
-        if done > 0:
-            steps = (now["step_ns"] - before["step_ns"]).sum(axis=1)
-            flush = steps[1] / max(flushes, 1.0)
-            passed_ns = (now["time_s"] - before["time_s"]) * 1e9
-            found.append([*(steps / done), workers * passed_ns / done, flush])
-        before = now
-    return np.array(found)
 
 
 def _draws(bench: Bench) -> Samples:
@@ -238,25 +130,28 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
     costs["receive"] = each["receive"] + between
     costs["generate"] = found.value("draw") or 0.0
     evenly = found.loop("route", RANKED_KEYS, BATCH, "issue")
-    once, twice = (
-        found.loop("route-ranked", keys, BATCH, "issue") for keys in (RANKED_KEYS, SCATTERED_KEYS)
-    )
-    if evenly is not None and once is not None and twice is not None:
-        costs["scatter"] = max(twice - once, LEAST_S)
-        costs["generate_ranked"] = costs["generate"] + max(once - evenly - costs["scatter"], 0.0)
+    placed = found.loop("route-placed", RANKED_KEYS, BATCH, "issue")
+    if evenly is not None and placed is not None:
+        costs["generate_ranked"] = costs["generate"] + max(placed - evenly, 0.0)
     alone = max(each["issue"] - costs["generate"], 0.0)
     # Upserts carry a value, of a mix half of the commands.
     apart = [found.loop(name, NODE_KEYS, BATCH, "issue") for name in ("lookup", "upsert")]
     mixed = found.loop("mixed", NODE_KEYS, BATCH, "issue")
-    if mixed is not None and apart[0] is not None and apart[1] is not None:
-        costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
+    if apart[0] is not None and apart[1] is not None:
+        costs["generate_value"] = max(apart[1] - apart[0], 0.0)
+        if mixed is not None:
+            costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
+    costs.update(found.parts())
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
     upsert = found.loop("upsert", NODE_KEYS, BATCH, "walk")
+    upsert_array = found.loop("upsert", ARRAY_KEYS, BATCH, "walk")
     if upsert is not None:
-        costs["upsert_entry"] = costs["tree_entry"] + upsert - walk
-    costs.update(found.scans())
+        whole = costs["tree_entry"] + TREE_LEVELS_NODE * costs["tree_level"] + upsert - walk
+        costs["upsert_level"] = max(upsert - (upsert_array or upsert), 0.0)
+        costs["upsert_entry"] = whole - TREE_LEVELS_NODE * costs["upsert_level"]
+    costs.update(scan_costs(measurements))
     message_s = found.value("message.latency")
     if message_s is not None:
         costs["message"] = message_s
@@ -265,6 +160,7 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         {
             **{name: _time(value) for name, value in costs.items()},
             "walk": found.walk(),
+            "scatter": found.scatters(),
             "route": [
                 {"targets": int(point["targets"]), "time": _time(point["seconds"])}
                 for point in found.routes(alone)
@@ -326,6 +222,20 @@ class _Figures:
                 found[m.parameters.targets] = max(m.value.value, alone_s)
         return [{"targets": n, "seconds": time_s} for n, time_s in sorted(found.items())]
 
+    def parts(self) -> dict[str, float]:
+        """What one more header of a batch costs who executes it, and one more operation in it."""
+
+        def executing(name: str) -> float:
+            steps = (self.loop(name, NODE_KEYS, BATCH, step) for step in ("receive", "walk"))
+            return BATCH * sum(step or 0.0 for step in steps)
+
+        if self.loop("lookup-parts", NODE_KEYS, BATCH, "walk") is None:
+            return {}
+        whole = executing("lookup")
+        part = max(executing("lookup-parts") - whole, 0.0) / (BATCH / PART - 1)
+        both = executing("mixed") - (whole + executing("upsert")) / 2
+        return {"part": part, "group": max(both - part, 0.0)}
+
     def together(self, costs: Mapping[str, float], alone_s: float) -> dict[str, float]:
         """What a flush to another core costs more, and each line of it.
 
@@ -343,42 +253,25 @@ class _Figures:
                 return {}
             flushes = flushes_per_command(2 * size, size, np.array([0.5, 0.5]))
             line_s = costs["flush_line"] / COMMANDS_PER_LINE
-            batch_s = costs["batch"] / min(BATCH, 2 * size)
+            made = min(BATCH, 2 * size)
+            batch_s = costs["batch"] / made
+            batch_s += costs.get("part", 0.0) * extra_headers(made, 2, np.ones(1))
             beyond_s = both_s - own_s - batch_s - flushes * costs["flush_fixed"] - line_s
             rows.append([flushes / both_s, 0.5 / COMMANDS_PER_LINE / both_s])
             more.append(max(beyond_s, 0.0) / both_s)
         (message_s, line_s), _ = nnls(np.array(rows), np.array(more))
         return {"message": float(message_s), "handed_line": float(line_s)}
 
-    def scans(self) -> dict[str, float]:
-        """Of scans: each, and by line."""
-        times = {
-            (m.parameters.operation, m.parameters.keys, m.parameters.step): m.value.value
-            for m in self._measurements
-            if m.name == "scan"
-        }
-        sizes = sorted({keys or 0 for result, keys, _ in times if result == "sum"})
-        if len(sizes) < 3:
-            return {}
-        few, some, many = sizes
-
-        def line(result: str, more: int, less: int) -> float:
-            """Of a line: what the larger column takes more."""
-            apart = times[result, more, "scan"] - times["sum", less, "scan"]
-            return max(apart, 0.0) / ((more - less) * ENTRY_BYTES / LINE_BYTES)
-
-        found = {
-            "scan_line_sum": line("sum", some, few),
-            "scan_line_bitmap": line("bitmap", some, few),
-            "scan_line_cached": line("sum", many, some),
-        }
-        found["scan"] = (
-            times["sum", few, "all"] - few * ENTRY_BYTES / LINE_BYTES * (found["scan_line_sum"])
-        )
-        entries = LINE_BYTES / ENTRY_BYTES * FOUND_PART
-        more = line("positions", some, few) - found["scan_line_bitmap"]
-        found["scan_position"] = max(more, 0.0) / entries
-        return found
+    def scatters(self) -> list[dict[str, Any]]:
+        """By steps: what drawing scattered keys takes more than drawing them by place."""
+        placed = self.loop("route-placed", RANKED_KEYS, BATCH, "issue")
+        points = []
+        for keys in SCATTERED_KEYS if placed is not None else ():
+            ranked = self.loop("route-ranked", keys, BATCH, "issue")
+            if ranked is not None:
+                more = _time(ranked - (placed or 0.0))
+                points.append({"steps": scatter_steps(keys), "time": more})
+        return points
 
     def walk(self) -> tuple[WalkPoint, ...]:
         """By size of the index."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from ...inputs import Quantity
 from ...topologies import build_machine
@@ -12,6 +15,7 @@ from ...topologies.measurements import Measurement
 from ...topologies.schema import (
     Cache,
     Fact,
+    FactOrZero,
     LoadedPoint,
     MachineDescription,
     NodeType,
@@ -19,6 +23,7 @@ from ...topologies.schema import (
 )
 from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
+from .interrupting import interruptions
 from .processes import process_costs
 from .session import Result
 
@@ -49,6 +54,7 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
+            "interruptions": interruptions(result.measurements) or base.interruptions,
             "engine": engine_costs(result.measurements) or base.engine,
             "processes": process_costs(result.measurements, self.day),
         }
@@ -94,17 +100,52 @@ class _Writer:
                 changes["clock"] = Quantity(
                     clock.value, clock.low, clock.high, f"measured {self.day}: {clock.source}"
                 )
-        memory = {}
+        memory: dict[str, Any] = {}
         for field in ("latency", "bandwidth"):
             local = [m for i in ids for m in self._found(f"memory.{field}", node=i, home=i)]
             if local:
                 memory[field] = self._quantity(local)
+        turnaround = self._write_turnaround(ids)
+        if turnaround is not None:
+            memory["write_turnaround"] = turnaround
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
 
+    def _write_turnaround(self, ids: set[int]) -> FactOrZero | None:
+        """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
+
+        With a share w of writes B ÷ (1 + w·t) come through of B (see docs/model.md): t by least
+        squares over the mixes. Where the cores cannot draw all that the memory has, a mix brings
+        more than reads alone, and t is 0. Writes alone turn nothing round.
+        """
+        found = []
+        for i in sorted(ids):
+            reads = self._found("memory.bandwidth", node=i, home=i)
+            for mix in self._found("mix-bandwidth", node=i, home=i):
+                written = TRAFFICS[str(mix.parameters.traffic)][3]
+                if reads and written <= 0.5:
+                    ends = product(_range(reads), _range([mix]))
+                    lost = [b / m - 1.0 for b, m in ends]
+                    best = reads[-1].value.value / mix.value.value - 1.0
+                    found.append((written, best, min(lost), max(lost), mix))
+        if not found:
+            return None
+        rows = np.array([row[:4] for row in found], dtype=float)
+        fitted = rows[:, 0] @ rows[:, 1:] / (rows[:, 0] @ rows[:, 0])
+        value, low, high = (max(float(f"{t:.3g}"), 0.0) for t in fitted)
+        return FactOrZero(
+            value=value,
+            range=(min(low, value), max(high, value)),
+            source=f"measured {self.day}, from {len(found)} mixes of reads and writes",
+            doubtful=any(row[4].noisy for row in found),
+        )
+
     def _cache(self, cache: Cache) -> Cache:
-        found = self._found("cache.latency", level=cache.level)
-        return cache.model_copy(update={"latency": self._quantity(found)}) if found else cache
+        fields = {"latency": "cache.latency", "others": "cache.others"}
+        found = {field: self._found(name, level=cache.level) for field, name in fields.items()}
+        return cache.model_copy(
+            update={field: self._quantity(those) for field, those in found.items() if those}
+        )
 
     def _quantity(self, found: Sequence[Measurement]) -> Quantity:
         """One value of several figures alike: their median, the range of all their quartiles."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,41 @@ from .samples import Samples
 
 # What the engine calls them, and what they are (rsi/measure_steps.hpp).
 STEPS = {
-    "block-get": "blocks at random places of shared memory read, and their first words again",
+    "block-get": "blocks at random places of shared memory read, and their first words again, each "
+    "three after 32 KiB of one's own",
     "block-update": "the same, and locked by CAS, copied twice, written back",
     "block-insert": "blocks made and written, one place of shared memory after the other",
+    "block-get-together": "the same as block-get, while another processor updates and inserts "
+    "blocks of the same memory",
+    "block-update-together": "the same as block-update, together likewise",
+    "block-insert-together": "the same as block-insert, together likewise",
     "words-get": "words that a cache holds read from shared memory",
     "word-add": "atomic adds to a word in shared memory, alone",
     "key-draw": "records of a transaction drawn, uniform, and where they lie",
     "timestamp": "ends of runs of timestamps' bits found in words at hand, and places of bits",
+    "note": "what a transaction did counted, and its latency",
     "clock": "looks at the clock",
     "yield": "sched_yield where no other process waits for the processor",
-    "turn": "sched_yield of two processes on one processor, until the other one runs",
+    "turn": "sched_yield of two processes on one processor, until the other one runs and has been "
+    "through 32 KiB of its own; less what that takes alone",
     "slice": "how long a process runs while another one waits for its processor",
     "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
     "sleep-other": "a message to a sleeper on another processor, and back; half of it",
     "post-sleeper": "handing over a message to a sleeper on another processor",
+    "post-across": "handing over a message to a process on another processor, which looks for it "
+    "all the time",
+    "serve-across": "receiving its answer, likewise",
     "idle-look": "looks at the network with nothing there",
     "arm": "going to sleep, but for the sleep",
 }
 ENDS = "both ends in one thread, which works for one and then for the other; of each request"
 PARTS = ("post", "serve", "complete")
+OTHERS = {
+    "sleeper_other": "sleep-other",
+    "post_sleeper": "post-sleeper",
+    "post_across": "post-across",
+    "serve_across": "serve-across",
+}
 ENDS_OF = ("get", "put", "compare-and-swap", "add", "message")
 
 SIZES = (136, 520, 1_032, 4_104)
@@ -59,24 +76,30 @@ def measure(bench: Bench) -> Iterator[float]:
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
-    _add(bench, _call("measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, *plan)))
+    blocks, calm = bench.quiet.take(
+        lambda: _call(
+            "measure_blocks", "shm" if HAS_UCX else "threads", (sizes, regions, cpus[:2], *plan)
+        )
+    )
+    _add(bench, blocks, calm)
     yield 0.4
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
         return
     for at, transport in enumerate(TRANSPORTS):
         try:
-            ends = _call("measure_ends", transport, (list(MESSAGE_SIZES), list(COUNTS), *plan))
-            turns = _call(
-                "measure_turns",
-                transport,
-                (SLEEPER_BYTES, cpus[:2], TURN_WINDOWS, TURN_WINDOW_NS),
-            )
+            taken = [
+                bench.quiet.take(partial(_call, function, transport, arguments))
+                for function, arguments in (
+                    ("measure_ends", (list(MESSAGE_SIZES), list(COUNTS), *plan)),
+                    ("measure_turns", (SLEEPER_BYTES, cpus[:2], TURN_WINDOWS, TURN_WINDOW_NS)),
+                )
+            ]
         except InputError as failure:
             bench.warn(f"processes: no transport {transport}: {failure}")
             continue
-        _add(bench, ends, transport)
-        _add(bench, turns, transport)
+        for rows, calm in taken:
+            _add(bench, rows, calm, transport)
         yield 0.4 + 0.6 * (at + 1) / len(TRANSPORTS)
 
 
@@ -93,7 +116,9 @@ def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dic
     return found
 
 
-def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = None) -> None:
+def _add(
+    bench: Bench, rows: Iterable[dict[str, Any]], calm: bool, transport: str | None = None
+) -> None:
     for row in rows:
         name = str(row["name"])
         parameters: dict[str, object] = {}
@@ -105,7 +130,7 @@ def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = N
             parameters["batch"] = row["count"]
         if transport is not None:
             parameters["transport"] = transport
-        samples = Samples(np.array(row["samples_ns"]))
+        samples = Samples(np.array(row["samples_ns"]), noisy=not calm)
         bench.add(f"step-{name}", samples, "time", STEPS.get(name, ENDS), **parameters)
 
 
@@ -144,21 +169,23 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     parts: dict[str, Any] = {**turns, **words}
     if any(part is None for part in parts.values()) or ("block-get", None) not in found:
         return None
-    blocks = zip(
-        *(found[f"block-{step}", None] for step in ("get", "update", "insert")), strict=True
-    )
+    steps = [
+        (step + end.replace("-", "_"), of_step)
+        for end in ("", "-together")
+        for step in ("get", "update", "insert")
+        if (of_step := found.get((f"block-{step}{end}", None)))
+    ]
     return ProcessCosts(
         **parts,
+        note=one("note"),
         line=None if line is None else _quantity(line, day),
         blocks=tuple(
             BlockCost(
-                size=get.parameters.size,
-                region=get.parameters.region,
-                get=_quantity(get),
-                update=_quantity(update),
-                insert=_quantity(insert),
+                size=of_block[0].parameters.size,
+                region=of_block[0].parameters.region,
+                **{name: _quantity(one) for (name, _), one in zip(steps, of_block, strict=True)},
             )
-            for get, update, insert in blocks
+            for of_block in zip(*(of_step for _, of_step in steps), strict=True)
         ),
         transports=transports,
     )
@@ -186,7 +213,7 @@ def _transport(
         return None
     optional = {
         field: _quantity(of_name[0], day)
-        for field, name in {"sleeper_other": "sleep-other", "post_sleeper": "post-sleeper"}.items()
+        for field, name in OTHERS.items()
         if (of_name := found.get((name, transport)))
     }
     return TransportCosts(

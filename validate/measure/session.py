@@ -10,7 +10,16 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ...topologies.measurements import HostState, Measurement
-from . import bandwidth, copying, engine_costs, engine_loop, latency, processes, sharing
+from . import (
+    bandwidth,
+    copying,
+    engine_costs,
+    engine_loop,
+    interrupting,
+    latency,
+    processes,
+    sharing,
+)
 from .bench import FULL, QUICK, Bench, CannotBind
 from .host import host_state
 from .layout import Layout, host_layout
@@ -30,6 +39,7 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "index": (engine_costs.measure_index, 4.0),
     "loop": (engine_loop.measure, 2.0),
     "walk": (engine_loop.measure_walk, 4.0),
+    "interruptions": (interrupting.measure, 1.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
     "processes": (processes.measure, 3.0),
 }
@@ -111,6 +121,7 @@ class _Session:
                 "steal": round(stolen, 4),
                 "others": round(others, 4),
                 "clock_drift": round(self.watch.drift, 4),
+                "restless": round(self.bench.quiet.restless, 4),
             }
         )
         return Result(

@@ -8,11 +8,11 @@ from itertools import combinations
 
 from .bandwidth import thread_counts
 from .bench import Bench
+from .quiet import LINES_APART
 
 ALONE = "atomic operations on a line that no other core uses"
 CONTENDED = "atomic operations of all threads on one line; time of one as a thread sees it"
 PING_PONG = "a word on one line written and answered in turn; half a round trip"
-_LINES_APART = 4  # a processor may fetch lines in pairs
 
 
 def measure_atomics(bench: Bench) -> Iterator[float]:
@@ -26,7 +26,7 @@ def measure_atomics(bench: Bench) -> Iterator[float]:
     cores = _cores(bench)
     cases = [(name, threads) for name in makers for threads in thread_counts(len(cores))]
     for at, (name, threads) in enumerate(cases):
-        members = [(cpu, makers[name](block, _LINES_APART)) for cpu in cores[:threads]]
+        members = [(cpu, makers[name](block, LINES_APART)) for cpu in cores[:threads]]
         done = bench.run(members, limit_s=0.2)
         method = ALONE if threads == 1 else CONTENDED
         # The mean over threads, from the rate of all: they wait for one another.
@@ -53,8 +53,8 @@ def measure_messages(bench: Bench) -> Iterator[float]:
         home = node_of[cpu] if node_of[cpu] in blocks else min(blocks)
         block = blocks[home]
         members = [
-            (cpu, ping_pong(block, _LINES_APART, True)),
-            (peer, ping_pong(block, _LINES_APART, False)),
+            (cpu, ping_pong(block, LINES_APART, True)),
+            (peer, ping_pong(block, LINES_APART, False)),
         ]
         samples = bench.run(members, limit_s=0.2).ns_each()
         bench.add("message.latency", samples, "time", PING_PONG, cpu=cpu, peer=peer, home=home)

@@ -80,7 +80,7 @@ class Place:
         self.threads = threads
         self.factor = factor
         self.gone = False
-        self.process = shared.Process()
+        self.process = shared.Process(number)
 
 
 class Cluster:

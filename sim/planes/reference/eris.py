@@ -1,8 +1,9 @@
 """ERIS's command routing in plain SimPy: the specification of the compiled model, and its oracle.
 
 A worker's loop, the incoming double buffer with its descriptor, and back-pressure, by key and for
-closed clients. Same costs and streams give the same trace as ``kernel/eris_routing.hpp``, which
-also has scans, answers, balancing and clients that think or arrive.
+closed clients. ``streams``: of each worker's commands, then, where they are interrupted, of that.
+Same costs and streams give the same trace as ``kernel/eris_routing.hpp``, which also has scans,
+answers, balancing and clients that think or arrive.
 """
 
 from __future__ import annotations
@@ -53,8 +54,12 @@ class ErisRoutingReference:
         self.cores = [Backlog() for _ in self.threads]
         self.links = [Link() for _ in self.m.link_data_ps]
         self.workers = [
-            Worker(k, self.count, operations, stream) for k, stream in enumerate(streams)
+            Worker(k, self.count, operations, stream)
+            for k, stream in enumerate(streams[: self.count])
         ]
+        for w, stream in zip(self.workers, streams[self.count :], strict=False):
+            w.interruptions = stream
+            w.interrupted = _rounded(stream.exponential(self.m.interrupt_every_ps))
         self.trace: list[tuple[int, str, int, int, int]] = []
         self.drawn = self.done = 0  # commands, since the start
         self.start_counting()
@@ -189,8 +194,8 @@ class ErisRoutingReference:
             if self.d.surely_ps[k] > 0:
                 each = min(each, self.d.surely_ps[k])
             held += self.d.lines[k] * each
-        lines = count * self.d.memory_lines[k]
-        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, lines)
+        lines = count * self.d.memory_lines[k], count * self.d.written[k]
+        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, *lines)
 
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
@@ -222,16 +227,16 @@ class ErisRoutingReference:
         behind = max(taken.offset if taken else 0, w.incoming[w.writable].offset)
         w.stuck = 2 * behind > self.m.incoming_commands
         while made < min(most, self.m.batch) and not w.stuck:
-            w.pending = w.pending or (self.draw(w), self.now)
-            cell, since = w.pending
-            operation, to = divmod(cell, self.count)
+            if w.pending is None:
+                w.pending = self.draw(w)
+            operation, to = divmod(w.pending, self.count)
             if sum(w.out[to]) >= self.m.buffer_commands:
                 full = to
                 break
             if not sum(w.out[to]):
-                w.first[to] = since
+                w.first[to] = self.now
             w.out[to][operation] += 1
-            w.last_made = since
+            w.last_made = self.now
             w.pending, made = None, made + 1
             self.drawn += 1
             if sum(w.out[to]) == self.m.buffer_commands:
@@ -263,7 +268,7 @@ class ErisRoutingReference:
             return False
         here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
-        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines), 0.0)
+        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines))
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
@@ -324,15 +329,23 @@ class ErisRoutingReference:
         return self.env.timeout(time_ps)
 
     def phase(
-        self, w: Worker, step: str, core: float, held: float, lines: float = 0.0
+        self,
+        w: Worker,
+        step: str,
+        core: float,
+        held: float,
+        lines: float = 0.0,
+        written: float = 0.0,
     ) -> simpy.Event:
         """Instructions and misses that overlap, as an event."""
-        time_ps = self.end_of_phase(w, core, held, lines) - self.now
+        time_ps = self.end_of_phase(w, core, held, lines, written) - self.now
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
-    def end_of_phase(self, w: Worker, core: float, held: float, lines: float) -> int:
-        """When they are over; ``lines`` are those of the home's memory."""
+    def end_of_phase(
+        self, w: Worker, core: float, held: float, lines: float = 0.0, written: float = 0.0
+    ) -> int:
+        """When they are over; ``lines`` are those of the home's memory, ``written`` are writes."""
         now, of = self.now, self.m.core[w.index]
         threads = self.threads[of]
         done = now + _rounded(max(core, held * threads))
@@ -345,7 +358,9 @@ class ErisRoutingReference:
             home = self.m.home[self.node(w)]
             self.counts.memory_lines[home] += lines
             if self.m.memory_line_ps[home] > 0:
-                work = _rounded(lines * self.m.memory_line_ps[home])
+                read_ps = (lines - written) * self.m.memory_line_ps[home]
+                work = _rounded(read_ps + written * self.m.memory_write_ps[home])
+                self.counts.memory_asked[home] += work
                 start, taken, wait = self.loads[home]
                 self.loads[home] = start, taken + work, wait
                 done = max(done, self.memory[home].serve(now, work))
@@ -354,8 +369,17 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, _rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        w.over = int(done)
+        w.over = self.with_interruptions(w, int(done))
         return w.over
+
+    def with_interruptions(self, w: Worker, done: int) -> int:
+        """When what would end at ``done`` does: later by the time for which the core is taken."""
+        while w.interruptions is not None and w.interrupted < done:
+            k = bisect_right(self.m.interrupt_share, w.interruptions.uniform())
+            end = w.interrupted + _rounded(self.m.interrupt_ps[k])
+            done += max(end - max(w.interrupted, self.now), 0)
+            w.interrupted = end + _rounded(w.interruptions.exponential(self.m.interrupt_every_ps))
+        return done
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""

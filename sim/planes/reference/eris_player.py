@@ -7,7 +7,7 @@ from simpy.events import URGENT
 
 from ....inputs import InputError
 from ..._kernel import Stream
-from ...costs import LINE_BYTES, CostModel
+from ...costs import CostModel
 from ...eris.engine import Eris
 from ...eris.event_model import (
     PS_PER_S,
@@ -19,8 +19,7 @@ from ...eris.event_model import (
 )
 from ...eris.partitioned import PartitionedDemands
 from ...eris.partitions import IndexPartitions
-from ...eris.players import Counted, moved_bytes, routing_facts, steps_of
-from ...eris.routing import making
+from ...eris.players import Counted, memory_bytes, routing_facts, steps_of
 from ...histogram import of_kernel
 from ...scenario import Scenario
 from ...streams import stream_key
@@ -45,12 +44,14 @@ class ReferencePlayer:
             assert isinstance(part, IndexPartitions)
             assert operation.keys is not None
             shares.append(operation.share * part.shares(operation.keys, 0.0))
-        names = worker_streams(eris.workers)[: eris.workers.count]
+        count = eris.workers.count
+        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
+        names = [*names[:count], *names[2 * count :]]  # nothing is forwarded
         self.model = ErisRoutingReference(
             machine_of(
                 demands,
                 scenario.workload.description.clients,
-                making(costs.instructions, scenario.workload.at(0.0)),
+                scenario.workload.at(0.0),
             ),
             kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
             table_of(shares, [])[0].tolist(),
@@ -96,7 +97,6 @@ class ReferencePlayer:
         held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
         memory_ps = np.array([server.done(now) for server in model.memory])
         link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
-        lines = np.array(counts.memory_lines)
         found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
         return Counted(
             since_ps=self._since_ps,
@@ -106,7 +106,13 @@ class ReferencePlayer:
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
             held_ps=np.array(counts.held),
             memory_ps=memory_ps,
-            memory_bytes=moved_bytes(lines * LINE_BYTES, memory_ps, costs.memory_Bps),
+            memory_bytes=memory_bytes(
+                {
+                    "memory_lines": np.array(counts.memory_lines),
+                    "memory_asked": np.array(counts.memory_asked),
+                    "memory_done": memory_ps,
+                }
+            ),
             link_ps=link_ps,
             link_bytes=link_ps / PS_PER_S * costs.link_Bps,
             latencies=tuple(of_kernel(one) for one in counts.latency),

@@ -47,6 +47,7 @@ class Counts:
         self.latency = [Histogram() for _ in range(operations)]
         self.held = [0.0] * cores  # slots of misses
         self.memory_lines = [0.0] * nodes
+        self.memory_asked = [0] * nodes
         self.steps_ps = {step: [0] * workers for step in STEPS}
 
 
@@ -59,7 +60,7 @@ class Worker:
         self.writable = 0
         self.out = [[0] * operations for _ in range(workers)]  # of each outgoing buffer
         self.first = [0] * workers
-        self.pending: tuple[int, int] | None = None  # a cell drawn, and when
+        self.pending: int | None = None  # a cell drawn, for which there is no room yet
         self.first_round = True
         self.wakes: simpy.Event | None = None  # asleep until this
         self.writers_gone: simpy.Event | None = None
@@ -70,5 +71,7 @@ class Worker:
         # Held up until now; ends of the phase: with nobody in the way, and as things are.
         self.held_up = self.alone = self.over = 0
         self.last_made = 0  # when the last command was put into a buffer
+        self.interruptions: Stream | None = None
+        self.interrupted = 0  # when its core is taken next
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0

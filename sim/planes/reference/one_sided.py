@@ -8,8 +8,14 @@
     WRITE the timestamp's bit, unsignaled: committed
 
 Where a CAS fails: unlock what was locked, and abort. Who aborts sets the bit too: else the leading
-run would wait for a client that keeps aborting, on ever older snapshots. Requests of one step are
-posted together, with one doorbell: the card has all of them or, if the client dies before, none.
+run would wait for a client that keeps aborting, on ever older snapshots. Yet clients that abort use
+timestamps up faster than those that commit: who fell behind once stays there, and all abort on the
+snapshots that it holds up. Clients ``in_step`` set an abort's bit only where the run may stand at
+it, and set their timestamps up to what they have seen of others, with their next bit, where that is
+a round ahead.
+
+Requests of one step are posted together, with one ``doorbell``: the card has all of them or, if the
+client dies before, none. Without, each is on its way before the next one is posted.
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
@@ -90,6 +96,8 @@ class OneSidedClient:
         self.known = 0
         """The highest committed timestamp when it last looked, and since when it saw the same."""
         self.since_ps = 0
+        self.top = 0
+        """The highest timestamp that was set when it last looked."""
         self.unsignaled = 0
         self.locking_ps = 0
         self.claimed = False
@@ -111,9 +119,30 @@ class OneSidedModel(CommitModel):
     # Verbs.
 
     def requests(self, client: Client, batch: Sequence[Request]) -> Process:
-        """Posts signaled requests with one doorbell; what each returned, once all are complete."""
+        """Posts signaled requests; what each returned, once all are complete."""
+        if not self.p.doorbell:
+            return (yield from self.one_by_one(client, batch))
         yield from self.cluster.post(client, [request.kind for request in batch])
         return (yield from self.complete(client, batch))
+
+    def one_by_one(self, client: Client, batch: Sequence[Request]) -> Process:
+        """Each is on its way before the client posts the next one."""
+        results: list[Any] = [None] * len(batch)
+        done, left = self.env.event(), len(batch)
+
+        def travels(index: int, request: Request) -> Process:
+            nonlocal left
+            results[index] = yield from self.travel(client, request)
+            left -= 1
+            if left == 0:
+                done.succeed()
+
+        for index, request in enumerate(batch):
+            yield from self.cluster.post(client, [request.kind])
+            self.env.process(travels(index, request))
+            yield self.env.timeout(0)
+        yield done
+        return results
 
     def complete(self, client: Client, batch: Sequence[Request]) -> Process:
         """What posted requests returned, once all are complete."""
@@ -139,13 +168,16 @@ class OneSidedModel(CommitModel):
 
     def set_bit(self, client: Client, kind: int) -> Process:
         """The timestamp's bit, unsignaled or, now and then, signaled; on to the next timestamp."""
-        own = self.own[client.number]
-        cid, number = own.next_cid, client.transaction
+        own, number = self.own[client.number], client.transaction
+        cids = [own.next_cid]
         own.next_cid += len(self.clients)
+        while self.lags(own):
+            cids.append(own.next_cid)
+            own.next_cid += len(self.clients)
         yield from self.cluster.post(client, ["bit"])
         own.unsignaled += 1
         signaled = own.unsignaled == self.p.send_queue
-        travel = self.bit_travels(client, number, cid, kind, signaled)
+        travel = self.bit_travels(client, number, cids, kind, signaled)
         if signaled:
             own.unsignaled = 0
             yield from travel
@@ -153,14 +185,21 @@ class OneSidedModel(CommitModel):
             self.env.process(travel)
             yield self.env.timeout(0)  # the card has it before the client goes on
 
+    def lags(self, own: OneSidedClient) -> bool:
+        """Whether it has seen another one set a timestamp a round or more above its next."""
+        seen = min(own.top, own.known + self.reach)
+        return self.p.in_step and own.next_cid + len(self.clients) <= seen
+
     def bit_travels(
-        self, client: Client, number: int, cid: int, kind: int, signaled: bool
+        self, client: Client, number: int, cids: list[int], kind: int, signaled: bool
     ) -> Process:
-        """The WRITE of a bit."""
+        """The WRITE of a bit, and of those that the client catches up with."""
         yield from self.cluster.carry("bit", client, self.timestamps)
         refused = client.number in self.timestamps.shut_out
-        if not refused and self.vector.set(cid):
-            self.cluster.log(kind, client.number, number, cid)
+        for cid in cids:
+            if not refused and self.vector.set(cid):
+                self.cluster.log(kind, client.number, number, cid)
+            kind = ROLLED_BACK
         if signaled:
             yield from self.cluster.message("bit-done", self.timestamps, client)
             if refused:
@@ -171,8 +210,10 @@ class OneSidedModel(CommitModel):
     def fetch_snapshot(self, client: Client) -> Process:
         """READ; complains where the answer has been the same for too long."""
         own = self.own[client.number]
-        read = Request("snapshot-read", self.timestamps, lambda: self.vector.highest)
-        (highest,) = yield from self.requests(client, [read])
+        read = Request(
+            "snapshot-read", self.timestamps, lambda: (self.vector.highest, self.vector.top)
+        )
+        ((highest, own.top),) = yield from self.requests(client, [read])
         own.unsignaled = 0
         if highest != own.known:
             own.known, own.since_ps = highest, self.env.now
@@ -213,13 +254,15 @@ class OneSidedModel(CommitModel):
             self.note_claim(client, word)
         if cause == GRANTED:
             written = updates + inserts
-            yield from self.cluster.post(client, ["write"] * len(written))
+            if self.p.doorbell:
+                yield from self.cluster.post(client, ["write"] * len(written))
             lease_ps = self.p.lease_ps
             if lease_ps is None or self.env.now - own.locking_ps <= lease_ps // 2:
                 cid = own.next_cid
                 for key in written:
                     self.log(WRITE, client, key, cid)
-                yield from self.complete(client, [self.write(client, key, cid) for key in written])
+                writes = [self.write(client, key, cid) for key in written]
+                yield from (self.complete if self.p.doorbell else self.requests)(client, writes)
                 own.claimed = False
                 yield from self.set_bit(client, COMMIT)
                 return self.ended_well(client, cid)
@@ -228,10 +271,14 @@ class OneSidedModel(CommitModel):
         return (yield from self.give_up(client, cause))
 
     def give_up(self, client: Client, cause: int) -> Process:
-        """An abort, whose timestamp is used up (unless its bit is still one of the lap before)."""
+        """An abort, whose timestamp is used up (unless its bit is still one of the lap before).
+
+        In step it is kept where the run cannot stand at it.
+        """
         own = self.own[client.number]
         own.claimed = False
-        if own.next_cid <= own.known + self.reach:
+        keeps = own.next_cid > own.known + len(self.clients) and not self.lags(own)
+        if own.next_cid <= own.known + self.reach and not (self.p.in_step and keeps):
             yield from self.set_bit(client, ROLLED_BACK)
         return self.ended_badly(client, cause)
 

@@ -1,9 +1,26 @@
-"""Processors that processes share, as an operating system shares them.
+"""Processors that processes share, as Linux shares them since 6.6 (EEVDF; kernel/sched/fair.c).
 
-Who waits for one stands in one queue; whoever has run for a slice while others wait goes to its
-end. A process that has run out of work looks for more (spins) for a while, then sleeps until a
-message wakes it. Messages that came are handled in order, after what the process does on its own.
-What all this costs: ``Processors`` in commits/parameters.py.
+Each process has its home, a processor with a queue of its own; all weigh the same. What a process
+has run is its virtual time; the mean of a queue's is its virtual time V. Who has run less than V is
+eligible: it has had less than its share. What is in the queue (``pick``):
+
+- Of those eligible the one whose deadline comes first runs: its virtual time when it was placed,
+  plus a slice. A deadline that has passed is moved on by a slice.
+- It runs on until it sleeps, until it gives way, until a tick finds its slice used up, or until
+  another one is woken that is picked before it: one that is eligible while it is not (or, once its
+  slice is used up, whose deadline comes first). While it is eligible and has of its slice, it is
+  protected (RUN_TO_PARITY).
+- Who gives way forfeits its slice: its virtual time moves to its deadline, if it is eligible.
+- Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
+  along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
+  empty queue there is none.
+- Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
+  leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
+  have passed it meanwhile.
+
+A process that has run out of work looks for more (spins) for a while, then sleeps until a message
+wakes it. Messages that came are handled in order, after what the process does on its own. What all
+this costs: ``Processors`` in commits/processors.py.
 """
 
 from __future__ import annotations
@@ -26,10 +43,11 @@ class Job:
     done: simpy.Event
 
 
-@dataclass
+@dataclass(eq=False)
 class Process:
     """One that runs on the processors; ``debt_ps`` is added to what it does next."""
 
+    place: int = 0
     own: deque[Job] = field(default_factory=deque)
     incoming: deque[Job] = field(default_factory=deque)
     current: Job | None = None
@@ -41,21 +59,66 @@ class Process:
     debt_ps: int = 0
     since_ps: int = 0
     ran_ps: int = 0
-    home: Processor | None = None
-    """Where it ran last."""
+    virtual_ps: int = 0
+    """Its virtual time, as of ``counted_ps`` where it runs."""
+    counted_ps: int = 0
+    deadline_ps: int = 0
+    lag_ps: int = 0
+    """Of one asleep that is not in the queue: how far it was behind."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Processor:
-    """``turn`` counts who took it over, ``generation`` its events: only the latest one counts."""
+    """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
+    which they came, with the one that runs, and with sleepers beyond V."""
 
     process: Process | None = None
     last: Process | None = None
+    queue: list[Process] = field(default_factory=list)
+    base_ps: int = 0
+    """V when the queue became empty."""
     generation: int = 0
-    turn: int = 0
-    slice_asked: bool = False
-    began_ps: int = 0
+    tick_asked: bool = False
     job_end_ps: int = 0
+
+    def count(self, now_ps: int, setup: Processors) -> None:
+        """Who runs has run up to now; ticks since then have moved its deadline on."""
+        process = self.process
+        if process is None or process.state not in ("running", "spinning"):
+            return
+        tick_ps, began_ps = setup.tick_ps, process.counted_ps
+        due_ps = began_ps + max(process.deadline_ps - process.virtual_ps, 0)
+        renewed_ps = -(-due_ps // tick_ps) * tick_ps
+        if renewed_ps < now_ps:
+            each_ps = -(-setup.slice_ps // tick_ps) * tick_ps
+            renewed_ps += (now_ps - 1 - renewed_ps) // each_ps * each_ps
+            process.deadline_ps = process.virtual_ps + renewed_ps - began_ps + setup.slice_ps
+        process.virtual_ps += now_ps - began_ps
+        process.counted_ps = now_ps
+
+    def behind_ps(self, process: Process) -> int:
+        """How far it is behind V, times the length of the queue; below 0: beyond."""
+        total_ps = sum(one.virtual_ps for one in self.queue)
+        return total_ps - len(self.queue) * process.virtual_ps
+
+    def remove(self, process: Process) -> None:
+        """From the queue."""
+        self.queue.remove(process)
+        if not self.queue:
+            self.base_ps = process.virtual_ps
+
+    def pick(self) -> Process | None:
+        """Who runs next. Sleepers whose turn it would be leave."""
+        while self.queue:
+            total_ps, count = sum(one.virtual_ps for one in self.queue), len(self.queue)
+            able = [one for one in self.queue if one.virtual_ps * count <= total_ps]
+            # Of equal deadlines another one's than that of who runs, then who came first.
+            best = min(able, key=lambda one: (one.deadline_ps, one is self.process))
+            if best.state != "asleep":
+                return best
+            self.remove(best)
+            best.lag_ps = 0
+        return None
 
 
 class SharedProcessors:
@@ -64,21 +127,29 @@ class SharedProcessors:
     def __init__(self, env: simpy.Environment, setup: Processors) -> None:
         self.env, self.setup = env, setup
         self.processors = [Processor() for _ in range(setup.count)]
-        self.waiting: deque[Process] = deque()
+        self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
+
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+        return int(self.env.now)
+
+    def home(self, process: Process) -> Processor:
+        """Where a process runs."""
+        homes = self.setup.homes
+        at = homes[process.place] if homes else process.place % self.setup.count
+        return self.processors[at]
 
     def work(self, process: Process, ps: int, sender: Process | None = None) -> simpy.Event:
         """Work for a process, its own or (of a ``sender``) a message's; the event is its end."""
+        if sender is not None and self.home(sender) is not self.home(process):
+            ps += self.setup.across_ps
         job = Job(ps, self.env.event())
         (process.own if sender is None else process.incoming).append(job)
         if process.state == "spinning":
-            processor = next(c for c in self.processors if c.process is process)
-            if process.gives_way and self.waiting:
-                process.gives_way = False
-                self._preempt(processor)
-            else:
-                self._begin(processor)
+            self._go_on(self.home(process), process)
         elif process.state == "asleep":
-            self._wake(process, sender)
+            self._wake(self.home(process), process, sender)
         return job.done
 
     def give_way(self, process: Process) -> None:
@@ -89,43 +160,90 @@ class SharedProcessors:
     def busy_ps(self, process: Process) -> int:
         """How long the process was on a processor."""
         on = process.state in ("running", "spinning")
-        return process.ran_ps + (int(self.env.now) - process.since_ps if on else 0)
+        return process.ran_ps + (self.now_ps - process.since_ps if on else 0)
 
-    # Sleeping and waking.
+    # The queue.
 
-    def _wake(self, process: Process, sender: Process | None) -> None:
+    def _place(self, processor: Processor, process: Process, lag_ps: int) -> None:
+        """So far behind V once it is there: its coming moves V back by a part of that."""
+        process.virtual_ps = processor.base_ps
+        if count := len(processor.queue):
+            mean_ps = sum(one.virtual_ps for one in processor.queue) // count
+            process.virtual_ps = mean_ps - lag_ps * (count + 1) // count
+        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
+        processor.queue.append(process)
+
+    def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
         process.debt_ps += self.setup.sleep_ps
         process.woken = True
-        idle = [c for c in self.processors if c.process is None]
-        taken = self._taken_for(process) if self.setup.wakes_first and not idle else None
-        if taken is not None:
-            before = taken.process
-            assert before is not None
-            if sender is not None and before is not sender:
-                sender.debt_ps += self.setup.notify_ps
-            self._interrupt(taken)
-            self.waiting.appendleft(before)
-            self._put_on(taken, process)
-            return
-        if not idle:
-            process.state = "waiting"
-            self.waiting.append(process)
-            for processor in self.processors:
-                self._ask_slice(processor)
-            return
-        if sender is not None:
+        processor.count(self.now_ps, self.setup)
+        if process not in processor.queue:
+            self._place(processor, process, process.lag_ps)
+        elif processor.behind_ps(process) > 0:
+            processor.remove(process)
+            self._place(processor, process, 0)
+        if sender is not None and self.home(sender) is not processor:
             sender.debt_ps += self.setup.notify_ps
-        process.state = "starting"
-        processor = next((c for c in idle if c.last is process), idle[0])
-        processor.process = process
-        self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
+        runs = processor.process
+        if runs is None:
+            process.state = "starting"
+            processor.process = process
+            self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
+            return
+        process.state = "waiting"
+        if runs.state == "starting":
+            return
+        renewed = self._renew(runs)
+        if not renewed and processor.behind_ps(runs) >= 0:
+            self._ask_tick(processor)  # it is protected
+            return
+        following = processor.pick()
+        if following is process or renewed:
+            self._switch(processor, runs, following)
+        self._ask_tick(processor)
 
-    def _taken_for(self, process: Process) -> Processor | None:
-        """One that it ran on last, or the first; None where all are about to start someone."""
-        running = [c for c in self.processors if c.process and c.process.state != "starting"]
-        if any(c is process.home for c in running):
-            return process.home
-        return running[0] if running else None
+    def _fall_asleep(self, processor: Processor, process: Process) -> None:
+        processor.count(self.now_ps, self.setup)
+        process.state = "asleep"
+        if (behind_ps := processor.behind_ps(process)) >= 0:
+            process.lag_ps = min(behind_ps // len(processor.queue), self.lag_max_ps)
+            processor.remove(process)
+        self._leave(processor)
+        self._take_next(processor)
+
+    def _ask_tick(self, processor: Processor) -> None:
+        """Where somebody waits."""
+        waits = any(one.state == "waiting" for one in processor.queue)
+        if processor.tick_asked or not waits or processor.process is None:
+            return
+        processor.tick_asked = True
+        left_ps = self.setup.tick_ps - self.now_ps % self.setup.tick_ps
+
+        def tick(_: object) -> None:
+            processor.tick_asked = False
+            process = processor.process
+            if process is not None and process.state != "starting":
+                processor.count(self.now_ps, self.setup)
+                if self._renew(process):
+                    self._switch(processor, process, processor.pick())
+            self._ask_tick(processor)
+
+        self.env.timeout(left_ps).callbacks.append(tick)
+
+    def _renew(self, process: Process) -> bool:
+        """The deadline, once a slice is used up."""
+        if process.virtual_ps < process.deadline_ps:
+            return False
+        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
+        return True
+
+    def _switch(self, processor: Processor, runs: Process, following: Process | None) -> bool:
+        """To who was picked; False where that is who runs."""
+        if following is None or following is runs:
+            return False
+        self._interrupt(processor)
+        self._put_on(processor, following)
+        return True
 
     # Who runs.
 
@@ -133,59 +251,47 @@ class SharedProcessors:
         if processor.last is not process and not process.woken:
             process.debt_ps += self.setup.switch_ps
         process.woken = False
-        process.since_ps = processor.began_ps = int(self.env.now)
+        process.since_ps = process.counted_ps = self.now_ps
+        self._renew(process)
         processor.process = processor.last = process
-        process.home = processor
-        processor.turn += 1
-        processor.slice_asked = False
         self._begin(processor)
-        if self.waiting:
-            self._ask_slice(processor)
+        self._ask_tick(processor)
 
     def _leave(self, processor: Processor) -> None:
         process = processor.process
         assert process is not None
-        process.ran_ps += int(self.env.now) - process.since_ps
+        process.ran_ps += self.now_ps - process.since_ps
         processor.process = None
         processor.generation += 1
 
     def _take_next(self, processor: Processor) -> None:
-        if self.waiting:
-            self._put_on(processor, self.waiting.popleft())
-
-    def _ask_slice(self, processor: Processor) -> None:
-        process = processor.process
-        if processor.slice_asked or process is None or process.state == "starting":
-            return
-        processor.slice_asked = True
-        turn, now_ps = processor.turn, int(self.env.now)
-        over = self.env.timeout(max(processor.began_ps + self.setup.slice_ps - now_ps, 0))
-
-        def slice_over(_: object) -> None:
-            if processor.turn != turn:
-                return
-            processor.slice_asked = False
-            if self.waiting:
-                self._preempt(processor)
-
-        over.callbacks.append(slice_over)
-
-    def _preempt(self, processor: Processor) -> None:
-        process = processor.process
-        assert process is not None
-        self._interrupt(processor)
-        self.waiting.append(process)
-        self._take_next(processor)
+        following = processor.pick()
+        if following is not None:
+            self._put_on(processor, following)
 
     def _interrupt(self, processor: Processor) -> None:
         process = processor.process
         assert process is not None
+        processor.count(self.now_ps, self.setup)
         if process.current is not None:
-            process.current.left_ps = processor.job_end_ps - int(self.env.now)
+            process.current.left_ps = processor.job_end_ps - self.now_ps
         process.state = "waiting"
         self._leave(processor)
 
     # What it does.
+
+    def _go_on(self, processor: Processor, process: Process) -> None:
+        """Work has come while it looked for some."""
+        if process.gives_way:
+            process.gives_way = False
+            if any(one.state == "waiting" for one in processor.queue):
+                processor.count(self.now_ps, self.setup)
+                if processor.behind_ps(process) >= 0:
+                    process.virtual_ps = process.deadline_ps
+                    process.deadline_ps += self.setup.slice_ps
+                if self._switch(processor, process, processor.pick()):
+                    return
+        self._begin(processor)
 
     def _begin(self, processor: Processor) -> None:
         process = processor.process
@@ -203,7 +309,7 @@ class SharedProcessors:
             process.current.left_ps += process.debt_ps
             process.debt_ps = 0
             takes_ps = process.current.left_ps
-        processor.job_end_ps = int(self.env.now) + takes_ps
+        processor.job_end_ps = self.now_ps + takes_ps
         self._after(takes_ps, processor, lambda: self._run_over(processor))
 
     def _next_job(self, process: Process) -> Job | None:
@@ -221,9 +327,7 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         if process.state == "spinning":
-            process.state = "asleep"
-            self._leave(processor)
-            self._take_next(processor)
+            self._fall_asleep(processor, process)
             return
         assert process.current is not None
         process.current.done.succeed()

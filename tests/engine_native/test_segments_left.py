@@ -1,0 +1,162 @@
+"""Shared memory of a run is gone whatever is killed, and when: also while UCX makes a segment."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
+
+import commit_runs
+from commit_runs import (
+    children_of,
+    folder_of,
+    guard_of,
+    is_running,
+    is_stopped,
+    segments,
+    small_run,
+    until,
+)
+
+from numatwin.engine_native import _engine
+from numatwin.engine_native.commit_cluster import CommitCluster
+
+pytestmark = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+
+# Two servers of 150 MB: UCX takes some ten milliseconds to fill a segment, which has a name
+# meanwhile.
+ASK = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from commit_runs import small_run
+from numatwin.engine_native.commit_cluster import CommitCluster
+with CommitCluster(small_run(1, records=1_200_000, versions=1, trace_rows=0), sys.argv[2]) as run:
+    print(run.parent_pid, flush=True)
+    run.start()
+    time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def asking(transport: str) -> Iterator[tuple[int, int]]:
+    """Process ids of who asks for a run, and of the parent of all its processes."""
+    folder = os.path.dirname(commit_runs.__file__)
+    command = [sys.executable, "-c", ASK, folder, transport]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as asker:
+        assert asker.stdout is not None
+        try:
+            yield asker.pid, int(asker.stdout.readline())
+        finally:
+            asker.kill()
+
+
+def stopped_at_the_worst_moment(parent: int) -> Path:
+    """A segment that has a name, and whose maker is stopped before it can take it away."""
+    assert until(lambda: folder_of(parent) is not None, 30.0)
+    folder = folder_of(parent)
+    assert folder is not None
+    late = time.monotonic() + 30.0
+    while time.monotonic() < late:  # without a pause: the moment is short
+        names = os.listdir(folder)
+        if not any(name.startswith("ucx") for name in names):
+            continue
+        others = [int(name) for name in names if name.isdigit() and int(name) != parent]
+        for process in others:
+            os.kill(process, signal.SIGSTOP)
+        assert until(lambda stopping=others: all(map(is_stopped, stopping)), 10.0)  # type: ignore[misc]
+        if held := [*folder.glob("ucx*")]:
+            return held[0]
+        for process in others:  # too late: on to the next one
+            os.kill(process, signal.SIGCONT)
+    pytest.fail("no segment was seen")
+
+
+@pytest.mark.parametrize("killed", ["server", "parent", "asker", "parent and asker", "all"])
+def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
+    before = segments()
+    with asking("shm") as (asker, parent):
+        segment = stopped_at_the_worst_moment(parent)
+        servers, guard = children_of(parent), guard_of(parent)
+        assert segment.exists()
+        assert segment.parent.exists()
+        victims = {
+            "server": servers[:1],
+            "parent": [parent],
+            "asker": [asker],
+            "parent and asker": [parent, asker],
+            "all": [parent, asker, *servers],
+        }[killed]
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        if killed == "server":  # the others were only stopped for this test
+            for server in servers[1:]:
+                os.kill(server, signal.SIGCONT)
+        started = [parent, guard, *servers]
+        assert until(lambda: not any(map(is_running, started)), 10.0)
+        assert until(lambda: not segment.parent.exists(), 10.0)
+    assert until(lambda: segments() <= before, 10.0), segments() - before
+
+
+def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
+    with asking("shm") as (asker, parent):
+        segment = stopped_at_the_worst_moment(parent)
+        for victim in guard_of(parent), parent, asker:
+            os.kill(victim, signal.SIGKILL)
+    assert segment.exists()
+    assert f"folder {segment.parent.name}" in segments()
+    with CommitCluster(small_run(1), "shm") as run:
+        run.start()
+        assert not segment.parent.exists()
+        run.stop()
+
+
+def test_a_folder_in_use_stays() -> None:
+    with CommitCluster(small_run(1, trace_rows=0), "shm") as first:
+        first.start()
+        folder = folder_of(first.parent_pid or 0)
+        assert folder is not None
+        with CommitCluster(small_run(1, trace_rows=0), "shm") as second:
+            second.start()
+            assert folder.exists()
+            other = folder_of(second.parent_pid or 0)
+            assert other not in (None, folder)
+            second.stop()
+        assert folder.exists()
+        first.stop()
+    assert until(lambda: not folder.exists(), 1.0)
+
+
+def test_a_sysv_segment_of_the_dead_is_removed() -> None:
+    """Made, and its maker killed before it could attach it: a window of two system calls."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with CommitCluster(small_run(1), "sysv") as run:
+        run.start()
+        folder = folder_of(run.parent_pid or 0)
+        assert folder is not None
+        before = segments()
+        maker = os.fork()
+        if maker == 0:
+            libc.shmget(0, 4096, 0o600 | 0o1000)  # IPC_PRIVATE, IPC_CREAT
+            os._exit(0)
+        (folder / str(maker)).touch()  # as if it were one of the run's processes
+        other = libc.shmget(0, 4096, 0o600 | 0o1000)  # of a process that is none of them
+        try:
+            os.waitpid(maker, 0)
+            assert len(segments() - before) == 2
+            run.stop()
+            run.close()
+            assert until(lambda: segments() - before == {f"sysv {other}"}, 5.0), segments()
+        finally:
+            libc.shmctl(other, 0, None)  # IPC_RMID

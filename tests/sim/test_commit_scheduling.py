@@ -1,0 +1,193 @@
+"""Processors shared by Linux's rules (EEVDF): shares, who is woken, who gives way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import simpy
+from commit_clusters import cluster
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numatwin.sim.commits.model import KernelCommitModel
+from numatwin.sim.commits.parameters import (
+    ONE_SIDED_MESSAGES,
+    CommitParameters,
+    MessageCost,
+    Node,
+)
+from numatwin.sim.commits.processors import Processors, homes
+from numatwin.sim.planes.reference.processors import Process, SharedProcessors
+
+MS = 1_000_000_000
+SLICE, TICK = 1_400_000_000, 4 * MS
+FOREVER = 10**16
+
+
+class Bench:
+    """Processes that spin, or sleep and work in turn."""
+
+    def __init__(self, count: int = 1, **more: Any) -> None:
+        self.env = simpy.Environment()
+        setup = Processors(count, SLICE, **{"tick_ps": TICK, **more})
+        self.shared = SharedProcessors(self.env, setup)
+
+    def spinner(self, place: int = 0) -> Process:
+        process = Process(place)
+        self.shared.work(process, FOREVER)
+        return process
+
+    def sleeper(self, asleep_ps: int, busy_ps: int, took: list[int], place: int = 0) -> Process:
+        process = Process(place)
+
+        def goes_on() -> Generator[simpy.Event, Any, None]:
+            while True:
+                yield self.env.timeout(asleep_ps)
+                began = self.env.now
+                yield self.shared.work(process, busy_ps)
+                took.append(int(self.env.now) - int(began))
+
+        self.env.process(goes_on())
+        return process
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 9), st.sampled_from((MS // 10, MS, 4 * MS)), st.sampled_from((MS, 4 * MS)))
+def test_those_who_never_stop_have_equal_shares(number: int, slice_ps: int, tick_ps: int) -> None:
+    """Nobody is further ahead than what a turn adds (Stoica and Abdel-Wahab, 1995)."""
+    bench = Bench()
+    bench.shared.setup = replace(bench.shared.setup, slice_ps=slice_ps, tick_ps=tick_ps)
+    spinners = [bench.spinner() for _ in range(number)]
+    bench.env.run(997 * MS)
+    ran = [bench.shared.busy_ps(one) for one in spinners]
+    assert sum(ran) == 997 * MS
+    assert max(ran) - min(ran) <= 2 * (slice_ps + tick_ps)
+
+
+def test_who_never_stops_runs_from_tick_to_tick() -> None:
+    bench = Bench()
+    first, second = bench.spinner(), bench.spinner()
+    seen = []
+    for tick in range(1, 9):
+        bench.env.run(tick * TICK + 1)
+        seen.append([one.state for one in (first, second)])
+    assert seen == [["waiting", "running"], ["running", "waiting"]] * 4
+
+
+def test_who_wants_less_than_its_share_runs_as_soon_as_it_is_woken_but_for_a_slice() -> None:
+    """It has nothing saved up: who runs is protected until its slice is used up."""
+    bench, took = Bench(), []
+    spinner = bench.spinner()
+    bench.sleeper(10 * MS, MS, took)
+    bench.env.run(1_000 * MS)
+    assert max(took) <= MS + TICK
+    # 1.4 of the 4 ms between two ticks are a slice that has just begun.
+    at_once = sum(1 for each in took if each == MS)
+    assert at_once / len(took) == pytest.approx(1 - SLICE / TICK, abs=0.1)
+    assert bench.shared.busy_ps(spinner) == pytest.approx((1_000 - len(took)) * MS, rel=1e-6)
+
+
+def test_who_wants_more_than_its_share_gets_that_and_waits() -> None:
+    bench, took = Bench(), []
+    spinner = bench.spinner()
+    sleeper = bench.sleeper(MS // 10, 20 * MS, took)
+    bench.env.run(2_000 * MS)
+    assert bench.shared.busy_ps(sleeper) == pytest.approx(1_000 * MS, rel=0.02)
+    assert bench.shared.busy_ps(spinner) == pytest.approx(1_000 * MS, rel=0.02)
+    assert max(took) > 38 * MS
+
+
+def test_who_slept_ahead_of_its_share_does_not_come_first_at_once() -> None:
+    """Asleep for no time, it has what it ran before against it: it waits for the spinner's turn."""
+    bench, took = Bench(), []
+    bench.spinner()
+    bench.sleeper(1, MS // 2, took)
+    bench.env.run(400 * MS)
+    ran = sum(1 for each in took if each == MS // 2)
+    # Half of the time is its own: 400 times half a millisecond.
+    assert len(took) == pytest.approx(400, rel=0.05)
+    assert 0 < ran < len(took)
+
+
+def test_those_who_give_way_take_turns() -> None:
+    bench, order = Bench(gives_way=True), []
+
+    def goes_on(name: str) -> Generator[simpy.Event, Any, None]:
+        process = Process()
+        while True:
+            yield bench.shared.work(process, 1_000)
+            order.append(name)
+            bench.shared.give_way(process)
+
+    for name in "abc":
+        bench.env.process(goes_on(name))
+    bench.env.run(300_001)
+    assert len(order) == 300
+    for one in "abc":
+        turns = [at for at, name in enumerate(order) if name == one]
+        assert 50 <= len(turns) <= 130
+        assert max(b - a for a, b in itertools.pairwise(turns)) <= 5
+
+
+def test_homes() -> None:
+    assert homes(4, 1, 1, 2, served=False) == (0, 1, 0, 1, 0, 1)
+    # The storage server has as much to do as all clients, and stays alone with the timestamps.
+    assert homes(1, 1, 1, 2, served=True) == (1, 0, 0)
+    assert homes(4, 1, 1, 2, served=True) == (1, 1, 1, 1, 0, 0)
+    # A timestamp server that manages transactions has nearly as much to do.
+    assert homes(2, 1, 1, 2, served=True, manages=True) == (1, 0, 0, 1)
+    assert homes(2, 2, 1, 8, served=True) == (2, 3, 0, 1, 4)
+    assert set(homes(7, 3, 1, 1, served=True)) == {0}
+
+
+def crowd(
+    clients: int, *, in_step: bool, gives_way: bool, held: float = 0.5, ps: int = 1_000_000
+) -> CommitParameters:
+    """RSI by loads and stores on one processor: all update one record, and hold its lock for that
+    part of a transaction."""
+    costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
+    costs["read"] = (MessageCost(send_ps=round(ps * (1 - held))),)
+    costs["write"] = (MessageCost(send_ps=round(ps * held)),)
+    made: CommitParameters = cluster(
+        "rsi",
+        clients,
+        1,
+        machines=1,
+        client_machine=(0,) * clients,
+        nodes=(Node(0), Node(0)),
+        costs=costs,
+        reads=1,
+        updates=1,
+        inserts=0,
+        records=1,
+        compute_ps=ps // 100,
+        compute_spread=1.0,
+        in_step=in_step,
+        processors=Processors(1, SLICE, tick_ps=TICK, gives_way=gives_way),
+    )
+    return made
+
+
+def test_who_was_stopped_stops_the_others_for_its_whole_time_away() -> None:
+    """The run stands at the timestamp of who waits for the processor. With one record each commits
+    once on what that one left, once on its own, and then aborts, a read after another, for the rest
+    of its turn."""
+    model = KernelCommitModel(crowd(2, in_step=True, gives_way=False, held=0.5), 1)
+    model.run(400 * MS)
+    found = model.result()
+    assert found.commits == pytest.approx(2 * 400 * MS / TICK, abs=4)
+    assert found.aborts["snapshot"] == pytest.approx(400 * MS / 500_000, rel=0.001)
+
+
+@pytest.mark.parametrize("clients", [2, 3, 6])
+def test_in_step_those_who_give_way_get_on(clients: int) -> None:
+    """An abort gives the processor to who holds the run up, which catches up with the others."""
+    model = KernelCommitModel(crowd(clients, in_step=True, gives_way=True), 1)
+    model.run(400 * MS)
+    found = model.result()
+    assert found.commits > 50_000
+    assert sum(found.aborts.values()) < 2 * clients * found.commits

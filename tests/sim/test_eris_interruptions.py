@@ -1,0 +1,104 @@
+"""Workers whose cores are taken from them now and then: times by hand, and both planes alike."""
+
+from __future__ import annotations
+
+import pytest
+from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, machine, routing
+from eris_pairs import US, Case, difference, players
+
+from numatwin.inputs import InputError
+from numatwin.sim.scenario import load_scenario
+
+NS = 1000
+# Of one worker that makes, sends itself and executes a command in each round.
+ROUND = ISSUE + NEAR + FLUSH + COPY + NEAR + SWAP + RECEIVE + WALK
+
+
+def interrupted(length: float, every: float, until: int, seed: int = 0) -> tuple[int, int]:
+    """Commands done until then, and time held up, of one worker; lengths of 0: never."""
+    more = {"interrupt_every_ps": every, "interrupt_ps": [length], "interrupt_share": [1.0]}
+    model = routing(machine([0], **(more if length else {})), [[1.0]], seed=seed)
+    model.run(until)
+    model.check()
+    counts = model.counts()
+    return int(counts["executed"].sum()), until - int(counts["busy"].sum())
+
+
+def test_time_that_is_taken_is_missing() -> None:
+    """Of 200 us, 40 ns are taken every 100 ns that the worker has: it does 10 / 14 of the work.
+
+    That many interruptions, 1,400 or so, vary by 3%, and what they take by as much.
+    """
+    until, length, every = 200 * US, 40 * NS, 100 * NS
+    whole, none = interrupted(0, 0, until)
+    assert whole == pytest.approx(until / ROUND, abs=2)
+    assert none == 0
+    done, held_up = interrupted(length, every, until)
+    assert done == pytest.approx(whole * every / (every + length), rel=0.03)
+    # What is taken on a line's way, which is not the worker's own time, is not held up.
+    assert held_up == pytest.approx(until * length / (every + length), rel=0.08)
+
+
+def test_what_is_taken_while_there_is_nothing_to_do_costs_nothing() -> None:
+    """A command a microsecond; interruptions of 50 ns take a third of the time.
+
+    A command waits for the rest of one, 25 ns on average, with probability a third, and for those
+    that begin while it is on its way: 10 to 11 ns in all.
+    """
+    more = {"interrupt_every_ps": 100 * NS, "interrupt_ps": [50 * NS], "interrupt_share": [1.0]}
+    model = routing(machine([0], arrival_ps=US, round_commands=1_000, **more), [[1.0]])
+    model.run(1_000 * US)
+    latency = model.latency(0)
+    assert 900 < latency.count < 1_100
+    assert ROUND + 8 * NS < latency.mean < ROUND + 14 * NS
+
+
+def test_the_tail_of_latencies_comes_from_them() -> None:
+    """Two workers send each other half of what they make. What piles up while one stands still, for
+    7% of the time, makes few commands late, but those very much."""
+    until, length, every = 2_000 * US, 3 * US, 40 * US
+    lengths = {"interrupt_every_ps": every, "interrupt_ps": [length], "interrupt_share": [1.0]}
+    of = {"buffer_commands": 128, "round_commands": 256, "incoming_commands": 2048}
+    p50, p99 = [], []
+    for more in ({}, lengths):
+        model = routing(machine([0, 0], **of, **more), [[0.5, 0.5]])
+        model.run(until)
+        p50.append(model.latency(0).quantile(0.5))
+        p99.append(model.latency(0).quantile(0.99))
+    assert p50[1] == pytest.approx(p50[0], rel=0.15)
+    assert p99[0] < 2 * p50[0]
+    assert p99[1] > 2 * p99[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reference_is_interrupted_alike(seed: int) -> None:
+    compiled, plain = players(
+        Case(
+            "eris-fig5",
+            100 * US,
+            settings=(
+                "machine.interruptions=[{length: 1 us, every: 9 us}, {length: 5 us, every: 40 us}]",
+                "system.nodes=2",
+                "system.threads=2",
+                "system.buffer_commands=16",
+                "workload.objects.index.keys=10_000_000",
+            ),
+            seed=seed,
+        )
+    )
+    compiled.run(100 * US)
+    plain.run(100 * US)
+    compiled.check()
+    assert (found := difference(compiled, plain)) is None, found
+    assert compiled.counted().facts["commands_per_flush"] > 0
+
+
+def test_shares_end_at_one() -> None:
+    of = machine([0], interrupt_every_ps=1.0, interrupt_ps=[1.0], interrupt_share=[0.5])
+    with pytest.raises(ValueError, match="interrupt_share"):
+        routing(of, [[1.0]])
+
+
+def test_a_bare_length_is_refused() -> None:
+    with pytest.raises(InputError, match="every"):
+        load_scenario("eris-fig5", settings=["machine.interruptions=[{length: 1 us, every: 3}]"])

@@ -1,0 +1,66 @@
+"""What a written line costs more, from a host's own mixes of reads and writes."""
+
+import pytest
+
+from numatwin.topologies.measurements import HostState, Measurement, Parameters, Reading
+from numatwin.topologies.schema import MachineDescription, Memory, NodeGroup, NodeType
+from numatwin.validate.measure import Result, measured_description
+from numatwin.validate.measure.layout import Layout, NodeLayout
+
+
+def figure(name: str, rate_Bps: float, spread: float, **parameters: object) -> Measurement:
+    low, high = rate_Bps * (1 - spread), rate_Bps * (1 + spread)
+    return Measurement(
+        name=name,
+        value=Reading(rate_Bps, "bandwidth"),
+        quartiles=(Reading(low, "bandwidth"), Reading(high, "bandwidth")),
+        repetitions=9,
+        method="made up",
+        parameters=Parameters.model_validate({"node": 0, "home": 0, **parameters}),
+    )
+
+
+def memory_of(mixes_Bps: dict[str, float], spread: float = 0.0) -> Memory:
+    """The memory of a host that reads 40 GB/s, and this of each mix."""
+    description = MachineDescription(
+        name="host",
+        node_types={"node": NodeType(cores=1, caches=(), memory=Memory())},
+        nodes=(NodeGroup(id=0, type="node"),),
+    )
+    figures = [figure("memory.bandwidth", 40e9, spread)]
+    figures += [
+        figure("mix-bandwidth", rate, spread, traffic=name) for name, rate in mixes_Bps.items()
+    ]
+    layout = Layout(description, (NodeLayout(0, (0,), (0,), 1 << 30, 1 << 20),), (), ())
+    host = HostState(date="2026-01-01", version="0")
+    result = Result(layout, host, tuple(figures), (), None)
+    return measured_description(result).node_types["node"].memory
+
+
+def test_by_hand() -> None:
+    """t = 0.5: a half of writes leaves 40 / 1.25 = 32 GB/s, a third 40 / (1 + 1/6) = 34.3."""
+    found = memory_of({"update": 32e9, "copy": 40e9 / (1 + 1 / 6)}).write_turnaround
+    assert found is not None
+    assert found.value == pytest.approx(0.5, rel=1e-3)
+    assert found.range == (found.value, found.value)
+
+
+def test_a_range_from_the_quartiles() -> None:
+    """Reads 40 GB/s ± 1%, a half of writes 32 GB/s ± 1%."""
+    found = memory_of({"update": 32e9}, spread=0.01).write_turnaround
+    assert found is not None
+    assert found.range is not None
+    ends = [2 * (40 * (1 - x) / (32 * (1 + x)) - 1) for x in (0.01, -0.01)]
+    assert found.range == pytest.approx(tuple(ends), rel=1e-2)
+
+
+def test_where_the_cores_hold_reads_writes_cost_no_more() -> None:
+    """Mixes that bring more than reads: nothing is seen of the memory's bus."""
+    found = memory_of({"update": 60e9, "nt-copy": 43e9}).write_turnaround
+    assert found is not None
+    assert found.value == 0.0
+
+
+def test_writes_alone_turn_nothing_round() -> None:
+    assert memory_of({"nt-store": 20e9}).write_turnaround is None
+    assert memory_of({}).write_turnaround is None

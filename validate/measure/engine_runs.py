@@ -1,0 +1,122 @@
+"""Engines that do nothing but one thing, and what each step of their loop takes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...inputs import InputError
+from .bench import Bench
+from .samples import Samples
+
+BATCH = 128
+LINE_BYTES = 64
+FOUND_PART = 0.1
+RANKED_EXPONENT = 0.99
+ROUNDS = 3
+WINDOW_S, SETTLE_S = 0.003, 0.01
+WINDOWS_S = 20.0
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How an engine is made for a figure."""
+
+    operation: str
+    amount: int
+    batch: int = BATCH
+    result: str = "sum"
+    ranked: bool = False
+    scattered: bool = True
+    workers: int = 1
+    found: float = FOUND_PART
+
+    @property
+    def name(self) -> str:
+        """As measurements call it."""
+        if self.workers > 1:
+            return f"{self.operation}-together"
+        if not self.ranked:
+            return self.operation
+        return f"{self.operation}-{'ranked' if self.scattered else 'placed'}"
+
+
+def steps_of(bench: Bench, loop: Loop) -> dict[str, Samples]:
+    """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
+    from ...engine_native._engine import STEPS
+
+    rounds = [bench.quiet.take(lambda: _round(bench, loop)) for _ in range(ROUNDS)]
+    noisy = not any(calm for _, calm in rounds)
+    found = np.concatenate([taken for taken, calm in rounds if calm or noisy])
+    names = [*STEPS, "all", "flushes"]
+    return {name: Samples(found[:, k], noisy=noisy) for k, name in enumerate(names)}
+
+
+def _round(bench: Bench, loop: Loop) -> Any:
+    """Windows of an engine of its own."""
+    from ...engine_native._engine import Engine
+
+    engine = Engine(_setup(bench, loop))
+    engine.load()
+    engine.start()
+    try:
+        time.sleep(SETTLE_S)
+        return _windows(engine, max(bench.effort.wanted // 3, 3), loop.workers)
+    finally:
+        engine.cancel()
+
+
+def _setup(bench: Bench, loop: Loop) -> Any:
+    from ...engine_native._engine import EngineSetup, KeyDraws
+
+    start = bench.layout.starts[0]
+    home = start if start.memory_bytes else bench.layout.homes[0]
+    workers = loop.workers
+    setup = EngineSetup([0] * workers, list(start.cores[:workers]), [bench.layout.binding(home)])
+    if loop.operation == "scan":
+        setup.add_column("column", loop.amount * workers)
+        setup.add_operation("scan", "scan", 0, loop.found, loop.result)
+        keys = None
+    else:
+        setup.add_index("index", loop.amount * workers)
+        mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,)
+        for operation in mix:
+            setup.add_operation(operation, operation, 0)
+        if loop.ranked:
+            keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
+        else:
+            keys = KeyDraws([0, loop.amount * workers], [1.0])
+    setup.buffer_commands = loop.batch
+    setup.batch = loop.batch if workers == 1 else BATCH
+    setup.round_commands = workers * loop.batch
+    setup.incoming_commands = 4 * workers * loop.batch
+    setup.command_bytes, setup.scans_max, setup.seed = 16, 1, 1
+    operations = 2 if loop.operation == "mixed" else 1
+    setup.set_phase([1.0 / operations] * operations, [keys] * operations)
+    return setup
+
+
+def _windows(engine: Any, wanted: int, workers: int) -> Any:
+    """(windows, steps + 2) nanoseconds: of each step and of all for a command, of a flush."""
+    found: list[list[float]] = []
+    before, until = engine.totals(), time.monotonic() + WINDOWS_S
+    while len(found) < wanted:
+        if time.monotonic() > until:
+            raise InputError(
+                f"the engine did next to nothing in {WINDOWS_S:g} s: this host is too busy"
+            )
+        time.sleep(WINDOW_S)
+        engine.check()
+        now = engine.totals()
+        done = float(now["executed"].sum() - before["executed"].sum())
+        flushes = float(now["flushes"].sum() - before["flushes"].sum())
+        if done > 0:
+            steps = (now["step_ns"] - before["step_ns"]).sum(axis=1)
+            flush = steps[1] / max(flushes, 1.0)
+            passed_ns = (now["time_s"] - before["time_s"]) * 1e9
+            found.append([*(steps / done), workers * passed_ns / done, flush])
+        before = now
+    return np.array(found)
