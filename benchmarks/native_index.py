@@ -6,7 +6,9 @@ by turns with a prefix tree of its own, in one process (``native_index/``, compi
 Then against independent random reads of as many bytes: a look-up has two cache misses one after the
 other (a node's slot, a bucket's line; what stands above is in the caches), so half of that rate is
 its limit. The trees' memory is what their memory manager has mapped. Rates are per second of CPU
-time. One JSON object a line goes to standard output, the hash of all answers to standard error.
+time. Without unodb, and for 10^7 or 10^8 keys, look-ups and memory are held against what ART did on
+the development host, which the line then says. One JSON object a line goes to standard output, the
+hash of all answers to standard error.
 """
 
 from __future__ import annotations
@@ -77,6 +79,27 @@ def build(folder: Path) -> Path:
     return program
 
 
+# What unodb's ART did on the development host, the better end of each range: look-ups per second
+# and bytes per key at random 64-bit keys. For hosts without its source.
+ART_LOOKUPS_PER_S = {10_000_000: 7.1e6, 100_000_000: 2.9e6}
+ART_BYTES_PER_KEY = 54.0
+READS = "independent random reads of as many bytes"
+CONTENDERS = ("art", "btree", "shared", "reads")
+
+
+def against_known_art(line: str, keys: int) -> None:
+    """Where unodb is not there: the look-ups and the memory of a line against its known figures."""
+    name, *figures = line.rstrip("\n").split("\t")
+    known = {
+        f"lookup/{keys}_random_keys": ART_LOOKUPS_PER_S.get(keys, 0.0),
+        f"memory/{keys}_random_keys": ART_BYTES_PER_KEY if keys in ART_LOOKUPS_PER_S else 0.0,
+    }
+    alone = len(figures) == 4 and figures[3] in ("", READS)
+    if alone and known.get(name):
+        versus = "unodb ART: not here (NUMATWIN_UNODB), its figure on the development host"
+        report("\t".join([name, figures[0], figures[1], str(known[name]), versus]))
+
+
 def report(line: str) -> None:
     """Prints what a line of the program says."""
     name, *figures = line.rstrip("\n").split("\t")
@@ -100,15 +123,19 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--repeat", type=int, default=5, help="turns of each contender")
     parser.add_argument("--lookups", type=int, default=2_000_000, help="in a turn")
+    parser.add_argument("--against", nargs="+", choices=CONTENDERS, default=CONTENDERS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         program = build(Path(name))
         for keys in options.keys:
-            command = [str(program), str(keys), str(options.repeat), str(options.lookups)]
+            amounts = map(str, (keys, options.repeat, options.lookups))
+            command = [str(program), *amounts, *options.against]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
                 assert running.stdout is not None
                 for line in running.stdout:
                     report(line)
+                    if not os.environ.get("NUMATWIN_UNODB"):
+                        against_known_art(line, keys)
             if running.returncode != 0:
                 raise SystemExit(f"native_index: status {running.returncode} at {keys} keys")
 

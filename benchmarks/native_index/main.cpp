@@ -1,6 +1,7 @@
 // Times the prefix tree and its contenders by turns, in one process and one thread.
 //
-// Usage: native_index KEYS REPEAT LOOKUPS
+// Usage: native_index KEYS REPEAT LOOKUPS CONTENDER...
+// of art, btree, shared (tree), reads (random keys, then dense ones); those that are built in.
 // Prints a line for each figure: name, ours, unit, theirs or -, against what. Rates are of the
 // thread's CPU time, of the quickest turn for look-ups and of all turns for insertions, each of
 // which finds a larger index.
@@ -174,19 +175,28 @@ struct Run {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 4) return 2;
+    if (count < 4) return 2;
     const auto number = [&](int i) {
         return static_cast<std::size_t>(std::strtoull(arguments[i], nullptr, 10));
+    };
+    const std::vector<std::string> asked(arguments + 4, arguments + count);
+    const auto is_asked = [&](const char* name) {
+        return std::find(asked.begin(), asked.end(), name) != asked.end();
     };
     const std::size_t keys = number(1);
     const std::string size = arguments[1];
     Run random{size + "_random_keys", keys, number(2), number(3), mixed};
-    if (const auto art = make_art()) random.against("unodb ART", *art);
-    if (const auto btree = make_btree()) random.against("absl::btree_map", *btree);
-    random.against("SharedTree, one thread", *make_shared_tree());
-    random.against_reads();
+    // One at a time: a large index leaves no room for another one's opponent.
+    if (is_asked("art"))
+        if (const auto art = make_art()) random.against("unodb ART", *art);
+    if (is_asked("btree"))
+        if (const auto btree = make_btree()) random.against("absl::btree_map", *btree);
+    if (is_asked("shared")) random.against("SharedTree, one thread", *make_shared_tree());
     Run dense{size + "_dense_keys", keys, number(2), number(3),
               [&](std::uint64_t i) { return shuffled(i, keys); }};
-    dense.against_reads();
+    if (is_asked("reads")) {
+        random.against_reads();
+        dense.against_reads();
+    }
     std::printf("result\t%016" PRIx64 "\n", random.sum * 31 + dense.sum);
 }
