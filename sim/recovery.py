@@ -7,8 +7,11 @@ constant over each piece of time:
 - *level*: what ``x`` should come back to: the final one, or a level handed in, such as the best
   final level of several runs (else a run that never recovers looks recovered at once);
 - *depth*: ``1 - min x / level``, 0 where ``x`` never falls below the level;
-- *recovery time*: from the change to the end of the last piece in which ``x`` is more than 5% below
-  the level; unknown where that is still so at the end. Being above the level counts as recovered.
+- *recovery time*: from the change to the end of the last piece in which ``x`` is low: more than 5%,
+  and more than three standard deviations of its noise, below the level; unknown where that is still
+  so at the end. Being above the level counts as recovered. The noise is that of the second half of
+  the time, told by how far neighbouring pieces lie apart: a real run has some, and would hardly ever
+  count as back for good without it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ from .record import Record
 FINAL_PART = 0.1
 TOLERANCE = 0.05
 SAMPLES = 20
+# Of fewer pieces nothing can be said of their noise.
+NOISE_MAX, NOISE_PIECES_MIN = 3.0, 5
+# The median distance of two normal draws, in their standard deviations.
+MEDIAN_APART = 0.954
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,7 +96,7 @@ def recoveries(
         if k > 0:
             level = final if levels is None else levels[k - 1]
             sampled = pieces if sample_s is None else pieces.sampled(sample_s)
-            low = sampled.rate < (1.0 - TOLERANCE) * level
+            low = sampled.rate < level - max(TOLERANCE * level, NOISE_MAX * sampled.noise)
             back_s = float(sampled.end_s[low].max()) if low.any() else from_s
             found.append(
                 Recovery(
@@ -167,6 +174,14 @@ class _Pieces:
         if not len(length_s):
             return float(self.rate[-1])
         return float((length_s * part.rate).sum() / length_s.sum())
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the pieces' rates around what they follow, in the second half."""
+        late = self.between((self.start_s[0] + self.end_s[-1]) / 2, self.end_s[-1]).rate
+        if len(late) < NOISE_PIECES_MIN:
+            return 0.0
+        return float(np.median(np.abs(np.diff(late)))) / MEDIAN_APART
 
     def sampled(self, step_s: float) -> _Pieces:
         """Means over steps from the first piece on; the last step may be shorter."""

@@ -59,6 +59,20 @@ def test_a_drop_and_its_end() -> None:
     assert found.depth == pytest.approx(0.6)
 
 
+def test_a_run_with_noise_is_back_once_it_is_within_its_noise() -> None:
+    """Without noise counted, the last 93 would be the end of the drop."""
+    noisy = [(1.0, rate) for rate in (103, 96, 99, 104, 93) * 4]
+    found = one([(10, 100), (1, 40), (2, 70), *noisy])
+    assert found.recovery_s == 3
+    # A fall beyond the noise still counts.
+    assert one([(10, 100), (1, 40), (2, 70), *noisy, (1, 60), *noisy]).recovery_s == 24
+
+
+def test_a_slow_rise_is_no_noise() -> None:
+    rising = [(1.0, 80.0 + 0.5 * step) for step in range(40)]
+    assert one([(10, 100), *rising, (10, 100)]).recovery_s == 30
+
+
 def test_no_drop() -> None:
     found = one([(10, 100), (20, 100)])
     assert (found.depth, found.recovery_s) == (0, 0)
