@@ -10,8 +10,8 @@ constant over each piece of time:
 - *recovery time*: from the change to the end of the last piece in which ``x`` is low: more than 5%,
   and more than three standard deviations of its noise, below the level; unknown where that is still
   so at the end. Being above the level counts as recovered. The noise is that of the second half of
-  the time, told by how far neighbouring pieces lie apart: a real run has some, and would hardly ever
-  count as back for good without it.
+  the time, told by how far neighbouring pieces lie apart: without it a real run would hardly ever
+  count as back for good.
 """
 
 from __future__ import annotations
