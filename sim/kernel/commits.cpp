@@ -112,7 +112,11 @@ void Commits::go_on(std::uint32_t client) {
 
 void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
     client_[client].phase = phase;
-    if (ps == 0) return go_on(client);
+    if (ps == 0) {
+        if (!processors_.gives_way(client)) return go_on(client);
+        // Others run first: what comes next begins when the client runs again.
+        return processors_.submit(clock, client, 0, resumed, client);
+    }
     ps *= places_[client].factor;
     if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
     if (ps > 2 * setup_.awake_ps)

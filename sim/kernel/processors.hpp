@@ -87,6 +87,8 @@ class Processors {
         process_[process].debt += setup_.yield;
     }
 
+    bool gives_way(std::uint32_t process) const { return process_[process].gives_way; }
+
     void handle(Simulation& clock, const Event& event) {
         Processor& c = processor_[event.subject];
         if (event.kind == kinds_.tick) return tick(clock, event.subject);

@@ -99,9 +99,10 @@ def test_over_shared_memory_no_server_takes_part() -> None:
 
 def test_records_that_no_cache_holds_take_longer() -> None:
     small, large = (parameters(f"scale={scale}") for scale in (0.0005, 0.3))
-    # A block is written where it was read before, from a cache.
-    for name, least in (("read", 3.0), ("write", 1.0)):
-        assert large.costs[name][0].send_ps > least * small.costs[name][0].send_ps
+    assert large.costs["read"][0].send_ps > 3.0 * small.costs["read"][0].send_ps
+    # A block is written where it was read before, from a cache: that takes no longer.
+    both = [sum(p.costs[name][0].send_ps for name in ("read", "write")) for p in (small, large)]
+    assert both[1] > 1.5 * both[0]
     # Those that are asked for most are in a cache, however many others there are.
     zipf = parameters(
         "scale=0.3", "workload.operations.checkout.keys={distribution: zipf, exponent: 1.2}"

@@ -153,6 +153,9 @@ class Cluster:
                 yield self.processors.work(place.process, ps)
         elif ps:
             yield self.env.timeout(ps * place.factor)
+        elif self.processors is not None and place.process.gives_way:
+            # Others run first: what comes next begins when the place runs again.
+            yield self.processors.work(place.process, 0)
         if place.gone:
             yield self.never
 
