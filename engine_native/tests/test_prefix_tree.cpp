@@ -447,21 +447,29 @@ void append_pieces(PrefixTree& tree, std::uint64_t first, std::uint64_t end, std
 TEST(PrefixTree, IsAsFlatForDenseKeysWhereverTheirPiecesBegin) {
     SCOPED_TRACE(base_seed());
     std::mt19937_64 random(base_seed());
-    for (int round = 0; round < 30; ++round) {
+    constexpr int rounds = 100;
+    double moved = 0;
+    for (int round = 0; round < rounds; ++round) {
         ScarceMemory memory;
         PrefixTree left(memory), right(memory);
-        const std::uint64_t first = random() % (std::uint64_t{1} << (random() % 25));
+        const std::uint64_t wide = random() % 25;
+        const std::uint64_t first = random() % (std::uint64_t{1} << wide);
         const std::uint64_t middle = first + 2'000 + random() % 300'000;
         const std::uint64_t end = middle + 2'000 + random() % 300'000;
         const std::uint64_t piece = 1'000 + random() % 20'000;
         append_pieces(left, first, middle, piece);
         append_pieces(right, middle, end, piece);
-        EXPECT_LT(needless_levels(left, first, middle - 1), 0.05) << first << ' ' << middle;
-        EXPECT_LT(needless_levels(right, middle, end - 1), 0.05) << middle << ' ' << end;
+        // The less, the larger: parts of an array at either end hang where there is room.
+        EXPECT_LT(needless_levels(left, first, middle - 1), 0.1) << first << ' ' << middle;
+        EXPECT_LT(needless_levels(right, middle, end - 1), 0.1) << middle << ' ' << end;
         const std::uint64_t cut = first + 500 + random() % (middle - first - 1'000);
         right.absorb(left.extract(cut, middle - 1));
-        EXPECT_LT(needless_levels(right, cut, end - 1), 0.1) << cut << ' ' << middle << ' ' << end;
+        // A part that moves may bring one level too many, seldom.
+        const double needless = needless_levels(right, cut, end - 1);
+        EXPECT_LT(needless, 1.05) << cut << ' ' << middle << ' ' << end;
+        moved += needless / rounds;
     }
+    EXPECT_LT(moved, 0.1);
 }
 
 TEST(PrefixTree, NeedsLittleMemoryPerKeyHoweverTheyLie) {

@@ -28,7 +28,7 @@ MACHINE_FILE, RECORDS = "machine.yaml", "records"
 # Of the progress, what measuring the host takes.
 MEASURING = 0.15
 # What may be spent on waiting for a quiet host and on real runs in vain: in all, and for one run.
-PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 15.0, 6.0
+PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 8.0, 6.0
 
 
 class MeasuringInterrupted(KeyboardInterrupt):

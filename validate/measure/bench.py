@@ -45,7 +45,7 @@ class Effort:
 
 
 FULL = Effort(False, 25, 500_000, 4, 8, 120, 55.0, 60.0)
-QUICK = Effort(True, 9, 200_000, 1, 4, 12, 8.0, 4.0)
+QUICK = Effort(True, 9, 200_000, 1, 4, 12, 8.0, 2.0)
 # Of the patience, what may be spent on one figure.
 PATIENCE_EACH_S = 3.0
 # Repetitions of what is still to be measured when the time is over, and how long they may take.
