@@ -155,10 +155,10 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
     std::vector<StepCost> found;
     const std::uint64_t largest = *std::max_element(regions.begin(), regions.end());
     const SharedMemory memory(largest);
-    std::optional<Companion> companion;
+    std::unique_ptr<Companion> companion;
     if (cpus.size() > 1) {
         pin_thread(cpus[0]);
-        companion.emplace(memory.data(), largest, cpus[1]);
+        companion = std::make_unique<Companion>(memory.data(), largest, cpus[1]);
     }
     const std::string names[] = {"block-get", "block-update", "block-insert"};
     OwnPages pages;
