@@ -114,8 +114,7 @@ def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
         segment = stopped_at_the_worst_moment(parent)
         for victim in guard_of(parent), parent, asker:
             os.kill(victim, signal.SIGKILL)
-    assert segment.exists()
-    assert f"folder {segment.parent.name}" in segments()
+    # It is there until some run begins: a test beside this one may begin one any moment.
     with CommitCluster(small_run(1), "shm") as run:
         run.start()
         assert not segment.parent.exists()
