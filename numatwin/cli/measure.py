@@ -26,7 +26,7 @@ def measure(
         typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.", show_default=False),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer repetitions and sizes, once: seconds, not minutes.")
+        bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not minutes.")
     ] = False,
     only: Annotated[
         list[str] | None,

@@ -253,9 +253,9 @@ class Host(Protocol):
 class Session:
     """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
     again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
-    end; by default the machine is known. ``play`` runs a scenario on its plane; ``keep`` is given
-    each record with its case and a name of its own; ``progress`` the part that is done, and what
-    comes next.
+    end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
+    its plane; ``keep`` is given each record with its case and a name of its own; ``progress`` the
+    part that is done, and what comes next.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class Session:
                 for case in found.cases:
                     self._measure(case, number)
                     if number == 1:
-                        self._predict(case, self._corners, found)
+                        self._predict(case, () if self._host else self._corners, found)
                 found.rounds = number
             self._predict_anew()
         except BaseException as failure:

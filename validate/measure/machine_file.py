@@ -125,7 +125,7 @@ class _Writer:
         for i in sorted(ids):
             reads = self._found("memory.bandwidth", node=i, home=i)
             for mix in self._found("mix-bandwidth", node=i, home=i):
-                written = TRAFFICS[str(mix.parameters.traffic)][3]
+                written = TRAFFICS[str(mix.parameters.traffic)].written
                 if reads and written <= 0.5:
                     ends = product(_range(reads), _range([mix]))
                     lost = [b / m - 1.0 for b, m in ends]
@@ -183,7 +183,7 @@ class _Writer:
 
     def _mixes(self) -> Iterable[ReadWriteMix]:
         for found in self._found("mix-bandwidth"):
-            named = TRAFFICS[str(found.parameters.traffic)][1]
+            named = TRAFFICS[str(found.parameters.traffic)].mix
             several = len(self.result.layout.nodes) > 1
             yield ReadWriteMix(
                 name=f"{named}{f', node {found.parameters.node}' if several else ''}",
