@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import isotonic_regression
 
 from ..caches import hit_rates
 from ..costs import LINE_BYTES, CostModel
@@ -54,8 +55,9 @@ class Overlap:
         more_s = (1.0 - upserts) * self.lookup.at(held_s)
         more_s = more_s + upserts * self.upsert.at(held_s)
         takes_s = core_s + more_s
-        ones = np.ones_like(held_s)
-        return np.divide(takes_s, held_s, out=ones, where=(held_s > 0) & (more_s > 0))
+        found = np.divide(takes_s, held_s, out=np.ones_like(held_s), where=held_s > 0)
+        # Where misses make nothing longer, they are not longer than the instructions.
+        return np.where(more_s > 0, found, np.minimum(found, 1.0))
 
 
 def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
@@ -86,26 +88,37 @@ def _curve(
     ``passed``: lines that the memory moves for each that misses.
     """
     node = costs.first_node or 0
-    level_s = level / costs.instructions_per_s[node]
     levels = np.array([ArrayTree(keys).levels for keys in sizes])
+    levels_s = levels * level / costs.instructions_per_s[node]
     takes_s = np.array(times)
     found = [
         _misses(costs, node, keys, page_bytes, each_s)
         for keys, each_s in zip(sizes, times, strict=True)
     ]
     held, lines = np.array(found).T
-    # Levels are instructions, which count elsewhere.
-    core_s = times[0] + (levels - levels[0]) * level_s
+    # Levels are instructions, which count elsewhere, and so is all of a key in the first cache.
+    near = _in_first_cache(costs, node, sizes)
+    core_s = levels_s + float(np.median((takes_s - levels_s)[near]))
     # It loaded the memory itself: what it would take without.
     load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
     wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
     loaded_s = held + lines * wait_s / costs.random_misses[node]
     takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
-    more_s = np.maximum.accumulate(np.maximum(takes_s - core_s, 0.0))
+    # More misses never take less: single sizes may have been measured in a bad moment.
+    more_s = isotonic_regression(np.maximum(takes_s - core_s, 0.0)).x
     rising = np.maximum.accumulate(held)
     # Points with misses alike: the largest index of them.
     last = np.append(np.diff(rising) > 0, True)
     return Curve(rising[last], more_s[last])
+
+
+def _in_first_cache(costs: CostModel, node: int, sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Which of these indexes lie in a core's first cache; the smallest one in any case."""
+    caches = costs.machine.nodes[node].caches
+    room_bytes = caches[0].size_bytes if caches else 0.0
+    found = np.array([keys * ArrayTree(keys).bytes_per_key <= room_bytes for keys in sizes])
+    found[0] = True
+    return found
 
 
 def _misses(

@@ -418,7 +418,6 @@ def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
     rate, weighted = 1.0 / cost_s[order], head[order]
     # With the first k cores taking part, the level is (1 + sum own/cost) / (sum 1/cost).
     level = (1.0 + np.cumsum(weighted)) / np.cumsum(rate)
-    # The last k for which every core that takes part is below the level; the first one always is.
-    taking = int(np.flatnonzero(level * rate >= weighted)[-1])
-    share = np.maximum(level[taking] / cost_s - head, 0.0)
+    # It falls as long as the next core is below it, and rises from there on.
+    share = np.maximum(level.min() / cost_s - head, 0.0)
     return np.asarray(share / share.sum())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
@@ -62,6 +62,7 @@ def test_arrivals_are_served_wherever_there_is_room(tmp_path: Path) -> None:
     assert sum(record.throughput.values()) == pytest.approx(asked, rel=1e-4)
 
 
+@example([(0.0002719443386182373, 1e-12), (1e-12, 0.0002719443386182373)])
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(1e-12, 1e-3)), min_size=1, max_size=20))
 def test_work_that_any_core_can_do_goes_to_who_has_time(cores: list[tuple[float, float]]) -> None:
     own_s, issue_s = (np.array(part) for part in zip(*cores, strict=True))
