@@ -25,6 +25,7 @@ from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
 from .interrupting import interruptions
 from .processes import process_costs
+from .ranges import with_ranges
 from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
@@ -34,7 +35,9 @@ _NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_m
 
 def measured_description(result: Result) -> MachineDescription:
     """The host's description with all that was measured of it."""
-    return _Writer(result).description()
+    description = _Writer(result).description()
+    passes = [_Writer(one).description() for one in result.passes]
+    return with_ranges(description, passes) if passes else description
 
 
 class _Writer:
