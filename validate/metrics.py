@@ -152,7 +152,7 @@ class Metric:
         return max(uses) if self.path[2] == "busiest" else math.fsum(uses) / len(uses)
 
     def _recovery(self, record: Record) -> float | None:
-        """How deep throughput drops, or how long until that is made up for: at most, or typically."""
+        """The deepest drop, or the longest time until it is made up for; or the typical one."""
         operation, which = self.path[1:]
         if which.startswith("typical_"):
             typical = typical_recovery(record, operation)
