@@ -1,17 +1,19 @@
 """How deep throughput drops when the workload changes, and how soon it is back.
 
 For each change, between it and the next one (or the end of the run), with ``x(t)`` the throughput,
-constant over each piece of time:
+constant over each piece of time, or over each step that stands out of a real run's noise (see
+``steps.py``):
 
 - *final*: the time-weighted mean of ``x`` over the last 10% of that time;
 - *level*: what ``x`` should come back to: the final one, or a level handed in, such as the best
   final level of several runs (else a run that never recovers looks recovered at once);
 - *depth*: ``1 - min x / level``, 0 where ``x`` never falls below the level;
-- *recovery time*: from the change to the end of the last piece in which ``x`` is low: more than 5%,
-  and more than three standard deviations of its noise, below the level; unknown where that is still
-  so at the end. Being above the level counts as recovered. The noise is that of the second half of
-  the time, told by how far neighbouring pieces lie apart: without it a real run would hardly ever
-  count as back for good.
+- *recovery time*: from the change to the end of the last piece in which ``x`` is more than 5% below
+  the level; unknown where that is still so at the end. Being above the level counts as recovered.
+
+What a host does to a real run by itself, for a tenth of a second, say, looks like a drop, but does
+not come at the same time after each change: the *typical* recovery is that of the median, at each
+time after a change, over all changes of a run.
 """
 
 from __future__ import annotations
@@ -25,14 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .record import Record
+from .steps import steps
 
 FINAL_PART = 0.1
 TOLERANCE = 0.05
 SAMPLES = 20
-# Of fewer pieces nothing can be said of their noise.
-NOISE_MAX, NOISE_PIECES_MIN = 3.0, 5
-# The median distance of two normal draws, in their standard deviations.
-MEDIAN_APART = 0.954
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,39 +77,66 @@ def recoveries(
     throughput is averaged over steps of this length from each change on, as a monitor would sample
     it, so that a dip counts by its length; without it the shortest piece counts as it is.
     """
+    parts = _between_changes(record, operation)
+    if levels is not None and parts and len(levels) != len(change_times(record)):
+        raise ValueError(f"{len(levels)} levels for {len(change_times(record))} changes")
+    found: list[Recovery] = []
+    before: float | None = None
+    for k, pieces in enumerate(parts):
+        if not len(pieces.rate):
+            continue
+        sampled = pieces if sample_s is None else pieces.sampled(sample_s)
+        one = _recovery(sampled, before, None if levels is None or k == 0 else levels[k - 1])
+        if k > 0:
+            found.append(one)
+        before = one.final
+    return found
+
+
+def typical_recovery(record: Record, operation: str) -> Recovery | None:
+    """That of the median throughput, over all changes, at each sample after a change.
+
+    For a workload whose changes are alike; told as if it were the first of them. None without a
+    series of ``operation``, or without changes.
+    """
+    sample_s = sample_step_s(record)
+    parts = [part for part in _between_changes(record, operation)[1:] if len(part.rate)]
+    if not parts or sample_s is None:
+        return None
+    sampled = [part.sampled(sample_s) for part in parts]
+    shared = min(len(one.rate) for one in sampled)
+    rates = np.median([one.rate[:shared] for one in sampled], axis=0)
+    first = sampled[0]
+    return _recovery(_Pieces(first.start_s[:shared], first.end_s[:shared], rates), None, None)
+
+
+def _between_changes(record: Record, operation: str) -> list[_Pieces]:
+    """The pieces before the first change, and from each one to the next; [] without a series."""
     column = f"throughput/{operation}"
     if column not in record.series or len(record.series["time_s"]) == 0:
         return []
     whole = _Pieces.of_series(record, column)
-    changes = change_times(record)
-    if levels is not None and len(levels) != len(changes):
-        raise ValueError(f"{len(levels)} levels for {len(changes)} changes")
-    bounds = [float(whole.start_s[0]), *changes, float(whole.end_s[-1])]
-    found: list[Recovery] = []
-    before: float | None = None
-    for k, (from_s, until_s) in enumerate(pairwise(bounds)):
-        pieces = whole.between(from_s, until_s)
-        if not len(pieces.rate):
-            continue
-        final = pieces.mean(until_s - FINAL_PART * (until_s - from_s), until_s)
-        if k > 0:
-            level = final if levels is None else levels[k - 1]
-            sampled = pieces if sample_s is None else pieces.sampled(sample_s)
-            low = sampled.rate < level - max(TOLERANCE * level, NOISE_MAX * sampled.noise)
-            back_s = float(sampled.end_s[low].max()) if low.any() else from_s
-            found.append(
-                Recovery(
-                    change_s=from_s,
-                    until_s=until_s,
-                    before=before,
-                    lowest=float(sampled.rate.min()),
-                    final=final,
-                    level=level,
-                    recovery_s=back_s - from_s if back_s < float(sampled.end_s[-1]) else None,
-                )
-            )
-        before = final
-    return found
+    bounds = [float(whole.start_s[0]), *change_times(record), float(whole.end_s[-1])]
+    return [whole.between(from_s, until_s) for from_s, until_s in pairwise(bounds)]
+
+
+def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Recovery:
+    """Of ``pieces``, at least one, from a change on; ``level``: None for their final one."""
+    change_s, until_s = float(pieces.start_s[0]), float(pieces.end_s[-1])
+    clear = pieces.without_noise()
+    final = clear.mean(until_s - FINAL_PART * (until_s - change_s), until_s)
+    level = final if level is None else level
+    low = clear.rate < (1.0 - TOLERANCE) * level
+    back_s = float(clear.end_s[low].max()) if low.any() else change_s
+    return Recovery(
+        change_s=change_s,
+        until_s=until_s,
+        before=before,
+        lowest=float(clear.rate.min()),
+        final=final,
+        level=level,
+        recovery_s=back_s - change_s if back_s < until_s else None,
+    )
 
 
 def recoveries_together(records: Sequence[Record], operation: str) -> list[list[Recovery]]:
@@ -175,13 +201,9 @@ class _Pieces:
             return float(self.rate[-1])
         return float((length_s * part.rate).sum() / length_s.sum())
 
-    @property
-    def noise(self) -> float:
-        """Standard deviation of the pieces' rates around what they follow, in the second half."""
-        late = self.between((self.start_s[0] + self.end_s[-1]) / 2, self.end_s[-1]).rate
-        if len(late) < NOISE_PIECES_MIN:
-            return 0.0
-        return float(np.median(np.abs(np.diff(late)))) / MEDIAN_APART
+    def without_noise(self) -> _Pieces:
+        """The same pieces of time, each with the rate of the step that it belongs to."""
+        return _Pieces(self.start_s, self.end_s, steps(self.rate, self.end_s - self.start_s))
 
     def sampled(self, step_s: float) -> _Pieces:
         """Means over steps from the first piece on; the last step may be shorter."""

@@ -10,7 +10,7 @@ from ..inputs import InputError
 from ..inputs.fields import near
 from ..sim.planes.plane import Outcome
 from ..sim.record import Record, ResourceUse
-from ..sim.recovery import recoveries_together
+from ..sim.recovery import recoveries_together, typical_recovery
 from ..sim.scenario import Scenario
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
@@ -18,7 +18,8 @@ QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 # bins are 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
 BIN_HALF = 2.0**-8
 LATENCIES = ("mean", *QUANTILES)
-RECOVERIES = ("depth", "time")
+# Of the worst change; and of what is typical of changes that are all alike.
+RECOVERIES = ("depth", "time", "typical_depth", "typical_time")
 USES = ("mean", "busiest")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, energy_J, "
@@ -56,7 +57,7 @@ class Metric:
         if kind == "utilisation" and len(rest) == 2 and rest[1] in USES:
             return Metric(path, False, None, "1")
         if kind == "recovery" and len(rest) == 2 and rest[1] in RECOVERIES:
-            timed = rest[1] == "time"
+            timed = rest[1].endswith("time")
             return Metric(path, False, "time" if timed else None, "s" if timed else "1")
         raise InputError("unknown metric", token=text, expected=FORMS)
 
@@ -151,11 +152,16 @@ class Metric:
         return max(uses) if self.path[2] == "busiest" else math.fsum(uses) / len(uses)
 
     def _recovery(self, record: Record) -> float | None:
-        """The deepest drop, or the longest time until it is made up for."""
-        found = recoveries_together([record], self.path[1])[0]
+        """The deepest drop, or the longest time until it is made up for; or the typical one."""
+        operation, which = self.path[1:]
+        if which.startswith("typical_"):
+            typical = typical_recovery(record, operation)
+            found = [] if typical is None else [typical]
+        else:
+            found = recoveries_together([record], operation)[0]
         if not found:
             raise InputError("the workload never changes, so there is nothing to recover from")
-        if self.path[2] == "depth":
+        if which.endswith("depth"):
             return max(one.depth or 0.0 for one in found)
         # Not back before the next change: at least as long as that.
         return max(

@@ -12,10 +12,10 @@
 
 namespace numatwin {
 
-// What one flush brought.
+// What one flush brought, or a part of it.
 struct ErisBatch {
     std::uint32_t source, version, count, answers, references;
-    Time first, last;  // when its first and last command were made
+    Time first, last;  // when its first and last command were handed over
 };
 
 // A block is aligned to its size: so a place in it tells where it begins and ends.

@@ -31,9 +31,20 @@ std::uint32_t ErisRouting::draw(std::uint32_t i) {
 void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operation,
                          std::uint32_t count, Time first) {
     const std::size_t at = pair(i, to);
-    if (count_.add(at, count) == count) first_[at] = first;
-    if (keyed_ > 1) by_operation_[at * keyed_ + operation] += count;
+    const bool alone = count_.add(at, count) == count;
     worker_[i].in_row += count;
+    if (!told_apart_.empty()) {
+        auto& parts = told_apart_[at];
+        for (auto part = parts.rbegin(); part != parts.rend() && part->since == first; ++part)
+            if (part->operation == operation) {
+                part->count += count;
+                return;
+            }
+        parts.push_back({first, operation, count});
+        return;
+    }
+    if (alone) first_[at] = first;
+    if (keyed_ > 1) by_operation_[at * keyed_ + operation] += count;
 }
 
 // A scan goes to every worker that has lines; false where as many as may are under way.
@@ -55,6 +66,17 @@ bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since)
     return true;
 }
 
+// A batch is made in one go, also where buffers fill up meanwhile and are flushed. A closed client
+// hands its commands over together; an open one hands each over as it arrives.
+void ErisRouting::begin_batch(std::uint32_t i) {
+    Worker& w = worker_[i];
+    w.of_making = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch)));
+    w.making_since = clock.now();
+    if (is_behind(i)) w.stuck = true;
+    make(i);
+}
+
 void ErisRouting::make(std::uint32_t i) {
     Worker& w = worker_[i];
     const auto count = static_cast<std::uint32_t>(workers());
@@ -64,10 +86,7 @@ void ErisRouting::make(std::uint32_t i) {
     w.made = 0;
     w.full = none;
     std::uint32_t written = 0;  // a scan is written once, and a reference for each who has lines
-    if (is_behind(i)) w.stuck = true;
-    const auto most =
-        std::min<std::uint64_t>(w.to_make, static_cast<std::uint64_t>(machine_.batch));
-    while (w.made < most && !w.stuck) {
+    while (w.made < w.of_making && !w.stuck) {
         if (w.pending == none) {
             if (machine_.arrival_ps > 0) {
                 if (w.next_arrival > now) {
@@ -95,8 +114,7 @@ void ErisRouting::make(std::uint32_t i) {
                 w.full = to;
                 break;
             }
-            // A closed client has its command in hand until there is room for it.
-            const Time since = machine_.arrival_ps > 0 ? w.pending_since : now;
+            const Time since = machine_.arrival_ps > 0 ? w.pending_since : w.making_since;
             append(i, to, operation, 1, since);
             w.last_made = since;
             if (has + 1 == room) w.full = to;
@@ -115,6 +133,7 @@ void ErisRouting::make(std::uint32_t i) {
 void ErisRouting::made(std::uint32_t i) {
     Worker& w = worker_[i];
     w.to_make -= w.made;
+    w.of_making -= w.made;
     counts.made += w.made;
     if (machine_.think_ps > 0) w.outstanding += w.made;
     note(issued, i, w.full, w.made);
@@ -213,21 +232,11 @@ void ErisRouting::attempt(std::uint32_t i) {
 
 void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
-    Incoming& buffer = worker_[w.to].incoming[w.into];
     const std::size_t at = pair(i, w.to);
-    buffer.batches.push({i, w.version, w.sends.commands, w.sends.answers, w.sends.references,
-                         first_[at], std::max(first_[at], w.last_made)},
-                        blocks_);
-    if (keyed_ > 1) {
-        std::uint32_t left = w.sends.commands;
-        for (std::size_t o = 0; o < keyed_; ++o) {
-            std::uint32_t& has = by_operation_[at * keyed_ + o];
-            const std::uint32_t part = std::min(left, has);
-            worker_[w.to].beside[w.into].by_operation.push_back(part);
-            has -= part;
-            left -= part;
-        }
-    }
+    if (told_apart_.empty())
+        deliver(i, at);
+    else
+        deliver_apart(i, at);
     if (w.sends.references > 0) {
         std::uint32_t& sent_already = sent_references_[at];
         for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
@@ -252,6 +261,53 @@ void ErisRouting::arrive(std::uint32_t i) {
     clock.schedule(clock.now() + way, released, i, w.to);
 }
 
+// What was put into the outgoing buffer at `at` from its first command's time to its last one's.
+void ErisRouting::deliver(std::uint32_t i, std::size_t at) {
+    const Worker& w = worker_[i];
+    Worker& target = worker_[w.to];
+    target.incoming[w.into].batches.push(
+        {i, w.version, w.sends.commands, w.sends.answers, w.sends.references, first_[at],
+         std::max(first_[at], w.last_made)},
+        blocks_);
+    if (keyed_ == 1) return;
+    std::uint32_t left = w.sends.commands;
+    for (std::size_t o = 0; o < keyed_; ++o) {
+        std::uint32_t& has = by_operation_[at * keyed_ + o];
+        const std::uint32_t part = std::min(left, has);
+        target.beside[w.into].by_operation.push_back(part);
+        has -= part;
+        left -= part;
+    }
+}
+
+// Each part of a flush that was handed over at one time is a batch of its own.
+void ErisRouting::deliver_apart(std::uint32_t i, std::size_t at) {
+    const Worker& w = worker_[i];
+    Worker& target = worker_[w.to];
+    auto& parts = told_apart_[at];
+    std::size_t gone = 0;
+    ErisBatch batch{i, w.version, 0, w.sends.answers, w.sends.references, 0, 0};
+    std::uint32_t left = w.sends.commands;
+    do {
+        std::uint32_t operation = 0;
+        batch.count = 0;
+        if (left > 0) {
+            Part& part = parts[gone];
+            operation = part.operation;
+            batch.count = std::min(left, part.count);
+            batch.first = batch.last = part.since;
+            left -= batch.count;
+            part.count -= batch.count;
+            if (part.count == 0) ++gone;
+        }
+        target.incoming[w.into].batches.push(batch, blocks_);
+        batch.answers = batch.references = 0;
+        for (std::size_t o = 0; keyed_ > 1 && o < keyed_; ++o)
+            target.beside[w.into].by_operation.push_back(o == operation ? batch.count : 0);
+    } while (left > 0);
+    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(gone));
+}
+
 void ErisRouting::release(std::uint32_t i) {
     const Worker& w = worker_[i];
     Worker& target = worker_[w.to];
@@ -274,6 +330,7 @@ void ErisRouting::after_flush(std::uint32_t i, bool sent) {
     if (w.after == After::end_of_round) return flush_rest(i);
     // Without room for a command in hand no other can be made.
     if (!sent && w.pending != none) w.stuck = true;
+    if (w.of_making > 0 && !w.stuck) return make(i);
     work(i);
 }
 

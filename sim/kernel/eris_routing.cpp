@@ -47,8 +47,13 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     for (Positions* const of : {&machine_.entering, &machine_.predecessor, &machine_.handed_ps})
         Positions().swap(*of);
     count_.assign(count * count);
-    first_.assign(count * count, 0);
-    if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);
+    if (machine_.arrival_ps <= 0 &&
+        machine_.batch >= told_apart_min * static_cast<std::int64_t>(count)) {
+        told_apart_.resize(count * count);
+    } else {
+        first_.assign(count * count, 0);
+        if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);
+    }
     if (machine_.answers) answers_.assign(count * count);
     if (keyed_ < operations_) sent_references_.assign(count * count, 0);
     to_do_.assign(count * operations_, 0);
@@ -423,7 +428,7 @@ void ErisRouting::work(std::uint32_t i) {
     w.makes = !w.makes;
     const bool may_make = w.to_make > 0 && !w.stuck;
     if (w.taken != nothing_taken && (!w.makes || !may_make)) return execute(i);
-    if (may_make) return make(i);
+    if (may_make) return begin_batch(i);
     balance(i);
 }
 
@@ -516,10 +521,11 @@ void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
     }
 }
 
-// Commands of a batch were made one after the other: their latencies lie evenly in its range, here
+// Commands that were handed over one after the other: their latencies lie evenly in a range, here
 // at eight points.
 void ErisRouting::spread(Histogram& into, Time least, Time most, std::uint32_t count) const {
     constexpr Time points = 8;
+    if (least == most) return into.add(least, count);
     std::uint32_t left = count;
     for (Time k = 0; k < points && left > 0; ++k) {
         const auto part = static_cast<std::uint32_t>(left / static_cast<std::uint32_t>(points - k));

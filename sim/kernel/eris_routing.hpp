@@ -152,6 +152,9 @@ class ErisRouting {
     static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
+    // Batches of closed clients of which each target gets so many commands on average are told
+    // apart in its buffer, as in the engine; else a flush holds parts of many.
+    static constexpr std::int64_t told_apart_min = 16;
 
     struct Incoming {
         std::uint64_t word = 0;
@@ -164,6 +167,10 @@ class ErisRouting {
     struct Portion {  // of what waits for one worker
         std::uint32_t commands = 0, references = 0, answers = 0;
         std::uint64_t all() const { return std::uint64_t{commands} + references + answers; }
+    };
+    struct Part {  // of an outgoing buffer: commands of one operation, handed over at one time
+        Time since;
+        std::uint32_t operation, count;
     };
     enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
     enum class After : std::uint8_t { making, end_of_round };
@@ -201,9 +208,11 @@ class ErisRouting {
         std::uint64_t to_make = 0;
         std::uint64_t in_row = 0;  // commands in its outgoing buffers
         Time pending_since = 0;
-        Time last_made = 0;  // when the last command was put into a buffer
+        Time making_since = 0;  // when the batch under way was begun
+        Time last_made = 0;     // when the last command was put into a buffer
         Time round_start = 0, transfers_until = 0;
         std::uint32_t executing = 0;
+        std::uint32_t of_making = 0;  // commands of that batch to be made yet
         std::uint32_t next_flush = 0;
         ErisBatch* batch = nullptr;  // whose commands are being executed
         // Line 4
@@ -303,6 +312,7 @@ class ErisRouting {
     bool work_at_transfers(std::uint32_t i);
     void begin_work(std::uint32_t i);
     void work(std::uint32_t i);
+    void begin_batch(std::uint32_t i);
     void make(std::uint32_t i);
     void made(std::uint32_t i);
     void transfer_event(const Event& event);
@@ -312,6 +322,8 @@ class ErisRouting {
     void read_descriptor(std::uint32_t i);
     void attempt(std::uint32_t i);
     void arrive(std::uint32_t i);
+    void deliver(std::uint32_t i, std::size_t at);
+    void deliver_apart(std::uint32_t i, std::size_t at);
     void release(std::uint32_t i);
     void after_flush(std::uint32_t i, bool sent);
     void flush_rest(std::uint32_t i);
@@ -346,6 +358,8 @@ class ErisRouting {
     SmallCounts count_, answers_;
     LargeVector<std::uint32_t> by_operation_, sent_references_;
     LargeVector<Time> first_;
+    // Instead of the two above, where batches are told apart.
+    std::vector<std::vector<Part>> told_apart_;
     std::vector<Scan> scans_;
     Numbers scan_lines_;  // [O] of all workers
     std::vector<std::uint32_t> free_scans_;

@@ -20,7 +20,7 @@ from numatwin.sim.record import Record
 from numatwin.sim.run import run_scenario
 from numatwin.sim.scenario import load_scenario
 
-# Four workers with room for two flushes of four commands: most flushes meet another.
+# Four workers with room for one flush of four commands: most flushes meet another.
 CROWDED = Case(
     "eris-fig5",
     100 * US,
@@ -28,7 +28,7 @@ CROWDED = Case(
         "system.nodes=2",
         "system.threads=2",
         "system.buffer_commands=4",
-        "system.incoming_size=128 B",
+        "system.incoming_size=64 B",
         "workload.objects.index.keys=10_000_000",
     ),
 )

@@ -98,6 +98,44 @@ def test_no_exchange_fails_where_the_descriptor_comes_to_be_written() -> None:
     model.check()
 
 
+def test_a_batch_is_handed_over_at_one_time() -> None:
+    """One worker, two batches of 16 a round, both in one flush.
+
+    A batch is executed a round later, after the batch made before it in that round: both batches
+    take as long, and so do all commands.
+    """
+    model = routing(machine([0], batch=16, buffer_commands=40, round_commands=32), [[1.0]])
+    model.run(10 * MS)
+    model.start_counting()
+    model.run(20 * MS)
+    cycle = SWAP + 32 * (RECEIVE + ISSUE + WALK + COPY) + NEAR + FLUSH + NEAR
+    latency = model.latency(0)
+    assert latency.count > 1_000
+    assert latency.least == latency.greatest == cycle + 16 * (ISSUE + WALK)
+
+
+def test_a_buffer_that_fills_does_not_end_a_batch() -> None:
+    """Of the second batch of 16, four fill a buffer of 20: the others are made before anything is
+    executed, and count from when the batch was begun."""
+    model = routing(machine([0], batch=16, buffer_commands=20, round_commands=32), [[1.0]])
+    model.run(10 * MS)
+    found = [(kind, amount) for _, kind, _, _, amount in rows(model)]
+    steady = [
+        ("round", 32 * COMMAND_BYTES),
+        *(("issued", 16), ("executed", 16), ("issued", 4), ("copied", 20), ("issued", 12)),
+        *(("executed", 16), ("copied", 12)),
+    ]
+    begins = [k for k, row in enumerate(found) if row[0] == "round"]
+    assert found[begins[-3] : begins[-1]] == 2 * steady
+    cycle = SWAP + 32 * (RECEIVE + ISSUE + WALK + COPY) + 2 * (NEAR + FLUSH + NEAR)
+    # The four go with the first batch, and are executed with the rest of theirs.
+    beyond = 16 * (ISSUE + WALK)
+    model.start_counting()
+    model.run(20 * MS)
+    assert model.latency(0).least == cycle + beyond
+    assert model.latency(0).greatest == cycle + beyond + 2 * NEAR + FLUSH + 20 * COPY
+
+
 def test_a_full_buffer_turns_its_writer_back_and_wakes_it_after_the_swap() -> None:
     """Buffers of one command; the second worker makes its own command for 10 µs.
 

@@ -1,13 +1,16 @@
 """Depth and recovery time on series made by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from numatwin.sim.record import ControlEvent, Record
-from numatwin.sim.recovery import Recovery, change_times, recoveries
+from numatwin.sim.recovery import Recovery, change_times, recoveries, typical_recovery
+
+Noise = npt.NDArray[np.float64]
 
 
 def record_of(
@@ -61,7 +64,7 @@ def test_a_drop_and_its_end() -> None:
 
 def test_a_run_with_noise_is_back_once_it_is_within_its_noise() -> None:
     """Without noise counted, the last 93 would be the end of the drop."""
-    noisy = [(1.0, rate) for rate in (103, 96, 99, 104, 93) * 4]
+    noisy = [(1.0, rate) for rate in (100, 103, 98, 97, 101, 99, 104, 102, 98, 93) * 2]
     found = one([(10, 100), (1, 40), (2, 70), *noisy])
     assert found.recovery_s == 3
     # A fall beyond the noise still counts.
@@ -141,3 +144,109 @@ def test_nothing_to_look_at() -> None:
     assert recoveries(record_of([(10, 1), (10, 1)]), "scan") == []
     with pytest.raises(ValueError, match="2 levels for 1 changes"):
         recoveries(record_of([(10, 1), (10, 1)]), "lookup", levels=[1, 2])
+
+
+# -- noise of a real host -------------------------------------------------------------------------
+
+# A drop of 30% for 5 of 20 pieces of 1 s each.
+LOW, PIECES, DEPTH = 5, 20, 0.3
+
+
+def white(rng: np.random.Generator) -> Noise:
+    """Each piece by itself."""
+    return 1.0 + 0.06 * rng.standard_normal(PIECES)
+
+
+def correlated(rng: np.random.Generator) -> Noise:
+    """Each piece like the one before it: an autoregressive process, its standard deviation 6%."""
+    found = np.empty(PIECES)
+    found[0] = rng.standard_normal()
+    for k in range(1, PIECES):
+        found[k] = 0.7 * found[k - 1] + (1 - 0.7**2) ** 0.5 * rng.standard_normal()
+    return 1.0 + 0.06 * found
+
+
+def bursts(rng: np.random.Generator) -> Noise:
+    """Another tenant on the core, for 2 s on average and a tenth of the time: 15% less."""
+    found, taken = np.empty(PIECES), False
+    for k in range(PIECES):
+        taken = bool(rng.random() < (0.5 if taken else 0.06))
+        found[k] = 0.85 if taken else 1.0
+    return found + 0.02 * rng.standard_normal(PIECES)
+
+
+def spikes(rng: np.random.Generator) -> Noise:
+    """Single pieces that lose 30%."""
+    return 1.0 + 0.03 * rng.standard_normal(PIECES) - 0.3 * (rng.random(PIECES) < 0.06)
+
+
+def noisy_record(
+    noise: Callable[[np.random.Generator], Noise],
+    rng: np.random.Generator,
+    changes: int,
+    low: int = LOW,
+    depth: float = DEPTH,
+) -> Record:
+    drop = np.where(np.arange(PIECES) < low, 1.0 - depth, 1.0)
+    rates = [100.0 * drop * noise(rng) for _ in range(changes)]
+    pieces = [(10.0, 100.0), *((1.0, float(rate)) for rate in np.concatenate(rates))]
+    return record_of(pieces, [10.0 + PIECES * k for k in range(changes)])
+
+
+@pytest.mark.parametrize(
+    ("noise", "right"), [(white, 0.95), (correlated, 0.85), (bursts, 0.8), (spikes, 0.85)]
+)
+def test_the_typical_recovery_is_found_under_noise(
+    noise: Callable[[np.random.Generator], Noise], right: float
+) -> None:
+    """Of runs with 6 changes, nearly all tell the true time, and their median depth is the true
+    one; a single change tells it in fewer."""
+    rng = np.random.default_rng(7)
+    found = [typical_recovery(noisy_record(noise, rng, 6), "lookup") for _ in range(200)]
+    times = np.array([one.recovery_s for one in found if one is not None])
+    depths = [one.depth for one in found if one is not None and one.depth is not None]
+    assert (times == LOW).mean() >= right
+    assert np.median(depths) == pytest.approx(DEPTH, abs=0.01)
+    assert np.std(depths) < 0.03
+
+
+@pytest.mark.parametrize("noise", [white, correlated, bursts, spikes])
+def test_noise_alone_is_hardly_a_drop(noise: Callable[[np.random.Generator], Noise]) -> None:
+    rng = np.random.default_rng(8)
+    records = [noisy_record(noise, rng, 6, low=0) for _ in range(100)]
+    found = [typical_recovery(record, "lookup") for record in records]
+    assert np.mean([one is not None and one.recovery_s == 0 for one in found]) >= 0.85
+
+
+@pytest.mark.parametrize(("low", "depth"), [(1, 0.4), (2, 0.3), (4, 0.2), (10, 0.15), (15, 0.15)])
+def test_a_real_drop_is_not_hidden_by_noise(low: int, depth: float) -> None:
+    rng = np.random.default_rng(9)
+    records = [noisy_record(white, rng, 1, low, depth) for _ in range(200)]
+    found = [recoveries(record, "lookup")[0] for record in records]
+    assert np.mean([abs((one.recovery_s or 0) - low) <= 1 for one in found]) >= 0.75
+    assert np.median([one.depth or 0.0 for one in found]) == pytest.approx(depth, abs=0.02)
+
+
+def test_a_second_drop_counts_under_noise() -> None:
+    """Back for 5 s, then low again for 5 s."""
+    rng = np.random.default_rng(10)
+    drop = np.array([0.6] * 5 + [1.0] * 5 + [0.7] * 5 + [1.0] * 5)
+    times = []
+    for _ in range(100):
+        rates = 100.0 * drop * (1.0 + 0.05 * rng.standard_normal(len(drop)))
+        times.append(one([(10, 100), *((1.0, float(rate)) for rate in rates)]).recovery_s)
+    assert np.mean(np.array(times) == 15) >= 0.9
+
+
+def test_the_typical_recovery_is_that_of_the_median_over_changes() -> None:
+    """After three changes: low for 2, 3 and 3 s, one of them as deep as nothing else."""
+    record = record_of(
+        [(10, 100), (2, 60), (8, 100), (3, 50), (7, 100), (3, 0), (7, 100)],
+        changes_s=[10, 20, 30],
+    )
+    found = typical_recovery(record, "lookup")
+    assert found is not None
+    assert (found.change_s, found.until_s, found.recovery_s) == (10, 20, 3)
+    assert found.depth == pytest.approx(0.5)
+    assert typical_recovery(record, "scan") is None
+    assert typical_recovery(record_of([(30, 100)], changes_s=[]), "lookup") is None

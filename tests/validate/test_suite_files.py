@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.validate.metrics import BIN_HALF, Metric
+from numatwin.sim.run import run_scenario
+from numatwin.sim.scenario import load_scenario
+from numatwin.validate.metrics import BIN_HALF, RECOVERIES, Metric
 from numatwin.validate.suite import LoadedCheck, load_suite
 
 CHECK = """\
@@ -166,6 +168,33 @@ def test_unknown_suites(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_an_unknown_check(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown check: found 'on', expected 'one'"):
         load_suite(suite_file(tmp_path, CHECK), only=["on"])
+
+
+def test_the_length_and_the_depth_of_drops() -> None:
+    """Two workers; all accesses go from the first to the last quarter of the keys, or back.
+
+    One-Shot takes loads to lie evenly on the keys of a partition, and halves them: the hot quarter
+    has 1 worker, 1 worker, then an eighth and 7 eighths of it each, and is halved exactly 3 periods
+    after the change; here the first change comes when half of a period is over. One worker of two
+    has all the work in that time, but the other one goes on making commands.
+    """
+    scenario = load_scenario(
+        "eris-fig13-small",
+        machine="zen5-2c",
+        workload="lookup-hot-ends",
+        policy="one-shot",
+        settings=[
+            "policies.load_balancing.period=40 ms",
+            "workload.phases.0.start=300 ms",
+            "horizon=1520 ms",
+        ],
+    )
+    record = run_scenario(scenario)
+    found = {
+        name: Metric.parsed(f"recovery.lookup.{name}").of_record(record) for name in RECOVERIES
+    }
+    assert (found["typical_time"], found["time"]) == (pytest.approx(0.12), pytest.approx(0.12))
+    assert 0.2 < found["typical_depth"] <= found["depth"] < 0.5
 
 
 @settings(deadline=None)

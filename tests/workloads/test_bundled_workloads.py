@@ -19,6 +19,7 @@ def test_the_bundled_workloads() -> None:
         "eris-scan-8e9",
         "eris-scan-8gb",
         "eris-upsert-1e9",
+        "lookup-hot-ends",
         "lookup-hot-range",
         "lookup-recorded",
         "lookup-zipf",
@@ -41,6 +42,15 @@ def test_loads_and_is_ready_to_run(name: str) -> None:
             else:
                 bounds = np.linspace(0, keys or 0, 513)
                 assert operation.keys.shares(bounds).sum() == pytest.approx(1.0)
+
+
+def test_hot_ends_change_in_turn_and_all_alike() -> None:
+    workload = load_workload("lookup-hot-ends")
+    changes = workload.change_times(2.72)
+    assert np.diff([*changes, 2.72]) == pytest.approx([0.4] * 6)
+    hot = [workload.at(at).operations["lookup"].keys for at in (0.0, *changes)]
+    shares = [keys.shares(np.array([0, 2_560_000]))[0] for keys in hot if keys is not None]
+    assert shares == [1, 0, 1, 0, 1, 0, 1]
 
 
 def test_scan_sizes_are_those_of_the_paper() -> None:

@@ -22,6 +22,8 @@ from .servers import Backlog, Link
 
 WINDOW_PS = 100_000_000  # over which a controller's load counts
 SPREAD = 8  # points in which the latencies of a batch are told
+# Batches of which each worker gets so many commands on average are told apart in a buffer.
+TOLD_APART_MIN = 16
 
 Steps = Generator[simpy.Event, Any, None]
 
@@ -48,6 +50,7 @@ class ErisRoutingReference:
         self.d: Any = SimpleNamespace(**{name: getattr(demands, name) for name in names})
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
+        self.told_apart = self.m.batch >= TOLD_APART_MIN * self.count
         self.threads = np.bincount(self.m.core).tolist()
         self.memory = [Backlog() for _ in self.m.home]
         self.loads = [(0, 0, 0.0) for _ in self.m.home]  # window's start, work in it, wait
@@ -200,7 +203,8 @@ class ErisRoutingReference:
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
     ) -> tuple[int, int]:
-        """Commands of batches are done in their order; those of a batch were made evenly."""
+        """Commands of batches are done in their order; those of a batch were handed over evenly
+        between its two times."""
         now = self.now
         while count:
             batch = taken.batches[at]
@@ -222,35 +226,45 @@ class ErisRoutingReference:
     def make(
         self, w: Worker, most: int, taken: Incoming | None
     ) -> Generator[simpy.Event, Any, int]:
-        """Draws up to a batch of commands into outgoing buffers; flushes the one that is full."""
-        full, made = None, 0
+        """Draws up to a batch of commands into outgoing buffers; flushes those that are full.
+
+        The client hands them over together, as it begins with them.
+        """
         behind = max(taken.offset if taken else 0, w.incoming[w.writable].offset)
         w.stuck = 2 * behind > self.m.incoming_commands
-        while made < min(most, self.m.batch) and not w.stuck:
+        since, made, full = self.now, 0, None
+        while not w.stuck and (left := min(most, self.m.batch) - made) > 0:
+            some, full = self.draw_some(w, left, since)
+            if some:
+                yield self.phase(w, "issue", some * self.m.issue_ps[self.node(w)], 0.0)
+                made += some
+                self.counts.made += some
+                self.note("issued", w.index, -1 if full is None else full, some)
+            if full is not None:
+                sent = yield from self.flush(w, full)
+                if not sent and w.pending is not None:
+                    w.stuck = True  # without room for a command in hand no other can be made
+        return made
+
+    def draw_some(self, w: Worker, most: int, since: int) -> tuple[int, int | None]:
+        """Puts up to so many into outgoing buffers: how many, and which buffer is full then."""
+        made = 0
+        while made < most:
             if w.pending is None:
                 w.pending = self.draw(w)
             operation, to = divmod(w.pending, self.count)
             if sum(w.out[to]) >= self.m.buffer_commands:
-                full = to
-                break
+                return made, to
             if not sum(w.out[to]):
-                w.first[to] = self.now
+                w.first[to] = since
             w.out[to][operation] += 1
-            w.last_made = self.now
+            w.parts[to][since, operation] = w.parts[to].get((since, operation), 0) + 1
+            w.last_made = since
             w.pending, made = None, made + 1
             self.drawn += 1
             if sum(w.out[to]) == self.m.buffer_commands:
-                full = to
-                break
-        if made:
-            yield self.phase(w, "issue", made * self.m.issue_ps[self.node(w)], 0.0)
-            self.counts.made += made
-            self.note("issued", w.index, -1 if full is None else full, made)
-        if full is not None:
-            sent = yield from self.flush(w, full)
-            if not sent and w.pending is not None:
-                w.stuck = True  # without room for a command in hand no other can be made
-        return made
+                return made, to
+        return made, None
 
     def draw(self, w: Worker) -> int:
         """A cell of the table: operation and target."""
@@ -273,9 +287,14 @@ class ErisRoutingReference:
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
         yield self.flushing(w, copied - self.now)
-        last = max(w.first[to], w.last_made)
-        buffer.batches.append(Batch(w.index, w.out[to], w.first[to], last))
-        w.out[to] = [0] * self.operations
+        if self.told_apart:
+            for (since, operation), part in w.parts[to].items():
+                counts = [part if o == operation else 0 for o in range(self.operations)]
+                buffer.batches.append(Batch(w.index, counts, since, since))
+        else:
+            last = max(w.first[to], w.last_made)
+            buffer.batches.append(Batch(w.index, w.out[to], w.first[to], last))
+        w.out[to], w.parts[to] = [0] * self.operations, {}
         self.note("copied", w.index, to, count)
         yield self.flushing(w, way)
         buffer.writers -= 1

@@ -16,7 +16,8 @@ STEPS = ("issue", "flush", "receive", "walk")
 
 
 class Batch(NamedTuple):
-    """What one flush brought: commands by operation, when the first and the last were made."""
+    """What one flush brought, or a part of it: commands by operation, when the first and the last
+    were handed over."""
 
     source: int
     counts: Sequence[int]
@@ -60,6 +61,8 @@ class Worker:
         self.writable = 0
         self.out = [[0] * operations for _ in range(workers)]  # of each outgoing buffer
         self.first = [0] * workers
+        # Of each buffer, commands by when they were handed over, and their operation.
+        self.parts: list[dict[tuple[int, int], int]] = [{} for _ in range(workers)]
         self.pending: int | None = None  # a cell drawn, for which there is no room yet
         self.first_round = True
         self.wakes: simpy.Event | None = None  # asleep until this
