@@ -25,9 +25,11 @@ from ...topologies import Machine
 from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
+from .host_spreads import Part, direct_spreads, end_spread, wake_spread
 from .parameters import MessageCost
 from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
+from .spread import Spread
 
 PS_PER_S = 1e12
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -43,12 +45,15 @@ CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to ot
 
 @dataclass(frozen=True)
 class HostCosts:
-    """Costs of messages by type, of a server's work on records, and the processors."""
+    """Costs of messages by type, of a server's work on records, and the processors; how steps on
+    messages vary, by type, and being woken."""
 
     messages: Mapping[str, tuple[MessageCost, ...]]
     read_work_ps: int
     install_work_ps: int
     processors: Processors
+    spreads: Mapping[str, Spread]
+    wake_spread: Spread | None
 
 
 class BlockCosts:
@@ -152,6 +157,11 @@ class Host:
         return self.clients if self.direct else self.clients + self.storage + 1
 
     @property
+    def together(self) -> bool:
+        """Whether clients run at the same time."""
+        return min(self.clients, self.cpus) > 1
+
+    @property
     def crowded(self) -> bool:
         """Whether some must wait for one."""
         return self.active > self.cpus
@@ -178,9 +188,12 @@ def host_costs(
     records: Records,
 ) -> HostCosts:
     """Of all messages, in the order of ``sizes``."""
-    blocks = BlockCosts(facts.blocks, together=min(host.clients, host.cpus) > 1)
+    blocks = BlockCosts(facts.blocks, together=host.together)
     region = _Region(host, machine, workload, blocks)
     ends = Ends(facts.transports[host.transport]) if not host.direct else None
+    spreads: dict[str, Spread] = {}
+    if ends is not None and (spread := end_spread(ends.costs)) is not None:
+        spreads = dict.fromkeys(sizes, spread)
     if not host.one_sided:
         assert ends is not None
         messages = {
@@ -188,16 +201,19 @@ def host_costs(
         }
         messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
     elif ends is None:
-        messages = _direct(host, facts, blocks, region, records, sizes)
+        messages, spreads = _direct(host, facts, blocks, region, records, sizes)
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, host.insert_bytes)
+    processors = _processors(host, facts, ends)
     return HostCosts(
         messages=messages,
         read_work_ps=_ps(read_s),
         install_work_ps=_ps(insert_s * records.changed / records.written),
-        processors=_processors(host, facts, ends),
+        processors=processors,
+        spreads=spreads,
+        wake_spread=None if ends is None else wake_spread(ends.costs, processors),
     )
 
 
@@ -272,8 +288,8 @@ def _direct(
     region: _Region,
     records: Records,
     sizes: Sizes,
-) -> dict[str, tuple[MessageCost, ...]]:
-    """All is the client's own time; answers cost nothing."""
+) -> tuple[dict[str, tuple[MessageCost, ...]], dict[str, Spread]]:
+    """All is the client's own time; answers cost nothing. And how it varies."""
     size = host.block_bytes
     lines_s = 0.0
     if facts.line is not None:
@@ -289,8 +305,9 @@ def _direct(
     words_s = _along(
         [(8.0, facts.word_get.value), (8192.0, facts.words_get.value)], host.vector_bytes
     )
+    begin_s = words_s + _begin_s(facts, records)
     seconds = {
-        "snapshot-read": words_s + lines_s + _begin_s(facts, records),
+        "snapshot-read": begin_s + lines_s,
         "read": get_s,
         "cas": lock_s,
         "write": written_s / records.writes,
@@ -299,7 +316,22 @@ def _direct(
         "claim": facts.word_add.value + lines_s,
         "break": facts.word_add.value,
     }
-    return {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
+    spreads = direct_spreads(
+        facts,
+        records,
+        together=host.together,
+        begin_s=begin_s,
+        lines_s=lines_s,
+        lock_s=lock_s,
+        reads=region.parts("get", size),
+        writes=[
+            (often, at, max(both_s - blocks.seconds("get", size, at), 0.0))
+            for often, at, both_s in region.parts("update", size)
+        ],
+        inserts=(1.0, host.insert_bytes, insert_s),
+    )
+    messages = {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
+    return messages, {name: spread for name, spread in spreads.items() if name in sizes}
 
 
 def _served(
@@ -399,31 +431,34 @@ class _Region:
 
     def mean(self, step: str, size: float) -> float:
         """Seconds."""
+        return sum(often * seconds for often, _, seconds in self.parts(step, size))
+
+    def parts(self, step: str, size: float) -> list[Part]:
+        """By region: how often a record lies in it, its bytes, and seconds there."""
         whole = self._records * size
         keys = self._keys
+        shares = [(1.0, whole)]
         if isinstance(keys, HotRangeSpec):
             # Who is asked for often stays in a cache.
-            hot = (keys.end - keys.first) * size
-            return keys.share * self._blocks.seconds(step, size, hot) + (
-                1 - keys.share
-            ) * self._blocks.seconds(step, size, whole)
+            shares = [(keys.share, (keys.end - keys.first) * size), (1.0 - keys.share, whole)]
         if isinstance(keys, ZipfSpec):
-            return self._zipf(step, size, whole, keys.exponent)
-        return self._blocks.seconds(step, size, whole)
+            shares = self._zipf(size, whole, keys.exponent)
+        return [
+            (often, region, self._blocks.seconds(step, size, region)) for often, region in shares
+        ]
 
-    def _zipf(self, step: str, size: float, whole: float, exponent: float) -> float:
+    def _zipf(self, size: float, whole: float, exponent: float) -> list[tuple[float, float]]:
         """Each cache holds the most popular records that fit; the rest is in memory."""
         ranks = np.arange(1, min(self._records, 1_000_000) + 1, dtype=np.float64)
         share = np.cumsum(ranks**-exponent)
         share /= share[-1]
-        seconds, held_before = 0.0, 0.0
+        shares, held_before = [], 0.0
         for cache in sorted(self._caches):
             fits = int(min(CACHE_SHARE * cache / size, len(ranks)))
             held = float(share[fits - 1]) if fits else 0.0
-            part = max(held - held_before, 0.0)
-            seconds += part * self._blocks.seconds(step, size, max(fits * size, size))
+            shares.append((max(held - held_before, 0.0), max(fits * size, size)))
             held_before = max(held, held_before)
-        return seconds + (1.0 - held_before) * self._blocks.seconds(step, size, whole)
+        return [*shares, (1.0 - held_before, whole)]
 
 
 def _ps(seconds: float) -> int:
