@@ -111,8 +111,8 @@ def measure(bench: Bench) -> Iterator[float]:
         yield 0.4 * (at + 1) / len(regions)
     windows = QUICK_SPREAD_WINDOWS if quick else SPREAD_WINDOWS
     spread_regions = [region for region in SPREAD_REGIONS if region <= free]
-    plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
-    _add_spreads(bench, "measure_block_spreads", "shm" if HAS_UCX else "threads", plan)
+    spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
+    _add_spreads(bench, "measure_block_spreads", "shm" if HAS_UCX else "threads", spread_plan)
     yield 0.45
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
