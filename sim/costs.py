@@ -134,11 +134,15 @@ class CostModel:
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
         """``counts`` with those that make what the machine's engine says, where it has one."""
-        first = next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
-        if first is None or self.engine is None:
+        if self.first_node is None or self.engine is None:
             return counts
-        rate = float(self.instructions_per_s[first]) / self.scales.cores
+        rate = float(self.instructions_per_s[self.first_node]) / self.scales.cores
         return counts.measured(self.engine, rate)
+
+    @property
+    def first_node(self) -> int | None:
+        """The first node that has cores: what engines do is measured there."""
+        return next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
         if value is not None:

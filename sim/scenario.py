@@ -241,7 +241,10 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     _check_deaths(document, description)
     chosen = _policies(document, description)
     whole = description.model_dump(mode="json", exclude_none=True) | {
-        "machine": machine.description.model_dump(mode="json", exclude_none=True),
+        # What facts were measured by, no plane reads; it would be taken along with each record.
+        "machine": machine.description.model_dump(
+            mode="json", exclude_none=True, exclude={"measurements"}
+        ),
         "workload": described.description.model_dump(mode="json", exclude_none=True),
     }
     return Scenario(
@@ -414,9 +417,9 @@ def _check_deaths(document: Document, description: ScenarioDescription) -> None:
 def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     place = ("machine",)
     named = document.part(place)
-    if isinstance(named, str) and MACHINES.is_bundled(named) and not settings:
+    if isinstance(named, str) and not settings:
         with _told_at(document, place):
-            return load_machine(named)
+            return load_machine(MACHINES.path(named, _folder(document, place)))
     part, _ = _part(document, place, MACHINES, MachineDescription, settings)
     return machine_from_document(part)
 

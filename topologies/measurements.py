@@ -138,13 +138,14 @@ class HostState(Strict):
     Shares are of the time of all CPUs (``steal``: taken by the hypervisor, ``others``: used by
     other programs), ``clock_drift`` how far the median of a loop of known cycles was
     above its minimum, ``restless`` the share of looks at which a core was slower or farther from
-    another than mostly.
+    another than mostly. ``passes``: how often all was measured, apart in time.
     """
 
     date: Line
     version: Line
     parts: tuple[Name, ...] = ()
     quick: bool = False
+    passes: Whole | None = None
     duration: Duration | None = None
     cpu_model: Line | None = None
     cpus: Line | None = None

@@ -26,14 +26,14 @@ def measure(
         typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.", show_default=False),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not a minute.")
+        bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not minutes.")
     ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
-            "routing, index or fabric; may be given again.",
+            "routing, index, loop, walk, interruptions, fabric or processes; may be given again.",
             show_default=False,
         ),
     ] = None,

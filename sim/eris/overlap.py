@@ -85,7 +85,7 @@ def _curve(
     """Of indexes of these sizes, a key of which took these times; ``level``: instructions of one;
     ``passed``: lines that the memory moves for each that misses.
     """
-    node = int(np.argmax(costs.cores > 0))
+    node = costs.first_node or 0
     level_s = level / costs.instructions_per_s[node]
     levels = np.array([ArrayTree(keys).levels for keys in sizes])
     takes_s = np.array(times)

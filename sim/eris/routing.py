@@ -77,8 +77,7 @@ def split_instructions(costs: CostModel, workers: int) -> float:
     if points:
         targets = np.log([float(point.targets) for point in points])
         times = [point.time.value for point in points]
-        first = int(np.argmax(costs.cores > 0))
-        rate = float(costs.unscaled.instructions_per_s[first])
+        rate = float(costs.unscaled.instructions_per_s[costs.first_node or 0])
         return float(np.interp(np.log(workers), targets, times)) * rate
     return table_levels(workers) * counts.route_level + counts.route_split
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine, Refused
+from measured_hosts import figure, measured
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
 from numatwin import load_machine
+from numatwin.sim.scenario import Scenario
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.crossvalidate import whole
-from numatwin.validate.measure import measure_host
+from numatwin.validate.measure import Result, measure_pass
 
 layout = pytest.importorskip("numatwin.validate.measure.layout")
 pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
@@ -177,9 +179,9 @@ def test_interrupted_while_the_host_is_measured(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was finished of it stays in the machine file, where one is asked for."""
-    found = measure_host(quick=True, only=["messages"])
+    found = measure_pass(quick=True, only=["messages"])
     cut = dataclasses.replace(found, interrupted=True, missing=("walk",))
-    monkeypatch.setattr(whole, "measure_host", lambda **_: cut)
+    monkeypatch.setattr(whole, "measure_pass", lambda **_: cut)
     made = planes(monkeypatch)
     done = numatwin("crossvalidate", "mine.yaml", "--out", "kept")
     assert done.status == 130
@@ -190,6 +192,59 @@ def test_interrupted_while_the_host_is_measured(
     assert kept.measurements == found.measurements
     assert numatwin("crossvalidate", "mine.yaml").status == 130
     assert made.played == []
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, *latencies_ns: float) -> None:
+    """The host measured in passes that find these latencies of its memory."""
+    found = iter(latencies_ns)
+    home = layout.host_layout().homes[0].id
+
+    def one(**_: object) -> Result:
+        figures = [figure("memory.latency", next(found) * 1e-9, "time", node=home, home=home)]
+        return dataclasses.replace(measured(figures), layout=layout.host_layout())
+
+    monkeypatch.setattr(whole, "measure_pass", one)
+
+
+def by_latency(scenario: Scenario, _: int) -> float:
+    return round(float(scenario.machine.latency_ns[0, 0]), 6)
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_host_is_measured_in_passes(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes(monkeypatch, 90.0, 140.0, 100.0)
+    planes(monkeypatch, rates={"native": steady(100.0), "flow": by_latency, "event": by_latency})
+    done = numatwin("crossvalidate", "mine.yaml", "--out", "kept")
+    assert done.status == 0
+    rows = json.loads(Path("kept/rows.json").read_text())
+    flow = [row for row in rows["rows"] if (row["plane"], row["set"]) == ("flow", "test")]
+    assert [row["predicted"] for row in flow] == [100.0, 100.0]
+    # Their facts at either end: the quartiles of three passes.
+    assert [row["predicted_interval"] for row in flow] == [[90.0, 140.0]] * 2
+    kept = load_machine("kept/machine.yaml")
+    assert kept.latency_ns[0, 0] == pytest.approx(100.0)
+    assert kept.description.host is not None
+    assert kept.description.host.passes == 3
+
+
+@pytest.mark.usefixtures("suite")
+def test_interrupted_before_all_passes_are_used(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and machine file are of the first pass, both."""
+    passes(monkeypatch, 90.0, 140.0, 100.0)
+    planes(
+        monkeypatch,
+        rates={"native": steady(100.0), "flow": by_latency, "event": by_latency},
+        failing={("native", 5): KeyboardInterrupt()},
+    )
+    assert numatwin("crossvalidate", "mine.yaml", "--out", "kept").status == 130
+    rows = json.loads(Path("kept/rows.json").read_text())["rows"]
+    predicted = {row["predicted"] for row in rows if (row["plane"], row["set"]) == ("flow", "test")}
+    assert predicted == {90.0}
+    assert load_machine("kept/machine.yaml").latency_ns[0, 0] == pytest.approx(90.0)
 
 
 @pytest.mark.usefixtures("suite")
@@ -250,8 +305,8 @@ runs:
 
 def test_for_real(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host measured in some parts, engine and planes as they are."""
-    some = partial(measure_host, only=["latency", "routing"])
-    monkeypatch.setattr(whole, "measure_host", some)
+    some = partial(measure_pass, only=["latency", "routing"])
+    monkeypatch.setattr(whole, "measure_pass", some)
     Path("tiny.yaml").write_text(TINY)
     done = numatwin("crossvalidate", "tiny.yaml", "--quick", "--out", "kept", "--json")
     assert done.status in (0, 1), done.err  # how far off it is, is no matter here

@@ -18,7 +18,7 @@ from numatwin.sim.scenario import Scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
 from numatwin.validate.crossvalidate.corners import corners
-from numatwin.validate.crossvalidate.session import Found, Session
+from numatwin.validate.crossvalidate.session import Facts, Found, Progress, Session
 from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.measure.noise import Ticks
 from numatwin.validate.measure.quiet import LOOKS_FIRST, Look, Quiet
@@ -326,3 +326,68 @@ def test_the_interval_reaches_from_the_worse_to_the_better(cases: tuple[Case, ..
     result = Session(cases[1:2], 1, play=planes, corners=corner_machines).run()
     (row,) = result.rows()
     assert (row.predicted.value, row.predicted.low, row.predicted.high) == (100.0, 80.0, 130.0)
+
+
+class FakeHost:
+    """Counts passes; the facts of more than one make another plane's predictions."""
+
+    def __init__(self, cases: tuple[Case, ...], planes: SyntheticPlanes, stop: int = 0) -> None:
+        self.cases, self.planes, self.stop = cases, planes, stop
+        self.passes: list[int] = []
+
+    def measure(self, progress: Progress | None) -> None:
+        self.passes.append(len(self.planes.played))
+        if len(self.passes) == self.stop:
+            raise KeyboardInterrupt
+        if progress is not None:
+            progress(0.5, "walk")
+
+    def facts(self) -> Facts:
+        return Facts(self.cases)
+
+
+FIRST_AND_THEN = {**STEADY, "flow": by_round(110.0, 104.0)}
+
+
+def test_the_host_is_measured_before_each_round_and_all_is_predicted_with_it(
+    cases: tuple[Case, ...],
+) -> None:
+    planes = SyntheticPlanes(FIRST_AND_THEN)
+    host, kept, told = FakeHost(cases[:2], planes), [], []
+    result = Session(
+        cases[:2], 3, host=host, play=planes, ticks=quiet,
+        keep=lambda case, name, record: kept.append((case, name)),
+        progress=lambda share, what: told.append((share, what)),
+    ).run()  # fmt: skip
+    assert host.passes == [5, 7]  # after the first round with its predictions, and the second
+    assert planes.played[-3:] == [(ONE, "flow"), (ONE, "event"), (TWO, "flow")]
+    flow = {row.scenario: row.predicted.value for row in result.rows() if row.plane == "flow"}
+    assert flow == {"one": 104.0, "two": 104.0}
+    assert result.anew
+    assert kept.count(("one", "flow")) == 2
+    assert "the host once more: walk" in [what for _, what in told]
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert max(shares[:-1]) < 1.0
+
+
+@pytest.mark.parametrize(("stop", "failing"), [(2, {}), (0, {("flow", 4): KeyboardInterrupt()})])
+def test_an_interrupt_before_all_is_predicted_anew_leaves_what_was(
+    cases: tuple[Case, ...], stop: int, failing: dict[tuple[str, int], BaseException]
+) -> None:
+    planes = SyntheticPlanes(FIRST_AND_THEN, failing=failing)
+    host = FakeHost(cases[:2], planes, stop)
+    result = Session(cases[:2], 3, host=host, play=planes, ticks=quiet).run()
+    assert (result.interrupted, result.anew) == (True, False)
+    assert result.rounds == (3 if failing else 2)
+    flow = {row.scenario: row.predicted.value for row in result.rows() if row.plane == "flow"}
+    assert flow == {"one": 110.0, "two": 110.0}
+
+
+def test_what_cannot_be_predicted_is_told_once(cases: tuple[Case, ...]) -> None:
+    planes = SyntheticPlanes(FIRST_AND_THEN, failing={("event", 1): NO_MEMORY})
+    host = FakeHost(cases[:1], planes)
+    result = Session(cases[:1], 2, host=host, play=planes, ticks=quiet).run()
+    assert [(one.scenario, one.plane) for one in result.failures] == [("one", "event")]
+    assert [row.plane for row in result.rows()] == ["flow"]

@@ -1,40 +1,20 @@
 """What a written line costs more, from a host's own mixes of reads and writes."""
 
 import pytest
+from measured_hosts import figure, measured
 
-from numatwin.topologies.measurements import HostState, Measurement, Parameters, Reading
-from numatwin.topologies.schema import MachineDescription, Memory, NodeGroup, NodeType
-from numatwin.validate.measure import Result, measured_description
-from numatwin.validate.measure.layout import Layout, NodeLayout
-
-
-def figure(name: str, rate_Bps: float, spread: float, **parameters: object) -> Measurement:
-    low, high = rate_Bps * (1 - spread), rate_Bps * (1 + spread)
-    return Measurement(
-        name=name,
-        value=Reading(rate_Bps, "bandwidth"),
-        quartiles=(Reading(low, "bandwidth"), Reading(high, "bandwidth")),
-        repetitions=9,
-        method="made up",
-        parameters=Parameters.model_validate({"node": 0, "home": 0, **parameters}),
-    )
+from numatwin.topologies.schema import Memory
+from numatwin.validate.measure import measured_description
 
 
 def memory_of(mixes_Bps: dict[str, float], spread: float = 0.0) -> Memory:
     """The memory of a host that reads 40 GB/s, and this of each mix."""
-    description = MachineDescription(
-        name="host",
-        node_types={"node": NodeType(cores=1, caches=(), memory=Memory())},
-        nodes=(NodeGroup(id=0, type="node"),),
-    )
-    figures = [figure("memory.bandwidth", 40e9, spread)]
+    figures = [figure("memory.bandwidth", 40e9, "bandwidth", spread=spread)]
     figures += [
-        figure("mix-bandwidth", rate, spread, traffic=name) for name, rate in mixes_Bps.items()
+        figure("mix-bandwidth", rate, "bandwidth", spread=spread, traffic=name)
+        for name, rate in mixes_Bps.items()
     ]
-    layout = Layout(description, (NodeLayout(0, (0,), (0,), 1 << 30, 1 << 20),), (), ())
-    host = HostState(date="2026-01-01", version="0")
-    result = Result(layout, host, tuple(figures), (), None)
-    return measured_description(result).node_types["node"].memory
+    return measured_description(measured(figures)).node_types["node"].memory
 
 
 def test_by_hand() -> None:

@@ -218,9 +218,9 @@ def _loaded(reader: HostReader, one: Measurement) -> Observation | str:
 
 def _mix(reader: HostReader, one: Measurement) -> Observation | str:
     traffic = TRAFFICS.get(str(one.parameters.traffic))
-    if traffic is None or traffic[1] is None:
+    if traffic is None or traffic.mix is None:
         return NO_PARAMETER
-    name, written = traffic[1], traffic[3]
+    name, written = traffic.mix, traffic.written
     if written > 0.5:
         return "writes alone: the memory's bus need not turn round"
     node = reader.ends(one)["home"]

@@ -29,7 +29,8 @@ End = Literal["worse", "better"]
 
 def corners(description: MachineDescription) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Both machines as plain values, the worse first; None where no fact has a range."""
-    whole = description.model_dump(mode="json", exclude_none=True)
+    # No plane reads what facts were measured by.
+    whole = description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
     worse, better = (
         {**whole, **{part: _at(whole[part], end) for part in PARTS if part in whole}}
         for end in ("worse", "better")

@@ -101,8 +101,8 @@ class _Model:
         commands = (given.buffer.value - HEADER_BYTES) / COMMAND_BYTES
         flush = counts.flush_fixed + counts.flush_line * given.buffer.value / LINE_BYTES
         instructions = split_instructions(self.costs, given.targets)
-        first = next(k for k, node in enumerate(self.machine.nodes) if node.cores)
-        return float(self.costs.core_s(instructions + flush / commands)[first])
+        each_s = self.costs.core_s(instructions + flush / commands)
+        return float(each_s[self.costs.first_node or 0])
 
     def add_s(self, given: Parameters) -> float | None:
         """Additions to a word: of one core, or of several that take the line from one another."""

@@ -1,8 +1,10 @@
 """A session of cross-validation: real runs in rounds, predictions beside them, rows at the end.
 
 Rounds go A B C, A B C …, so that whatever drifts on the host hits all cases alike; predictions are
-made in the first round, each after its real run. What is finished when an interrupt comes, or when
-a real run fails, stays.
+made in the first round, each after its real run. Where the host is not known but measured, that is
+done again before each round, since real runs meet it in other states than the first minute's; and
+the predictions are made once more in the end, with all of it. What is finished when an interrupt
+comes, or when a real run fails, stays.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
@@ -30,6 +32,8 @@ Keep = Callable[[str, str, Record], None]
 
 # With fewer undisturbed rounds than this the disturbed ones count too.
 UNDISTURBED_MIN = 3
+# A pass over the host takes about as long as so many real runs.
+PASS_STEPS = 40.0
 
 # What can go wrong in a run without being a mistake of this program.
 FAILURES = (InputError, OSError, MemoryError, RuntimeError)
@@ -71,7 +75,8 @@ class Found:
 
     ``measured``: the records of each case's real runs, ``disturbed``: whether others used the CPUs
     during each, or the host was not quiet before or after it; ``predicted``: of each case, by
-    plane; ``bounds``: likewise, with the machine's facts at either end of their ranges.
+    plane; ``bounds``: likewise, with the machine's facts at either end of their ranges; ``anew``:
+    whether with all that was measured of the host.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
@@ -84,6 +89,7 @@ class Found:
     failures: list[Failure] = field(default_factory=list)
     not_kept: str | None = None
     rounds: int = 0
+    anew: bool = False
     interrupted: bool = False
     seconds: float = 0.0
     stolen_s: float = 0.0
@@ -225,10 +231,31 @@ def _without(metric: Metric, record: Record) -> tuple[str, str]:
     return "memory traffic", str(told) if told else NO_FIGURE
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What predictions rest on: cases on the machine as it is known, and ``corners``: that machine
+    as plain values with its facts at either end of their ranges."""
+
+    cases: Sequence[Case]
+    corners: Sequence[Mapping[str, Any]] = ()
+
+
+class Host(Protocol):
+    """A host that is measured once more before each round but the first."""
+
+    def measure(self, progress: Progress | None) -> None:
+        """One more pass over the host; KeyboardInterrupt where it was interrupted."""
+
+    def facts(self) -> Facts:
+        """By all passes together."""
+
+
 class Session:
     """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
-    again, for their intervals. ``play`` runs a scenario on its plane; ``keep`` is given each record
-    with its case and a name of its own; ``progress`` the part that is done, and what comes next.
+    again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
+    end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
+    its plane; ``keep`` is given each record with its case and a name of its own; ``progress`` the
+    part that is done, and what comes next.
     """
 
     def __init__(
@@ -237,6 +264,7 @@ class Session:
         rounds: int,
         *,
         corners: Sequence[Mapping[str, Any]] = (),
+        host: Host | None = None,
         play: Play = run_scenario,
         ticks: Callable[[], Ticks] = ticks,
         quiet: Quiet | None = None,
@@ -245,21 +273,27 @@ class Session:
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
-        self._corners, self._ticks, self._quiet = corners, ticks, quiet
+        self._corners, self._host, self._ticks, self._quiet = corners, host, ticks, quiet
         self._play, self._progress, self._keep = play, progress, keep
-        self._steps = sum(rounds + len(case.predicted) for case in cases)
-        self._done = 0
+        predictions = sum(len(case.predicted) for case in cases)
+        self._steps = float(rounds * len(cases) + predictions)
+        if host is not None:
+            self._steps += (rounds - 1) * PASS_STEPS + predictions
+        self._done = 0.0
 
     def run(self) -> Found:
         """All rounds, or what comes before an interrupt."""
         found = self.found
         try:
             for number in range(1, self.rounds + 1):
+                if number > 1:
+                    self._measure_host()
                 for case in found.cases:
                     self._measure(case, number)
                     if number == 1:
-                        self._predict(case)
+                        self._predict(case, () if self._host else self._corners, found)
                 found.rounds = number
+            self._predict_anew()
         except BaseException as failure:
             if not is_interrupt(failure):
                 raise
@@ -267,6 +301,33 @@ class Session:
         if self._progress is not None:
             self._progress(1.0, "done")
         return found
+
+    def _measure_host(self) -> None:
+        if self._host is None:
+            return
+        first, tell = self._done, self._progress
+
+        def told(share: float, what: str) -> None:
+            self._done = first + share * PASS_STEPS
+            self._tell(f"the host once more: {what}")
+
+        self._host.measure(None if tell is None else told)
+        self._done = first + PASS_STEPS
+
+    def _predict_anew(self) -> None:
+        """With all that was measured of the host: all predictions, or those before it stay."""
+        if self._host is None or self.rounds < 2:
+            return
+        facts = self._host.facts()
+        anew = Found(facts.cases)
+        anew.failures = self.found.failures
+        for case in facts.cases:
+            self._predict(case, facts.corners, anew)
+        found = self.found
+        found.predicted, found.bounds, found.anew = anew.predicted, anew.bounds, True
+        for case in facts.cases:
+            for plane, record in found.predicted.get(case.name, {}).items():
+                self._kept(case, plane, record)
 
     def _measure(self, case: Case, number: int) -> None:
         self._tell(f"{case.name}, for real")
@@ -296,18 +357,20 @@ class Session:
         (record, disturbed), calm = self._quiet.take(watched)
         return record, disturbed or not calm
 
-    def _predict(self, case: Case) -> None:
+    def _predict(self, case: Case, corners: Sequence[Mapping[str, Any]], into: Found) -> None:
         for plane, scenario in case.predicted.items():
             self._tell(f"{case.name}, on plane {plane}")
-            try:
-                record = self._play(scenario)
-                bounds = [self._play(_on(scenario, corner)) for corner in self._corners]
-            except FAILURES as failure:
-                self._fail(case, plane, 1, failure)
-            else:
-                self.found.predicted.setdefault(case.name, {})[plane] = record
-                self.found.bounds.setdefault(case.name, {})[plane] = bounds
-                self._kept(case, plane, record)
+            if not self._failed(case, plane):
+                try:
+                    record = self._play(scenario)
+                    bounds = [self._play(_on(scenario, corner)) for corner in corners]
+                except FAILURES as failure:
+                    self._fail(case, plane, 1, failure)
+                else:
+                    into.predicted.setdefault(case.name, {})[plane] = record
+                    into.bounds.setdefault(case.name, {})[plane] = bounds
+                    if into is self.found:
+                        self._kept(case, plane, record)
             self._done += 1
 
     def _watched(self, before: Ticks, after: Ticks) -> bool:

@@ -12,21 +12,23 @@ from ...sim.run import run_scenario
 from ...topologies import Machine, load_machine
 from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription
-from ..measure import measure_host, measured_description
+from ..measure import Result as Measured
+from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
+from ..measure.passes import part_of
 from ..measure.quiet import Quiet, core_probe
 from ..measure.session import check_engine
 from .corners import corners
 from .primitives import primitive_rows
 from .result import Result
-from .session import Play, Session
+from .session import Facts, Play, Session
 from .suite import Suite, load_suite
 
 Progress = Callable[[float, str], None]
 
 MACHINE_FILE, RECORDS = "machine.yaml", "records"
-# Of the progress, what measuring the host takes.
-MEASURING = 0.15
+# Of the progress, what the first pass over the host takes.
+MEASURING = 0.1
 # What may be spent on waiting for a quiet host and on real runs in vain: in all, and for one run.
 PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 8.0, 6.0
 
@@ -54,15 +56,10 @@ def crossvalidated(
     the machine file and the records. Raises InputError, for bad input before anything is measured.
     """
     ready = planned(suite, machine, folder, quick=quick)  # its mistakes now, not after a minute
-    path, measured = folder / MACHINE_FILE, 0.0
+    host, measured = None, 0.0
     if machine is None:
-        measured = MEASURING
-        told = None if progress is None else _part(progress, 0.0, MEASURING)
-        result = measure_host(quick=quick, progress=told)
-        _written(measured_description(result), path)
-        if result.interrupted:
-            raise MeasuringInterrupted(len(result.host.parts), path)
-        ready = load_suite(suite, path, load_machine(str(path)), quick=quick)
+        host, measured = _Host(suite, folder / MACHINE_FILE, ready.rounds, quick), MEASURING
+        ready = host.first(None if progress is None else part_of(progress, 0.0, MEASURING))
 
     if not ready.cases:  # a host that is not measured yet may be able to after all
         raise InputError(
@@ -76,15 +73,57 @@ def crossvalidated(
         ready.cases,
         ready.rounds,
         corners=corners(ready.machine.description) or (),
+        host=host,
         play=play or run_scenario,
         quiet=Quiet(
             core_probe(host_layout()), PATIENCE_QUICK_S if quick else PATIENCE_S, PATIENCE_EACH_S
         ),
         keep=keep,
-        progress=None if progress is None else _part(progress, measured, 1.0),
+        progress=None if progress is None else part_of(progress, measured, 1.0),
     )
     found = session.run()
+    if host is not None:
+        ready = host.suite(1 if not found.anew else len(host.passes))
     return Result(ready, tuple(primitive_rows(ready.machine)), found)
+
+
+class _Host:
+    """This host, measured in a pass before each round. Its machine file is at ``path``."""
+
+    def __init__(self, suite: str, path: Path, passes: int, quick: bool) -> None:
+        self._suite, self._path, self._number, self._quick = suite, path, passes, quick
+        self.passes: list[Measured] = []
+
+    def first(self, progress: Progress | None) -> Suite:
+        """The suite after the first pass; what it found stays where it is interrupted."""
+        self._measured(progress)
+        ready = self.suite(1)
+        if self.passes[0].interrupted:
+            raise MeasuringInterrupted(len(self.passes[0].host.parts), self._path)
+        return ready
+
+    def measure(self, progress: Progress | None) -> None:
+        """One more pass."""
+        self._measured(progress)
+        if self.passes[-1].interrupted:
+            self.passes.pop()
+            raise KeyboardInterrupt
+
+    def facts(self) -> Facts:
+        """By all passes."""
+        ready = self.suite(len(self.passes))
+        return Facts(ready.cases, corners(ready.machine.description) or ())
+
+    def suite(self, passes: int) -> Suite:
+        """On the machine as so many passes found it, which then stands in the file."""
+        machine = _written(measured_description(merged(self.passes[:passes])), self._path)
+        return load_suite(self._suite, self._path, machine, quick=self._quick)
+
+    def _measured(self, progress: Progress | None) -> None:
+        again = bool(self.passes)
+        self.passes.append(
+            measure_pass(quick=self._quick, passes=self._number, again=again, progress=progress)
+        )
 
 
 def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = False) -> Suite:
@@ -131,7 +170,3 @@ def _check_host(machine: Machine, name: str) -> None:
             name,
             expected="a machine file of this host, as 'numatwin machine measure' writes",
         )
-
-
-def _part(progress: Progress, first: float, last: float) -> Progress:
-    return lambda share, what: progress(first + share * (last - first), what)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .bench import LINE_BYTES, Bench, Member
 from .layout import NodeLayout
@@ -21,15 +21,25 @@ MIX = (
 LOADED = "dependent loads of one core while others stream reads with delays in between"
 WINDOW_NS = 1_000_000
 
-# Traffic by name: what it is of the engine's, Intel MLC's name for it, and lines that pass the
-# memory controller over lines that the program touches. A plain store reads its line, then writes.
+
+class Stream(NamedTuple):
+    """What streams do: its name in the engine, and of Intel MLC; lines that pass the memory
+    controller over lines that the program touches, as a plain store reads its line, then writes;
+    and the share of them that are written."""
+
+    kind: str
+    mix: str | None
+    through: float
+    written: float
+
+
 TRAFFICS = {
-    "read": ("READ", None, 1.0, 0.0),
-    "update": ("UPDATE", "1:1 Reads-Writes", 1.0, 1 / 2),
-    "copy": ("COPY", "2:1 Reads-Writes", 1.5, 1 / 3),
-    "triad": ("TRIAD", "3:1 Reads-Writes", 4.0 / 3.0, 1 / 4),
-    "nt-store": ("NON_TEMPORAL", "0:1 Reads-Writes, non-temporal", 1.0, 1.0),
-    "nt-copy": ("NON_TEMPORAL_COPY", "1:1 Reads-Writes, non-temporal", 1.0, 1 / 2),
+    "read": Stream("READ", None, 1.0, 0.0),
+    "update": Stream("UPDATE", "1:1 Reads-Writes", 1.0, 1 / 2),
+    "copy": Stream("COPY", "2:1 Reads-Writes", 1.5, 1 / 3),
+    "triad": Stream("TRIAD", "3:1 Reads-Writes", 4.0 / 3.0, 1 / 4),
+    "nt-store": Stream("NON_TEMPORAL", "0:1 Reads-Writes, non-temporal", 1.0, 1.0),
+    "nt-copy": Stream("NON_TEMPORAL_COPY", "1:1 Reads-Writes, non-temporal", 1.0, 1 / 2),
 }
 # Additions between two pieces of 4 KiB, falling: from hardly any load to all that there is.
 DELAYS = (20_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 100, 0)
@@ -122,16 +132,18 @@ def _traffics(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[flo
     counts = [len(start.cores)] if bench.effort.quick else [*{1, len(start.cores)}]
     cases = [(name, threads) for name in TRAFFICS if name != "read" for threads in counts]
     for at, (name, threads) in enumerate(cases):
-        kind, mix, through, _ = TRAFFICS[name]
+        traffic = TRAFFICS[name]
         if name.startswith("nt-") and not _engine.has_non_temporal_stores():
             continue
-        members = _streams(bench, start.cores[:threads], home, getattr(_engine.Traffic, kind))
+        members = _streams(
+            bench, start.cores[:threads], home, getattr(_engine.Traffic, traffic.kind)
+        )
         bench.written(home)
         samples = bench.run(members, limit_s=0.2, window_ns=WINDOW_NS).rates()
         bench.add("stream-bandwidth", samples, "bandwidth", STREAMS, threads=threads, traffic=name,
                   **_at(start, home))  # fmt: skip
-        if threads == len(start.cores) and mix is not None:
-            bench.add("mix-bandwidth", samples.scaled(through), "bandwidth",
+        if threads == len(start.cores) and traffic.mix is not None:
+            bench.add("mix-bandwidth", samples.scaled(traffic.through), "bandwidth",
                       MIX.format(name, threads), threads=threads, traffic=name,
                       **_at(start, home))  # fmt: skip
         yield 0.65 + 0.35 * (at + 1) / len(cases)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ...inputs import Quantity
@@ -27,7 +27,7 @@ ARENA_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True)
 class Effort:
-    """How thoroughly: repetitions of a figure, time of each, and sizes.
+    """How thoroughly in one pass: repetitions of a figure, time of each, and sizes.
 
     ``octave_points``: sizes of the working set per octave; ``last_caches``: how many times the last
     cache the memory holds that is measured on; ``pairs_max``: of CPUs. ``budget_s``: when that is
@@ -43,7 +43,19 @@ class Effort:
     budget_s: float
     patience_s: float
 
+    def of_one(self, passes: int, *, again: bool) -> Effort:
+        """As thoroughly in one of several passes that all of them together are as this; the curve
+        by working set, which is no fact, is drawn once.
+        """
+        return replace(
+            self,
+            wanted=max(self.wanted // passes, WANTED_MIN),
+            patience_s=self.patience_s / passes,
+            octave_points=1 if again else self.octave_points,
+        )
 
+
+WANTED_MIN = 5
 FULL = Effort(False, 25, 500_000, 4, 8, 120, 55.0, 60.0)
 QUICK = Effort(True, 9, 200_000, 1, 4, 12, 8.0, 2.0)
 # Of the patience, what may be spent on one figure.

@@ -25,6 +25,7 @@ from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
 from .interrupting import interruptions
 from .processes import process_costs
+from .ranges import with_ranges
 from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
@@ -34,7 +35,9 @@ _NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_m
 
 def measured_description(result: Result) -> MachineDescription:
     """The host's description with all that was measured of it."""
-    return _Writer(result).description()
+    description = _Writer(result).description()
+    passes = [_Writer(one).description() for one in result.passes]
+    return with_ranges(description, passes) if passes else description
 
 
 class _Writer:
@@ -122,7 +125,7 @@ class _Writer:
         for i in sorted(ids):
             reads = self._found("memory.bandwidth", node=i, home=i)
             for mix in self._found("mix-bandwidth", node=i, home=i):
-                written = TRAFFICS[str(mix.parameters.traffic)][3]
+                written = TRAFFICS[str(mix.parameters.traffic)].written
                 if reads and written <= 0.5:
                     ends = product(_range(reads), _range([mix]))
                     lost = [b / m - 1.0 for b, m in ends]
@@ -180,7 +183,7 @@ class _Writer:
 
     def _mixes(self) -> Iterable[ReadWriteMix]:
         for found in self._found("mix-bandwidth"):
-            named = TRAFFICS[str(found.parameters.traffic)][1]
+            named = TRAFFICS[str(found.parameters.traffic)].mix
             several = len(self.result.layout.nodes) > 1
             yield ReadWriteMix(
                 name=f"{named}{f', node {found.parameters.node}' if several else ''}",

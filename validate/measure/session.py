@@ -1,4 +1,4 @@
-"""One session of measurements: its parts in order, within their time, until done or interrupted."""
+"""Passes of measurements: their parts in order, within their time, until done or interrupted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from . import (
 from .bench import FULL, QUICK, Bench, CannotBind
 from .host import host_state
 from .layout import Layout, host_layout
-from .noise import Watch, noise_warnings
+from .noise import Watch
 
 Progress = Callable[[float, str], None]
 
@@ -43,13 +43,17 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "fabric": (engine_costs.measure_fabric, 3.0),
     "processes": (processes.measure, 3.0),
 }
+# Parts whose figures stand in the machine file for people only: one pass is enough of them.
+ONCE = ("atomics", "copies", "index", "fabric")
 _SPIN_EVERY_S = 0.1
 CLOCK = "additions that wait for one another, one a cycle"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured, on what, in which state. ``missing``: parts that were not finished."""
+    """What was measured, on what, in which state. ``missing``: parts that were not finished;
+    ``passes``: of which this is the sum, where there were several.
+    """
 
     layout: Layout
     host: HostState
@@ -58,12 +62,19 @@ class Result:
     clock_Hz: Quantity | None
     missing: tuple[str, ...] = ()
     interrupted: bool = False
+    passes: tuple[Result, ...] = ()
 
 
-def measure_host(
-    *, quick: bool = False, only: Sequence[str] = (), progress: Progress | None = None
+def measure_pass(
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    passes: int = 1,
+    again: bool = False,
+    progress: Progress | None = None,
 ) -> Result:
-    """Measures this host, all parts or ``only`` some; an interrupt keeps what was finished.
+    """One of ``passes`` over this host, all parts or ``only`` some, in the first one and what facts
+    rest on ``again``; an interrupt keeps what was finished.
 
     ``progress`` gets the share done and the part under way. Raises InputError for an unknown part,
     where the engine is not built, and where no CPU or memory may be used.
@@ -73,8 +84,10 @@ def measure_host(
             raise InputError("unknown part", token=name, expected=f"one of {', '.join(PARTS)}")
     check_engine()
     layout = host_layout()
-    bench = Bench(layout, QUICK if quick else FULL, warnings=list(layout.notes))
-    return _Session(bench, [name for name in PARTS if not only or name in only], progress).run()
+    effort = (QUICK if quick else FULL).of_one(passes, again=again)
+    bench = Bench(layout, effort, warnings=list(layout.notes))
+    parts = [name for name in PARTS if not (again and name in ONCE)]
+    return _Pass(bench, [name for name in parts if not only or name in only], progress).run()
 
 
 def check_engine() -> None:
@@ -89,7 +102,7 @@ def check_engine() -> None:
 
 
 @dataclass
-class _Session:
+class _Pass:
     bench: Bench
     parts: Sequence[str]
     progress: Progress | None
@@ -108,10 +121,6 @@ class _Session:
             interrupted = True
         stolen, others = self.watch.shares()
         missing = tuple(name for name in self.parts if name not in finished)
-        if interrupted:
-            self.bench.warn(f"interrupted: not finished: {', '.join(missing) or 'nothing'}")
-        for text in noise_warnings(self.watch.drift, stolen, others, self.bench.measurements):
-            self.bench.warn(text)
         seconds = round(time.monotonic() - self.bench.begun, 3)
         host = host.model_copy(
             update={

@@ -1,0 +1,134 @@
+"""Several passes over a host, apart in time, made one: each figure is the median of the passes.
+
+Others use the host's caches, its memory and its cores' other threads, for minutes at a time. What
+one minute tells is of that minute, and figures that are held against one another may be of
+different ones. So each pass measures everything, and the figures of all passes come together: their
+median, and the quartiles of what they were. Passes in which a figure was disturbed are left out
+where most were calm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean, median
+
+import numpy as np
+
+from ...inputs import Quantity
+from ...topologies.measurements import HostState, Measurement, Reading
+from .noise import noise_warnings
+from .samples import DIGITS
+from .session import PARTS, Progress, Result, measure_pass
+
+PASSES = 3
+
+
+def measure_host(
+    *, quick: bool = False, only: Sequence[str] = (), progress: Progress | None = None
+) -> Result:
+    """Measures this host, in passes unless it is ``quick``; see ``measure_pass``."""
+    passes = 1 if quick else PASSES
+    found: list[Result] = []
+    for at in range(passes):
+        told = None if progress is None else part_of(progress, at / passes, (at + 1) / passes)
+        one = measure_pass(quick=quick, only=only, passes=passes, again=at > 0, progress=told)
+        found.append(one)
+        if found[-1].interrupted:
+            break
+    return merged(found)
+
+
+def part_of(progress: Progress, first: float, last: float) -> Progress:
+    """Tells ``progress`` of a part of the work, which goes from the one share to the other."""
+    return lambda share, what: progress(first + share * (last - first), what)
+
+
+def merged(passes: Sequence[Result]) -> Result:
+    """All of them as one; with its warnings."""
+    first, interrupted = passes[0], any(one.interrupted for one in passes)
+    figures = tuple(_merged_figures([one.measurements for one in passes]))
+    done = {part for one in passes for part in one.host.parts}
+    missing = tuple(part for part in first.missing if part not in done)
+    host = _merged_states([one.host for one in passes], tuple(p for p in PARTS if p in done))
+    clocks = [one.clock_Hz for one in passes if one.clock_Hz is not None]
+    warnings = dict.fromkeys(text for one in passes for text in one.warnings)
+    if interrupted:
+        what = f"not finished: {', '.join(missing)}" if missing else f"in pass {len(passes)}"
+        warnings[f"interrupted: {what}"] = None
+    drift, stolen, others = host.clock_drift or 0.0, host.steal or 0.0, host.others or 0.0
+    warnings |= dict.fromkeys(noise_warnings(drift, stolen, others, figures))
+    return Result(
+        first.layout,
+        host,
+        figures,
+        tuple(warnings),
+        _merged_quantities(clocks) if clocks else None,
+        missing,
+        interrupted,
+        tuple(passes) if len(passes) > 1 else (),
+    )
+
+
+def _merged_figures(passes: Sequence[Sequence[Measurement]]) -> Iterator[Measurement]:
+    """Each figure of any pass, in the order of the first that has it."""
+    found: dict[tuple[str, str, int], list[Measurement]] = {}
+    for figures in passes:
+        seen: Counter[tuple[str, str]] = Counter()
+        for one in figures:
+            key = one.name, one.parameters.model_dump_json()
+            found.setdefault((*key, seen[key]), []).append(one)
+            seen[key] += 1
+    yield from map(_merged_figure, found.values())
+
+
+def _merged_figure(all_of: Sequence[Measurement]) -> Measurement:
+    if len(all_of) == 1:
+        return all_of[0]
+    calm = [one for one in all_of if not one.noisy]
+    noisy = 2 * len(calm) <= len(all_of)
+    used = all_of if noisy else calm
+    kind = used[0].value.kind
+    ends = [one.quartiles or (one.value, one.value) for one in used]
+    value = _rounded(median(one.value.value for one in used))
+    pooled = [one.value.value for one in used] + [end.value for pair in ends for end in pair]
+    low, high = (_rounded(float(end)) for end in np.percentile(pooled, [25, 75]))
+    return used[0].model_copy(
+        update={
+            "value": Reading(value, kind),
+            "quartiles": (Reading(min(low, value), kind), Reading(max(high, value), kind)),
+            "repetitions": sum(one.repetitions for one in used),
+            "disturbed": sum(one.disturbed for one in all_of)
+            + sum(one.repetitions for one in all_of if one not in used),
+            "noisy": noisy,
+        }
+    )
+
+
+def _merged_states(states: Sequence[HostState], parts: tuple[str, ...]) -> HostState:
+    def mean(name: str) -> float | None:
+        values = [value for one in states if (value := getattr(one, name)) is not None]
+        return round(fmean(values), 4) if values else None
+
+    durations = [one.duration.value for one in states if one.duration is not None]
+    seconds = round(sum(durations), 3)
+    names = ("steal", "others", "clock_drift", "restless")
+    return states[0].model_copy(
+        update={
+            **{name: mean(name) for name in names},
+            "parts": parts,
+            "passes": len(states),
+            "duration": Quantity(seconds, seconds, seconds) if durations else None,
+        }
+    )
+
+
+def _merged_quantities(all_of: Sequence[Quantity]) -> Quantity:
+    values = sorted(one.value for one in all_of)
+    low, high = min(one.low for one in all_of), max(one.high for one in all_of)
+    return replace(all_of[0], value=_rounded(median(values)), low=low, high=high)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,65 @@
+"""Ranges of facts by how they differed from pass to pass.
+
+A figure brings its quartiles; a fact that is worked out of several figures, such as what one more
+level of a tree takes, has none of its own. How far it went up and down between passes tells how
+sure it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from ...inputs import Quantity
+from ...topologies.schema import Fact, MachineDescription
+from .samples import DIGITS
+
+# The parts of a description that hold facts of their own.
+PARTS = ("node_types", "pair_latency", "pair_bandwidth", "engine", "processes")
+
+
+def with_ranges(
+    description: MachineDescription, passes: Sequence[MachineDescription]
+) -> MachineDescription:
+    """``description``, its facts with ranges that hold the quartiles of those of the ``passes``."""
+    changes = {
+        part: _ranged(getattr(description, part), [getattr(one, part) for one in passes])
+        for part in PARTS
+    }
+    return description.model_copy(update=changes)
+
+
+def _ranged(fact: Any, others: Sequence[Any]) -> Any:
+    """The same with ranges; what ``others`` do not have in that place does not count."""
+    alike = [one for one in others if type(one) is type(fact)]
+    if not alike:
+        return fact
+    if isinstance(fact, Quantity):
+        low, high = _quartiles((fact.low, fact.high), [one.value for one in alike])
+        return replace(fact, low=low, high=high)
+    if isinstance(fact, Fact):
+        low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in alike])
+        return fact.model_copy(update={"range": (low, high)})
+    if isinstance(fact, BaseModel):
+        names = type(fact).model_fields
+        parts = {name: getattr(fact, name) for name in names}
+        return fact.model_copy(update=_each(parts, lambda name: [getattr(a, name) for a in alike]))
+    if isinstance(fact, Mapping):
+        return _each(fact, lambda name: [one.get(name) for one in alike])
+    if isinstance(fact, tuple):
+        long = [one for one in alike if len(one) == len(fact)]
+        return tuple(_ranged(part, [one[k] for one in long]) for k, part in enumerate(fact))
+    return fact
+
+
+def _each(parts: Mapping[str, Any], others: Callable[[str], Sequence[Any]]) -> dict[str, Any]:
+    return {name: _ranged(part, others(name)) for name, part in parts.items()}
+
+
+def _quartiles(known: tuple[float, float], values: Sequence[float]) -> tuple[float, float]:
+    low, high = (float(f"{end:.{DIGITS}g}") for end in np.percentile(values, [25, 75]))
+    return min(low, known[0]), max(high, known[1])
