@@ -261,7 +261,7 @@ def _check(parameters: CommitParameters) -> None:
     _check_transactions(p)
     _check_processors(p)
     for name in p.spreads:
-        _expect(name in p.message_types, "spread of messages", name, _one_of(p.message_types))
+        _expect(name in p.costs, "spread of messages", name, _one_of(p.message_types))
     _check_faults(p)
 
 

@@ -22,7 +22,12 @@ Floats = npt.NDArray[np.float64]
 FACTOR_MAX = 1e5
 # Where a sum of steps is told: as fine as its tail needs.
 SHARES = np.concatenate(
-    [np.linspace(0.0, 0.9, 46), np.linspace(0.91, 0.99, 9), [0.993, 0.996, 0.998, 0.999, 0.9995, 1]]
+    [
+        np.linspace(0.0, 0.9, 91),
+        np.linspace(0.905, 0.99, 18),
+        np.linspace(0.991, 0.998, 15),
+        np.linspace(0.9982, 1.0, 10),
+    ]
 )
 
 
@@ -91,6 +96,10 @@ def summed(parts: Sequence[tuple[float, Spread | None]]) -> Spread | None:
     varying = [(time / whole, spread) for time, spread in parts if spread is not None and time > 0]
     if not varying:
         return None
+    fixed = 1.0 - sum(part for part, _ in varying)
+    if len(varying) == 1:
+        part, spread = varying[0]
+        return _scaled(np.array(spread.shares), fixed + part * np.array(spread.factors))
     # The middles of as many parts of all draws, with their weights.
     weights = np.diff(SHARES)
     middles = SHARES[:-1] + weights / 2
@@ -103,7 +112,7 @@ def summed(parts: Sequence[tuple[float, Spread | None]]) -> Spread | None:
         else:
             values = one
     assert values is not None
-    return _of_means(values + (1.0 - sum(part for part, _ in varying)))
+    return _of_means(fixed + values)
 
 
 def _of_means(means: Floats) -> Spread:

@@ -81,7 +81,7 @@ QUICK_REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
 MESSAGE_SIZES = (64, 1_032, 8_192)
 COUNTS = (1, 4, 12)
 SPREAD_REGIONS, SPREAD_BYTES = (1 << 18, 1 << 23, 1 << 28), 1_032
-SPREAD_WINDOWS, QUICK_SPREAD_WINDOWS = 50, 20
+SPREAD_WINDOWS = 2  # for each repetition of other figures
 # Of steps in memory, and of messages: some thousands, some hundred of them.
 SPREAD_WINDOW_NS, MESSAGE_WINDOW_NS = 5_000_000, 20_000_000
 SLEEPER_BYTES = 64
@@ -109,7 +109,7 @@ def measure(bench: Bench) -> Iterator[float]:
         # What has no region is the same each time.
         _add(bench, [row for row in rows if row["region"] or at == 0], calm)
         yield 0.4 * (at + 1) / len(regions)
-    windows = QUICK_SPREAD_WINDOWS if quick else SPREAD_WINDOWS
+    windows = SPREAD_WINDOWS * bench.effort.wanted
     spread_regions = [region for region in SPREAD_REGIONS if region <= free]
     spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
     _add_spreads(bench, "measure_block_spreads", "shm" if HAS_UCX else "threads", spread_plan)
