@@ -250,7 +250,9 @@ def _direct(
         ],
         inserts=(1.0, host.insert_bytes, insert_s),
     )
-    messages = {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
+    messages: dict[str, tuple[MessageCost, ...]] = {
+        name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes
+    }
     return messages, {name: spread for name, spread in spreads.items() if name in sizes}
 
 
