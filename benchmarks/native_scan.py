@@ -4,7 +4,8 @@
 than the caches, and scans it: predicate to bitmap, count, sum, positions, and 8 predicates in one
 pass. The plain read, as in STREAM's manner but of reads alone, loads every entry and or-s it to one
 of several accumulators; of its versions (C++, AVX2, AVX-512, with prefetch) the fastest of the run
-counts. All play the same slices in turn; figures are medians of CPU time. A bitmap is written to
+counts. All play the same slices in turn; figures are medians of CPU time, of plays for which the
+thread had its core for itself. A bitmap is written to
 memory of its own, a 64th of what is read. One JSON object a line goes to standard output, the hash
 of the answers to standard error.
 """

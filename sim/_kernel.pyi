@@ -567,6 +567,7 @@ class ErisMachine:
     stream_slots: Sequence[float]
     handed_ps: Sequence[int]
     own_cached: bool
+    exchanged_at_once: bool
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     memory_write_ps: Sequence[float]

@@ -246,6 +246,13 @@ class CostModel:
         return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
 
     @property
+    def exchanged_at_once(self) -> bool:
+        """Whether a buffer's descriptor comes to be written at once, as in our engine: nobody can
+        change it between a writer's look at it and its exchange.
+        """
+        return self.engine is not None
+
+    @property
     def own_cached(self) -> bool:
         """Whether what a worker sends to itself stays in its own cache, at no cost beside the
         loops': so it was measured of the native engine.

@@ -163,8 +163,11 @@ Cause OneSidedClient::prepare() {
     if (const Cause cause = read_all(); cause != granted) return cause;
     if (const Cause cause = check_reads(); cause != granted) return cause;
     make_blocks();
-    for (std::size_t k = 0; k < setup_.updates; ++k)
+    for (std::size_t k = 0; k < setup_.updates; ++k) {
         wanted_[k] = LockWord::unlocked(seen(k).cid(0, leases()));
+        words_[k] = wanted_[k] | LockWord::lock_bit;
+        locks_[k].status = granted;  // until a CAS fails
+    }
     bit_cid_ = next_cid_;
     bit_ = bits_.bit(bit_cid_);
     return granted;
@@ -283,27 +286,39 @@ void OneSidedClient::wait_for_timestamps() {
     }
 }
 
-// CAS per record, all at once: validates and locks.
+// CAS per record, all at once: validates and locks. A processor's own CAS waits for all that it has
+// stored before: so there is little between them.
 Cause OneSidedClient::lock_all() {
     Pending pending;
+    if (leases())
+        for (std::size_t k = 0; k < setup_.updates; ++k)
+            words_[k] = LockWord::leased(LockWord::cid(wanted_[k], true), client_, locking_ns_);
+    if (setup_.sabotage == Sabotage::no_validation) want_what_stands();
     for (std::size_t k = 0; k < setup_.updates; ++k) {
         const auto [server, at] = address_[k];
-        words_[k] = leases()
-                        ? LockWord::leased(LockWord::cid(wanted_[k], true), client_, locking_ns_)
-                        : wanted_[k] | LockWord::lock_bit;
-        if (setup_.sabotage == Sabotage::no_validation) {
-            fabric_.get(server, at, reinterpret_cast<std::byte*>(&wanted_[k]), word_bytes, pending);
-            fabric_.wait(pending);
-            wanted_[k] &= ~LockWord::lock_bit;
-        }
         fabric_.compare_and_swap(server, at, wanted_[k], words_[k], pending);
     }
     count(OneSided::cas, setup_.updates);
     fabric_.wait(pending);
-    if (std::equal(words_.begin(), words_.end(), wanted_.begin())) {
-        for (Lock& lock : locks_) lock.status = granted;
-        return granted;
+    // Word by word: to read several at a time would wait until they have left the store queue.
+    for (std::size_t k = 0; k < setup_.updates; ++k)
+        if (words_[k] != wanted_[k]) return cause_of_refusal();
+    return granted;
+}
+
+// A deliberate mistake: whatever version stands there is taken.
+void OneSidedClient::want_what_stands() {
+    Pending pending;
+    for (std::size_t k = 0; k < setup_.updates; ++k) {
+        const auto [server, at] = address_[k];
+        fabric_.get(server, at, reinterpret_cast<std::byte*>(&wanted_[k]), word_bytes, pending);
+        fabric_.wait(pending);
+        wanted_[k] &= ~LockWord::lock_bit;
     }
+}
+
+// What each CAS met, where not all of them succeeded.
+Cause OneSidedClient::cause_of_refusal() {
     Cause cause = granted;
     for (std::size_t k = 0; k < setup_.updates; ++k) {
         const std::uint64_t found = words_[k];
@@ -387,14 +402,14 @@ void OneSidedClient::trace_writes() {
 
 void OneSidedClient::write_blocks() {
     Pending pending;
-    const bool traced = board_.traced();
-    for (std::size_t k = 0; k < writes(); ++k) {
-        RecordBlock made = block(&written_[k * setup_.block_bytes()]);
-        made.set_word(LockWord::unlocked(cid_));
+    const std::size_t bytes = setup_.block_bytes(), count_of_writes = writes();
+    std::byte* made = written_.data();
+    for (std::size_t k = 0; k < count_of_writes; ++k, made += bytes) {
+        block(made).set_word(LockWord::unlocked(cid_));
         const auto [server, at] = written_at(k);
         // While the lock is held: the order of these rows is that of the versions.
-        if (traced) log(RowKind::install, written_key(k), cid_);
-        fabric_.publish(server, at, &written_[k * setup_.block_bytes()], setup_.block_bytes());
+        if (board_.traced()) log(RowKind::install, written_key(k), cid_);
+        fabric_.publish(server, at, made, bytes);
     }
     count(OneSided::write, writes());
     for (const Fabric::Peer server : servers_) fabric_.flush(server, pending);

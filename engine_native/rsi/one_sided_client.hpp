@@ -88,6 +88,8 @@ class OneSidedClient final : public CommitClient {
     Cause check_reads();
     void wait_for_timestamps();
     Cause lock_all();
+    void want_what_stands();
+    Cause cause_of_refusal();
     Cause claim_all(Cause cause);
     Cause install();
     void make_blocks();

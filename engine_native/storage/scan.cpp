@@ -7,29 +7,18 @@ namespace {
 
 /// What the first of several scans brings into the first-level cache (16 KiB) for the others.
 constexpr std::size_t shared_block_entries = 2048;
-/// A scan alone has no use for it, and would lose the CPU's reading ahead at each block's end: so
-/// large (512 KiB) that this does not count.
-constexpr std::size_t lone_block_entries = 1 << 16;
-/// But positions, up to as many as entries, shall stay in the second-level cache (64 KiB).
+/// Positions, up to as many as entries, shall stay in the second-level cache (64 KiB).
 constexpr std::size_t positions_block_entries = 8192;
-static_assert(shared_block_entries % 64 == 0 && lone_block_entries % 64 == 0 &&
-              positions_block_entries % 64 == 0);
-
-std::size_t block_entries_of(std::span<const Scan> scans) {
-    if (scans.size() > 1) return shared_block_entries;
-    const bool positions = !scans.empty() && scans[0].output == ScanOutput::positions;
-    return positions ? positions_block_entries : lone_block_entries;
-}
+/// Bits that must be shifted come by way of scratch.
+constexpr std::size_t scratch_entries = 1 << 16;
+static_assert(shared_block_entries % 64 == 0 && positions_block_entries % 64 == 0 &&
+              positions_block_entries <= scratch_entries && scratch_entries % 64 == 0);
 
 }  // namespace
 
 SharedScan::SharedScan(std::span<const Scan> scans, std::span<ScanResult> results,
                        std::uint64_t from, std::uint64_t until, const ScanKernels& kernels)
-    : scans_(scans),
-      results_(results),
-      from_(from),
-      block_entries_(block_entries_of(scans)),
-      kernels_(kernels) {
+    : scans_(scans), results_(results), from_(from), kernels_(kernels) {
     const std::uint64_t entries = from < until ? until - from : 0;
     for (std::size_t i = 0; i < scans.size(); ++i) {
         ScanResult& result = results[i];
@@ -42,20 +31,30 @@ SharedScan::SharedScan(std::span<const Scan> scans, std::span<ScanResult> result
 }
 
 void SharedScan::run(const ColumnRun& run) {
-    for (std::size_t at = 0; at < run.entries.size(); at += block_entries_) {
-        const auto block =
-            run.entries.subspan(at, std::min(block_entries_, run.entries.size() - at));
+    const std::size_t step = block_entries(run);
+    for (std::size_t at = 0; at < run.entries.size(); at += step) {
+        const auto block = run.entries.subspan(at, std::min(step, run.entries.size() - at));
         for (std::size_t i = 0; i < scans_.size(); ++i) {
             play(scans_[i], results_[i], run.first + at, block);
         }
     }
 }
 
+/// A scan alone has no use for blocks, and would lose the CPU's reading ahead at the end of each.
+std::size_t SharedScan::block_entries(const ColumnRun& run) const {
+    if (scans_.size() > 1) return shared_block_entries;
+    if (scans_.empty()) return run.entries.size();
+    const ScanOutput output = scans_[0].output;
+    if (output == ScanOutput::positions) return positions_block_entries;
+    const bool shifts = output == ScanOutput::bitmap && (run.first - from_) % 64 != 0;
+    return shifts ? scratch_entries : run.entries.size();
+}
+
 /// For what does not go to a result at once. Each thread keeps its own: made anew for each chunk,
 /// its pages would come and go.
 std::uint64_t* SharedScan::scratch() {
     static thread_local const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(
-        lone_block_entries + ScanKernels::positions_slack);
+        scratch_entries + ScanKernels::positions_slack);
     return words.get();
 }
 

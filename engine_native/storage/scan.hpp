@@ -45,6 +45,7 @@ class SharedScan {
     void run(const ColumnRun& run);
 
   private:
+    std::size_t block_entries(const ColumnRun& run) const;
     void play(const Scan& scan, ScanResult& result, std::uint64_t position,
               std::span<const std::uint64_t> block);
     std::uint64_t put_bits(const Scan& scan, ScanResult& result, std::uint64_t position,
@@ -54,7 +55,6 @@ class SharedScan {
     std::span<const Scan> scans_;
     std::span<ScanResult> results_;
     std::uint64_t from_;
-    std::size_t block_entries_;
     const ScanKernels& kernels_;
 };
 

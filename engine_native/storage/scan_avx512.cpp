@@ -19,9 +19,15 @@ constexpr std::size_t ahead = 384;
 
 /// Instructions for a line count as they limit how far the CPU looks ahead: so the lower bound is
 /// added negative, which can take the entries from memory, and a bitmap's bits are stored as they
-/// come, eight at a time, and counted later, so many entries together.
-constexpr std::size_t counted_at_once = 512;
-static_assert(counted_at_once % 64 == 0);
+/// come, eight at a time, and counted later, a line of the bitmap at a time.
+constexpr std::size_t line_entries = 512, line_words = line_entries / 64;
+
+/// A scan of 512 KiB or more pushes its bitmap out of the caches: that is stored past them, in
+/// whole lines, which saves reading them first. Its bits are gathered in a few lines in the cache.
+/// A line leaves some lines later: its bits' stores wait for the entries, which are still on their
+/// way.
+constexpr std::size_t long_scan_entries = 1 << 16;
+constexpr std::size_t gathered_lines = 4;
 
 struct Bounds {
     __m512i minus_low;
@@ -100,20 +106,59 @@ NUMATWIN_AVX512 SumOfMatches sum(const std::uint64_t* data, std::size_t entries,
     return result;
 }
 
+/// Puts the bits of 64 entries; x86 is little-endian.
+NUMATWIN_AVX512 void put_word(const std::uint64_t* data, const Bounds& bounds,
+                              std::uint64_t* words) {
+    auto* masks = reinterpret_cast<__mmask8*>(words);
+    for (std::size_t v = 0; v < 8; ++v) masks[v] = matches_at(data + 8 * v, bounds);
+}
+
+NUMATWIN_AVX512 std::uint64_t ones_of_line(const std::uint64_t* words) {
+    std::uint64_t count = 0;
+    for (std::size_t w = 0; w < line_words; ++w) count += ones(words[w]);
+    return count;
+}
+
+/// Of so many lines of the bitmap, past the caches; `words` is aligned to lines. The matches.
+NUMATWIN_AVX512 std::uint64_t stream_lines(const std::uint64_t* data, std::size_t lines,
+                                           const Bounds& bounds, std::uint64_t* words) {
+    alignas(64) std::uint64_t gathered[gathered_lines][line_words];
+    constexpr std::size_t later = gathered_lines - 1;
+    std::uint64_t count = 0;
+    for (std::size_t l = 0; l < lines + later; ++l) {
+        if (l < lines) {
+            std::uint64_t* line = gathered[l % gathered_lines];
+            for (std::size_t w = 0; w < line_words; ++w) {
+                put_word(data + l * line_entries + 64 * w, bounds, line + w);
+            }
+        }
+        if (l < later) continue;
+        const std::uint64_t* line = gathered[(l - later) % gathered_lines];
+        count += ones_of_line(line);
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(words + (l - later) * line_words),
+                            _mm512_load_si512(line));
+    }
+    _mm_sfence();  // such stores are seen at any time: before what comes after
+    return count;
+}
+
 NUMATWIN_AVX512 std::uint64_t bitmap(const std::uint64_t* data, std::size_t entries,
                                      ValueRange range, std::uint64_t* words) {
     const Bounds bounds = spread(range);
     std::uint64_t count = 0;
     std::size_t i = 0;
-    auto* masks =
-        reinterpret_cast<__mmask8*>(words);  // of eight entries each: x86 is little-endian
-    while (i + 64 <= entries) {
-        const std::size_t first = i, until = std::min(i + counted_at_once, entries / 64 * 64);
-        for (; i < until; i += 64) {
-            for (std::size_t v = 0; v < 8; ++v) {
-                masks[i / 8 + v] = matches_at(data + i + 8 * v, bounds);
-            }
+    if (entries >= long_scan_entries) {
+        for (; reinterpret_cast<std::uintptr_t>(words + i / 64) % 64 != 0; i += 64) {
+            put_word(data + i, bounds, words + i / 64);
+            count += ones(words[i / 64]);
         }
+        const std::size_t lines = (entries - i) / line_entries;
+        count += stream_lines(data + i, lines, bounds, words + i / 64);
+        i += lines * line_entries;
+    }
+    while (i + 64 <= entries) {
+        const std::size_t first = i, until = std::min(i + line_entries, entries / 64 * 64);
+        for (; i < until; i += 64) put_word(data + i, bounds, words + i / 64);
         for (std::size_t w = first / 64; w < until / 64; ++w) count += ones(words[w]);
     }
     if (i == entries) return count;

@@ -1,6 +1,7 @@
 // Scans: each set of loops that this CPU has against the definition, shared scans, snapshots.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <thread>
 #include <vector>
@@ -101,6 +102,28 @@ TEST_P(Kernels, DoWhatIsDefined) {
             ScanResult wanted = expected(entries, {range, ScanOutput::positions});
             for (std::uint64_t& position : wanted.positions) position += first;
             EXPECT_EQ(positions, wanted.positions) << length;
+        }
+    }
+}
+
+// So long that they may go past the caches, in whole lines, wherever in a line they begin and end.
+TEST_P(Kernels, LongBitmapsBeginAnywhere) {
+    const ScanKernels& kernels = *GetParam();
+    std::mt19937_64 random(5);
+    constexpr std::uint64_t guard = 0x5a5a'5a5a'5a5a'5a5a;
+    constexpr std::size_t least = 1 << 16;
+    const Entries data = some_entries(random, least + 2000);
+    const ValueRange range{41, most / 2};
+    for (const std::size_t length : {least, least + 1, least + 511, least + 1985}) {
+        const std::span entries = std::span(data).first(length);
+        ScanResult wanted = expected(entries, {range, ScanOutput::bitmap});
+        for (std::size_t begin = 0; begin < 8; ++begin) {
+            Entries words(begin + wanted.bitmap.size() + 1, guard);
+            EXPECT_EQ(kernels.bitmap(entries.data(), length, range, &words[begin]), wanted.matches);
+            const auto first = words.begin() + static_cast<std::ptrdiff_t>(begin);
+            EXPECT_TRUE(std::equal(wanted.bitmap.begin(), wanted.bitmap.end(), first)) << begin;
+            EXPECT_EQ(words.back(), guard);
+            EXPECT_EQ(std::count(words.begin(), first, guard), static_cast<std::ptrdiff_t>(begin));
         }
     }
 }

@@ -50,6 +50,7 @@ def machine_of(
     found.flush_ps = _list(per_instruction_ps * routing.flush_fixed)
     found.copy_ps = _list(per_instruction_ps * routing.lines * routing.flush_line)
     found.own_cached = costs.own_cached
+    found.exchanged_at_once = costs.exchanged_at_once
     found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
     found.stream_slots = _list(costs.handed_misses)
     found.handed_ps = _list(handed_ps.ravel())

@@ -185,8 +185,9 @@ void ErisRouting::read_descriptor(std::uint32_t i) {
 
 void ErisRouting::attempt(std::uint32_t i) {
     Worker& w = worker_[i];
+    if (machine_.exchanged_at_once) w.into = worker_[w.to].active;
     Incoming& buffer = worker_[w.to].incoming[w.into];
-    if (buffer.word != w.read_word) {
+    if (!machine_.exchanged_at_once && buffer.word != w.read_word) {
         ++counts.retries;
         return read_descriptor(i);
     }

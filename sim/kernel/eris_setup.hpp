@@ -32,21 +32,22 @@ struct SparseRows {
 
 // What does not change while a scenario runs.
 struct ErisMachine {
-    Positions node;            // [A] of each worker
-    Positions core;            // [A] among the cores in use
-    Positions home;            // [n] the node whose memory a node's workers use
-    Numbers issue_ps;          // [n] make a command and route it to its target's buffer
-    Numbers receive_ps;        // [n] take a command from the incoming buffer
-    Numbers flush_ps;          // [n] instructions of a flush, whatever its size
-    Numbers copy_ps;           // [n] and for each command in it
-    Numbers swap_ps;           // [n] exchange the incoming buffers
-    Numbers stream_slots;      // [n] lines that a core gets from others at a time
-    Positions handed_ps;       // [n, n] a line that a core of i gets from a core of j
-    bool own_cached = false;   // a worker's commands to itself stay in its own cache
-    Numbers memory_idle_ps;    // [n] latency of a node's home memory
-    Numbers memory_line_ps;    // [n] how long a line takes a controller; 0: not limited
-    Numbers memory_write_ps;   // [n] and one that is written
-    Numbers load, load_ratio;  // loaded latency over idle, by load
+    Positions node;                  // [A] of each worker
+    Positions core;                  // [A] among the cores in use
+    Positions home;                  // [n] the node whose memory a node's workers use
+    Numbers issue_ps;                // [n] make a command and route it to its target's buffer
+    Numbers receive_ps;              // [n] take a command from the incoming buffer
+    Numbers flush_ps;                // [n] instructions of a flush, whatever its size
+    Numbers copy_ps;                 // [n] and for each command in it
+    Numbers swap_ps;                 // [n] exchange the incoming buffers
+    Numbers stream_slots;            // [n] lines that a core gets from others at a time
+    Positions handed_ps;             // [n, n] a line that a core of i gets from a core of j
+    bool own_cached = false;         // a worker's commands to itself stay in its own cache
+    bool exchanged_at_once = false;  // a descriptor comes to be written: no exchange fails
+    Numbers memory_idle_ps;          // [n] latency of a node's home memory
+    Numbers memory_line_ps;          // [n] how long a line takes a controller; 0: not limited
+    Numbers memory_write_ps;         // [n] and one that is written
+    Numbers load, load_ratio;        // loaded latency over idle, by load
     double lines_per_command = 0.25;
     double answer_lines = 0;    // of what is sent back for a command
     Positions link_data_ps;     // [2L] wire time of a line with its header

@@ -94,6 +94,7 @@ void register_eris(py::module_& module) {
     FIELD(stream_slots);
     FIELD(handed_ps);
     FIELD(own_cached);
+    FIELD(exchanged_at_once);
     FIELD(memory_idle_ps);
     FIELD(memory_line_ps);
     FIELD(memory_write_ps);

@@ -61,6 +61,8 @@ def test_the_traces_and_counts_are_equal(case: Case) -> None:
         ("eris-fig8-amd-upsert", 200, ()),
         ("eris-mixed-amd", 200, ("system.batch=32",)),
         ("eris-fig8-intel", 200, ()),
+        # On a host that was measured: what is written at once, stays cached, and is interrupted.
+        ("host-lookup", 300, ("machine=zen5-2c", "system.buffer_commands=2")),
     ],
 )
 def test_bundled_scenarios(scenario: str, until_us: int, more: tuple[str, ...]) -> None:

@@ -84,6 +84,20 @@ def test_a_flush_that_meets_another_and_an_owner_that_waits_for_its_writers() ->
     model.check()
 
 
+def test_no_exchange_fails_where_the_descriptor_comes_to_be_written() -> None:
+    """The same, but what the first has got at 1400 nobody changes before its exchange: both copies
+    are in the first buffer, which is swapped at 3200 and has its last writer until 3900. The next
+    command is made by 4900, copied by 7400, delivered at 7800.
+    """
+    model = routing(machine(exchanged_at_once=True), ALL_TO_THE_SECOND)
+    model.run(8_000)
+    copied = [(at, worker) for at, _, worker, *_ in rows(model, "copied")]
+    assert copied == [(3_150, 1), (3_500, 0), (7_400, 0)]
+    counts = model.counts()
+    assert (counts["retries"], counts["flushes"]) == (0, 3)
+    model.check()
+
+
 def test_a_full_buffer_turns_its_writer_back_and_wakes_it_after_the_swap() -> None:
     """Buffers of one command; the second worker makes its own command for 10 µs.
 

@@ -1,6 +1,8 @@
 """Several passes over a host made one: figures by hand, ranges of facts, what holds of any."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,10 @@ from numatwin.inputs import Quantity
 from numatwin.topologies.engine_costs import EngineCosts
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import MachineDescription
-from numatwin.validate.measure import Result, measured_description, merged
+from numatwin.validate.measure import Result, measured_description, merged, passes, session
+from numatwin.validate.measure.bench import FULL, WANTED_MIN, Bench
 from numatwin.validate.measure.ranges import with_ranges
+from numatwin.validate.measure.session import Progress
 
 
 def latency(ns: float, *, spread: float = 0.0, noisy: bool = False) -> Measurement:
@@ -94,19 +98,19 @@ readings = st.tuples(
 
 @given(st.lists(readings, min_size=1, max_size=7))
 def test_what_holds_of_any_passes(of: list[tuple[float, float, bool]]) -> None:
-    passes = [latency(value, spread=spread, noisy=noisy) for value, spread, noisy in of]
-    found = only(of_latencies(*passes))
+    figures = [latency(value, spread=spread, noisy=noisy) for value, spread, noisy in of]
+    found = only(of_latencies(*figures))
     values = [value * 1e-9 for value, _, _ in of]
     assert min(values) * 0.999 <= found.value.value <= max(values) * 1.001
     assert found.repetitions + found.disturbed == 9 * len(of)
     assert found.noisy == (2 * sum(noisy for _, _, noisy in of) >= len(of))
-    assert only(of_latencies(*reversed(passes))).value == found.value
-    assert only(of_latencies(*[passes[0]] * 3)).value.value == pytest.approx(values[0], rel=1e-3)
+    assert only(of_latencies(*reversed(figures))).value == found.value
+    assert only(of_latencies(*[figures[0]] * 3)).value.value == pytest.approx(values[0], rel=1e-3)
 
 
 def test_facts_are_of_all_passes() -> None:
-    passes = [measured([latency(ns)]) for ns in (90, 130, 100)]
-    found = measured_description(merged(passes)).node_types["node"].memory.latency
+    results = [measured([latency(ns)]) for ns in (90, 130, 100)]
+    found = measured_description(merged(results)).node_types["node"].memory.latency
     assert found is not None
     assert found.value == 100e-9
     assert (found.low, found.high) == pytest.approx((90e-9, 130e-9))
@@ -123,8 +127,8 @@ def with_engine(message_ns: float, level_ns: float | None) -> MachineDescription
 
 
 def test_a_fact_worked_out_of_figures_ranges_over_what_it_was_in_each_pass() -> None:
-    passes = [with_engine(ns, level) for ns, level in ((40, 1), (80, None), (60, 3), (44, 2))]
-    found = with_ranges(with_engine(50, 2), passes).engine
+    each = [with_engine(ns, level) for ns, level in ((40, 1), (80, None), (60, 3), (44, 2))]
+    found = with_ranges(with_engine(50, 2), each).engine
     assert found is not None
     assert found.message is not None
     assert found.tree_level is not None
@@ -135,3 +139,56 @@ def test_a_fact_worked_out_of_figures_ranges_over_what_it_was_in_each_pass() -> 
     assert ends == pytest.approx((2e-9, 1.5e-9, 2.5e-9))
     alone = with_ranges(with_engine(50, 2), []).engine
     assert alone == with_engine(50, 2).engine
+
+
+def test_a_host_is_measured_in_passes_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def one(*, progress: Progress, **how: Any) -> Result:
+        asked.append(how)
+        progress(1.0, "walk")
+        return replace(measured([latency(100)]), interrupted=len(asked) == stop)
+
+    monkeypatch.setattr(passes, "measure_pass", one)
+    stop, told = 0, list[float]()
+    found = passes.measure_host(progress=lambda share, _: told.append(share))
+    assert found.host.passes == passes.PASSES == len(found.passes)
+    assert [how["again"] for how in asked] == [False, True, True]
+    assert {how["passes"] for how in asked} == {passes.PASSES}
+    assert told == pytest.approx([1 / 3, 2 / 3, 1.0])
+    asked.clear()
+    stop = 2
+    found = passes.measure_host(progress=lambda share, _: told.append(share))
+    assert (len(asked), found.interrupted) == (2, True)
+    asked.clear()
+    passes.measure_host(quick=True, progress=lambda share, _: told.append(share))
+    assert [(how["quick"], how["passes"]) for how in asked] == [(True, 1)]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_further_pass_leaves_out_what_no_fact_rests_on(
+    monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
+    done: list[tuple[str, int]] = []
+
+    def part(name: str) -> Callable[[Bench], Iterator[float]]:
+        def run(bench: Bench) -> Iterator[float]:
+            done.append((name, bench.effort.octave_points))
+            yield 1.0
+
+        return run
+
+    for name in session.PARTS:
+        monkeypatch.setitem(session.PARTS, name, (part(name), 1.0))
+    session.measure_pass(passes=3, again=again)
+    expected = [name for name in session.PARTS if not (again and name in session.ONCE)]
+    assert [name for name, _ in done] == expected
+    assert {points for _, points in done} == {1 if again else FULL.octave_points}
+
+
+def test_a_pass_of_several_takes_its_part_of_the_effort() -> None:
+    one = FULL.of_one(3, again=False)
+    assert (one.wanted, one.patience_s) == (FULL.wanted // 3, FULL.patience_s / 3)
+    assert FULL.of_one(1, again=False) == FULL
+    assert FULL.of_one(100, again=False).wanted == WANTED_MIN

@@ -293,16 +293,19 @@ class ErisRoutingReference:
         """The target's buffer, with room and a writer more; None where it has no room.
 
         One exchange of the descriptor reserves the room; it fails if the word has changed since it
-        was read, a line's way before.
+        was read, a line's way before, or where it comes to be written, just now.
         """
         target = self.workers[to]
         while True:
             buffer = target.incoming[target.writable]
             read = buffer.word
             yield self.flushing(w, self.handed(w.index, to))
-            if buffer.word == read:
-                break
-            self.counts.retries += 1
+            if self.m.exchanged_at_once:
+                buffer = target.incoming[target.writable]
+            elif buffer.word != read:
+                self.counts.retries += 1
+                continue
+            break
         if not self.has_room(to, count):
             return None
         buffer.offset += count
