@@ -159,6 +159,21 @@ def measure_turns(
 ) -> list[dict[str, Any]]:
     """Forks: see rsi/measure_steps.hpp."""
 
+def measure_block_spreads(
+    run: CommitRun,
+    bytes: int,
+    regions: list[int],
+    cpus: list[int],
+    windows: int,
+    window_ns: int,
+) -> list[dict[str, Any]]:
+    """Forks: see rsi/measure_steps.hpp; here and below, factors of each name and region."""
+
+def measure_message_spreads(
+    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
+) -> list[dict[str, Any]]:
+    """Forks: see rsi/measure_steps.hpp."""
+
 def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
     """Forks: see benchmarks/native_commits.py."""
 

@@ -36,6 +36,20 @@ py::list steps(const std::vector<StepCost>& costs) {
     return found;
 }
 
+py::list spreads(const std::vector<StepSpread>& measured) {
+    py::list found;
+    for (const auto& spread : measured) {
+        py::dict row;
+        row["name"] = spread.name;
+        row["bytes"] = spread.bytes;
+        row["region"] = spread.region;
+        row["steps"] = spread.steps;
+        row["factors"] = spread.factors;
+        found.append(row);
+    }
+    return found;
+}
+
 StepPlan plan_of(std::uint32_t windows, std::int64_t window_ns) {
     return {windows, window_ns};
 }
@@ -249,6 +263,23 @@ void register_rsi(py::module_& module) {
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
            std::uint32_t windows, std::int64_t window_ns) {
             return steps(measure_turns(run, bytes, cpus, plan_of(windows, window_ns)));
+        },
+        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"),
+        py::arg("window_ns"));
+    module.def(
+        "measure_block_spreads",
+        [](const RunSetup&, std::uint64_t bytes, const Numbers& regions,
+           const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns) {
+            return spreads(
+                measure_block_spreads(bytes, regions, cpus, plan_of(windows, window_ns)));
+        },
+        py::arg("run"), py::arg("bytes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
+        py::arg("window_ns"));
+    module.def(
+        "measure_message_spreads",
+        [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
+           std::uint32_t windows, std::int64_t window_ns) {
+            return spreads(measure_message_spreads(run, bytes, cpus, plan_of(windows, window_ns)));
         },
         py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"),
         py::arg("window_ns"));

@@ -206,6 +206,14 @@ class Durations:
     def draw(self, stream: Stream) -> int:
         """A time in picoseconds, with the next word of the stream."""
 
+class Spread:
+    """How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
+    and on straight lines in between. Raises ValueError where shares or factors fall."""
+
+    def __init__(self, share: Sequence[float], factor: Sequence[float]) -> None: ...
+    def draw(self, mean_ps: int, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
 class KeyDraws:
     """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
 
@@ -296,6 +304,15 @@ class CommitSetup:
     traced: bool
 
     def __init__(self) -> None: ...
+    def set_spreads(
+        self,
+        tables: Sequence[Spread],
+        of_type: Sequence[int],
+        of_wake: int,
+        streams: Sequence[int],
+    ) -> None:
+        """How steps vary: which of the tables each message type has, and being woken (-1: none).
+        streams [2 * places]: Philox keys of each client, then of each node."""
 
 class _Commits:
     """A cluster whose clients run transactions; numatwin.sim.commits.model reads it."""

@@ -6,14 +6,31 @@ transaction is made of them is the cost model's affair.
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ..inputs.names import Name
 from ..inputs.quantities import Duration, DurationOrZero, Size
 from ..inputs.yaml_file import Strict
 
+# Shares of all steps that take no longer than a quantile; after these comes the mean of the rest.
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999)
+Factor = Annotated[float, Field(ge=0, le=1e5, allow_inf_nan=False)]
+
+
+def _rises(factors: tuple[float, ...]) -> tuple[float, ...]:
+    if any(a > b for a, b in itertools.pairwise(factors)) or not factors[-1] > 0:
+        raise ValueError("expected factors that do not fall")
+    return factors
+
+
+Factors = Annotated[
+    tuple[Factor, ...],
+    Field(min_length=len(QUANTILES) + 1, max_length=len(QUANTILES) + 1),
+    AfterValidator(_rises),
+]
 EndOperation = Literal["get", "put", "compare-and-swap", "add", "message"]
 
 
@@ -35,6 +52,23 @@ class BlockCost(Strict):
     get_together: Duration | None = None
     update_together: Duration | None = None
     insert_together: Duration | None = None
+
+
+class BlockSpread(Strict):
+    """How single steps on three blocks vary, that lie among ``region`` bytes of shared memory.
+
+    Each as factors on what it takes mostly: at QUANTILES, then the mean of the slowest thousandth.
+    ``get`` as of a BlockCost; ``write``: what an update does beyond a get; ``insert``.
+    ``…_together``: while another processor does so too.
+    """
+
+    region: Size
+    get: Factors
+    write: Factors
+    insert: Factors
+    get_together: Factors | None = None
+    write_together: Factors | None = None
+    insert_together: Factors | None = None
 
 
 class EndCost(Strict):
@@ -61,7 +95,9 @@ class TransportCosts(Strict):
     to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
     that size to a process on another processor, and receiving it, where both look all the time.
     ``interrupted``: what a message to a sleeper on another processor, and its answer, take of the
-    time of a process there that never stops.
+    time of a process there that never stops. ``end_spread``, ``sleeper_spread``: how single ones
+    vary, of what one end does for a request, and of a message until a sleeper on another processor
+    has received it; factors as in a BlockSpread.
     """
 
     look: Duration
@@ -73,6 +109,8 @@ class TransportCosts(Strict):
     post_across: Duration | None = None
     serve_across: Duration | None = None
     interrupted: Duration | None = None
+    end_spread: Factors | None = None
+    sleeper_spread: Factors | None = None
     ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
 
 
@@ -86,7 +124,8 @@ class ProcessCosts(Strict):
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
     what a transaction did. ``line``: a cache
-    line from core to core.
+    line from core to core. ``begin_spread``: how single ones vary of all that a client does for a
+    transaction beside its requests; factors as in a BlockSpread.
     """
 
     slice: Duration
@@ -100,5 +139,7 @@ class ProcessCosts(Strict):
     word_add: Duration
     note: Duration | None = None
     line: Duration | None = None
+    begin_spread: Factors | None = None
+    block_spreads: tuple[BlockSpread, ...] = ()
     blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]
     transports: dict[Name, TransportCosts] = Field(default_factory=dict)

@@ -2,6 +2,7 @@
 // shared memory, what either end of a message does, turns of processes on a processor.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,5 +71,30 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     post-sleeper   handing over a message to a sleeper on another processor
 std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);
+
+// How single steps vary. Each is timed by itself, over the mean of its window's steps but for the
+// slowest twentieth: `factors` at spread_quantiles, then the mean of the slowest thousandth.
+inline constexpr std::array spread_quantiles{0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999};
+struct StepSpread {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint64_t region = 0;
+    std::uint64_t steps = 0;  // that were timed
+    std::vector<double> factors;
+};
+
+// Three blocks of `bytes` at a time, as in measure_blocks, and …-together:
+//
+//     get, insert  as block-get, block-insert
+//     write        what block-update does beyond a get
+//     begin        all that a client does for a transaction beside its requests
+std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
+                                              const std::vector<std::uint64_t>& regions,
+                                              const std::vector<int>& cpus, const StepPlan& plan);
+
+// end: posting, serving and completing a get of `bytes`, each a step; sleeper (where there are two
+// cpus): a message of `bytes` until a sleeper on another processor has received it.
+std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64_t bytes,
+                                                const std::vector<int>& cpus, const StepPlan& plan);
 
 }  // namespace numatwin::native

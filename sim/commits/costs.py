@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...topologies import Machine
 from ...topologies.nics import MessageCurve
@@ -12,6 +12,7 @@ from .host import Host, host_costs
 from .parameters import MessageCost
 from .processors import Processors
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
+from .spread import Spread
 from .system import CommitSystem, clock_Hz
 
 PS = 1e12
@@ -85,6 +86,10 @@ class CommitCosts:
     install_work_ps: int
     processors: Processors | None = None
     """That all share; None: every thread has its own."""
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    """How steps on messages vary, by type; those that are not named take the same time always."""
+    wake_spread: Spread | None = None
+    """How waking varies."""
 
 
 def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
@@ -150,6 +155,8 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         check_work_ps=0,
         install_work_ps=found.install_work_ps,
         processors=found.processors,
+        spreads=found.spreads,
+        wake_spread=found.wake_spread,
     )
 
 

@@ -16,18 +16,18 @@ cluster has: a message costs its sender, and its receiver, time of a processor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ...topologies import Machine
-from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
+from ...topologies.processes import ProcessCosts
 from ...workloads import Workload
-from ...workloads.key_specs import HotRangeSpec, ZipfSpec
+from .host_spreads import direct_spreads, end_spread, wake_spread
+from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
 from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
+from .spread import Spread
 
 PS_PER_S = 1e12
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -38,94 +38,19 @@ CLOCKS = 2  # looks at the clock, of a transaction
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
 # processors, of which so many count. It ends at a tick: that is the turn which is measured.
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
-CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to other data
 
 
 @dataclass(frozen=True)
 class HostCosts:
-    """Costs of messages by type, of a server's work on records, and the processors."""
+    """Costs of messages by type, of a server's work on records, and the processors; how steps on
+    messages vary, by type, and being woken."""
 
     messages: Mapping[str, tuple[MessageCost, ...]]
     read_work_ps: int
     install_work_ps: int
     processors: Processors
-
-
-class BlockCosts:
-    """Seconds of a step by size of the block and of the memory that blocks lie in.
-
-    Between measured points in proportion to the size, and to the logarithm of the region; beyond
-    the last as that, below the first in proportion to the size. ``together``: while others work on
-    the same memory.
-    """
-
-    def __init__(self, blocks: Sequence[BlockCost], *, together: bool = False) -> None:
-        self._end = "_together" if together and blocks[0].get_together is not None else ""
-        self._regions = sorted({block.region.value for block in blocks})
-        self._rows = {
-            region: sorted(
-                (b for b in blocks if b.region.value == region), key=lambda b: b.size.value
-            )
-            for region in self._regions
-        }
-
-    @property
-    def largest_region(self) -> float:
-        """Of the measured ones."""
-        return self._regions[-1]
-
-    def seconds(self, step: str, size: float, region: float) -> float:
-        """``step``: get, update or insert."""
-        at_regions = [self._at(step, size, known) for known in self._regions]
-        return float(np.interp(math.log(region), np.log(self._regions), at_regions))
-
-    def _at(self, step: str, size: float, region: float) -> float:
-        row = self._rows[region]
-        known = [(b.size.value, getattr(b, step + self._end)) for b in row]
-        return _along([(at, value.value) for at, value in known if value is not None], size)
-
-
-class Ends:
-    """Seconds at the two ends of a transport, by operation, size and number posted at once."""
-
-    def __init__(self, costs: TransportCosts) -> None:
-        self.costs = costs
-        self._of: dict[tuple[str, int], list[EndCost]] = {}
-        for end in costs.ends:
-            self._of.setdefault((end.operation, end.count), []).append(end)
-
-    def total(self, operation: str, part: str, size: float, count: float) -> float:
-        """Of ``count`` together; a straight line through the measured counts."""
-        points = []
-        for (of, known), ends in sorted(self._of.items()):
-            if of == operation:
-                at = [(e.size.value, getattr(e, part).value) for e in ends]
-                points.append((float(known), known * _along(sorted(at), size, floor=True)))
-        return _along(points, count)
-
-    def each(self, operation: str, part: str, size: float) -> float:
-        """Of one more among several."""
-        counts = sorted(count for of, count in self._of if of == operation)
-        first, last = counts[0], counts[-1]
-        if first == last:
-            return self.total(operation, part, size, first) / first
-        more = self.total(operation, part, size, last) - self.total(operation, part, size, first)
-        return max(more / (last - first), 0.0)
-
-    def once(self, operation: str, part: str, size: float) -> float:
-        """What the first of them takes longer than the others."""
-        return max(self.total(operation, part, size, 1) - self.each(operation, part, size), 0.0)
-
-
-def _along(points: Iterable[tuple[float, float]], at: float, *, floor: bool = False) -> float:
-    """On lines through the points; beyond them on the last two's, and on the first two's (with
-    ``floor``: as the first)."""
-    known = list(points)
-    if len(known) == 1 or (floor and at <= known[0][0]):
-        return known[0][1]
-    upper = next((k for k in range(1, len(known)) if at <= known[k][0]), len(known) - 1)
-    (x0, y0), (x1, y1) = known[upper - 1], known[upper]
-    return max(y0 + (y1 - y0) * (at - x0) / (x1 - x0), 0.0)
+    spreads: Mapping[str, Spread]
+    wake_spread: Spread | None
 
 
 @dataclass(frozen=True)
@@ -150,6 +75,11 @@ class Host:
     def active(self) -> int:
         """Processes that want a processor."""
         return self.clients if self.direct else self.clients + self.storage + 1
+
+    @property
+    def together(self) -> bool:
+        """Whether clients run at the same time."""
+        return min(self.clients, self.cpus) > 1
 
     @property
     def crowded(self) -> bool:
@@ -178,9 +108,12 @@ def host_costs(
     records: Records,
 ) -> HostCosts:
     """Of all messages, in the order of ``sizes``."""
-    blocks = BlockCosts(facts.blocks, together=min(host.clients, host.cpus) > 1)
-    region = _Region(host, machine, workload, blocks)
+    blocks = BlockCosts(facts.blocks, together=host.together)
+    region = Region(machine, workload, blocks)
     ends = Ends(facts.transports[host.transport]) if not host.direct else None
+    spreads: dict[str, Spread] = {}
+    if ends is not None and (spread := end_spread(ends.costs)) is not None:
+        spreads = dict.fromkeys(sizes, spread)
     if not host.one_sided:
         assert ends is not None
         messages = {
@@ -188,16 +121,19 @@ def host_costs(
         }
         messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
     elif ends is None:
-        messages = _direct(host, facts, blocks, region, records, sizes)
+        messages, spreads = _direct(host, facts, blocks, region, records, sizes)
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, host.insert_bytes)
+    processors = _processors(host, facts, ends)
     return HostCosts(
         messages=messages,
         read_work_ps=_ps(read_s),
         install_work_ps=_ps(insert_s * records.changed / records.written),
-        processors=_processors(host, facts, ends),
+        processors=processors,
+        spreads=spreads,
+        wake_spread=None if ends is None else wake_spread(ends.costs, processors),
     )
 
 
@@ -269,11 +205,11 @@ def _direct(
     host: Host,
     facts: ProcessCosts,
     blocks: BlockCosts,
-    region: _Region,
+    region: Region,
     records: Records,
     sizes: Sizes,
-) -> dict[str, tuple[MessageCost, ...]]:
-    """All is the client's own time; answers cost nothing."""
+) -> tuple[dict[str, tuple[MessageCost, ...]], dict[str, Spread]]:
+    """All is the client's own time; answers cost nothing. And how it varies."""
     size = host.block_bytes
     lines_s = 0.0
     if facts.line is not None:
@@ -286,11 +222,12 @@ def _direct(
     lock_s = min(facts.word_add.value, update_s)
     updates = records.updates
     written_s = updates * max(update_s - lock_s, 0.0) + (records.writes - updates) * insert_s
-    words_s = _along(
+    words_s = along(
         [(8.0, facts.word_get.value), (8192.0, facts.words_get.value)], host.vector_bytes
     )
+    begin_s = words_s + _begin_s(facts, records)
     seconds = {
-        "snapshot-read": words_s + lines_s + _begin_s(facts, records),
+        "snapshot-read": begin_s + lines_s,
         "read": get_s,
         "cas": lock_s,
         "write": written_s / records.writes,
@@ -299,7 +236,24 @@ def _direct(
         "claim": facts.word_add.value + lines_s,
         "break": facts.word_add.value,
     }
-    return {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
+    spreads = direct_spreads(
+        facts,
+        records,
+        together=host.together,
+        begin_s=begin_s,
+        lines_s=lines_s,
+        lock_s=lock_s,
+        reads=region.parts("get", size),
+        writes=[
+            (often, at, max(both_s - blocks.seconds("get", size, at), 0.0))
+            for often, at, both_s in region.parts("update", size)
+        ],
+        inserts=(1.0, host.insert_bytes, insert_s),
+    )
+    messages: dict[str, tuple[MessageCost, ...]] = {
+        name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes
+    }
+    return messages, {name: spread for name, spread in spreads.items() if name in sizes}
 
 
 def _served(
@@ -383,47 +337,6 @@ def _with_begin(
     (cost,) = changed[name]
     changed[name] = (replace(cost, send_ps=cost.send_ps + _ps(begin_s)),)
     return changed
-
-
-class _Region:
-    """Mean cost of a step on a record, by how often which records are asked for."""
-
-    def __init__(
-        self, host: Host, machine: Machine, workload: Workload, blocks: BlockCosts
-    ) -> None:
-        (operation,) = workload.operations.values()
-        self._keys = operation.keys
-        self._records = workload.objects[operation.object].records
-        self._blocks = blocks
-        self._caches = [level.size_bytes for level in machine.nodes[0].caches]
-
-    def mean(self, step: str, size: float) -> float:
-        """Seconds."""
-        whole = self._records * size
-        keys = self._keys
-        if isinstance(keys, HotRangeSpec):
-            # Who is asked for often stays in a cache.
-            hot = (keys.end - keys.first) * size
-            return keys.share * self._blocks.seconds(step, size, hot) + (
-                1 - keys.share
-            ) * self._blocks.seconds(step, size, whole)
-        if isinstance(keys, ZipfSpec):
-            return self._zipf(step, size, whole, keys.exponent)
-        return self._blocks.seconds(step, size, whole)
-
-    def _zipf(self, step: str, size: float, whole: float, exponent: float) -> float:
-        """Each cache holds the most popular records that fit; the rest is in memory."""
-        ranks = np.arange(1, min(self._records, 1_000_000) + 1, dtype=np.float64)
-        share = np.cumsum(ranks**-exponent)
-        share /= share[-1]
-        seconds, held_before = 0.0, 0.0
-        for cache in sorted(self._caches):
-            fits = int(min(CACHE_SHARE * cache / size, len(ranks)))
-            held = float(share[fits - 1]) if fits else 0.0
-            part = max(held - held_before, 0.0)
-            seconds += part * self._blocks.seconds(step, size, max(fits * size, size))
-            held_before = max(held, held_before)
-        return seconds + (1.0 - held_before) * self._blocks.seconds(step, size, whole)
 
 
 def _ps(seconds: float) -> int:

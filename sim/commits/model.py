@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import astuple, fields
 
 from .._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
+from ..streams import stream_key
 from .history import CAUSES, Row
 from .parameters import CommitParameters
 from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
-from .workload import compute_times, key_draws, stream_keys, think_times
+from .workload import compute_times, key_draws, step_streams, stream_keys, think_times
 
 # What has the same name and meaning in CommitSetup.
 SAME = (
@@ -144,4 +145,18 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
             setattr(setup, PROCESSORS[part.name], getattr(p.processors, part.name))
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
+    if p.spreads or p.wake_spread is not None:
+        _set_spreads(setup, p, seed, replication)
     return setup
+
+
+def _set_spreads(setup: CommitSetup, p: CommitParameters, seed: int, replication: int) -> None:
+    of_type = [p.spreads.get(name) for name in p.message_types]
+    tables = list(dict.fromkeys(s for s in (*of_type, p.wake_spread) if s is not None))
+    at = {table: index for index, table in enumerate(tables)} | {None: -1}
+    setup.set_spreads(
+        [table.draws() for table in tables],
+        [at[spread] for spread in of_type],
+        at[p.wake_spread],
+        [word for name in step_streams(p) for word in stream_key(seed, replication, name)],
+    )

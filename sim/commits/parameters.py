@@ -7,11 +7,12 @@ reference model take the same parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
 from ...inputs import InputError
 from .processors import Processors
+from .spread import Spread
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
@@ -208,6 +209,11 @@ class CommitParameters:
     """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
     """Of the one machine, shared by all; None: each thread of a client or node has its own."""
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    """By message type: how either end's time for one varies, or for those that are posted together;
+    one that is not named takes its cost always. Each place draws from a stream of its own."""
+    wake_spread: Spread | None = None
+    """How ``wake_ps`` of the processors varies."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -254,6 +260,8 @@ def _check(parameters: CommitParameters) -> None:
     _check_costs(p)
     _check_transactions(p)
     _check_processors(p)
+    for name in p.spreads:
+        _expect(name in p.costs, "spread of messages", name, _one_of(p.message_types))
     _check_faults(p)
 
 

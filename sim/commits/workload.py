@@ -13,6 +13,7 @@ from ..streams import stream, stream_key
 from .parameters import CommitParameters
 
 STREAMS = ("client {} keys", "client {} think")
+CLIENT_STEPS, NODE_STEPS = "client {} steps", "node {} steps"
 
 
 def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np.ndarray:
@@ -23,6 +24,15 @@ def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np
     ]
     keys = [[stream_key(seed, replication, name) for name in row] for row in names]
     return np.array(keys, dtype=np.uint64)
+
+
+def step_streams(parameters: CommitParameters) -> list[str]:
+    """Names of the streams from which places draw how long a step takes: clients, then nodes."""
+    clients, nodes = len(parameters.client_machine), len(parameters.nodes)
+    return [
+        *(CLIENT_STEPS.format(client) for client in range(clients)),
+        *(NODE_STEPS.format(node) for node in range(nodes)),
+    ]
 
 
 def key_draws(parameters: CommitParameters) -> KeyDraws:

@@ -18,6 +18,7 @@
 #include "fifo_server.hpp"
 #include "processors.hpp"
 #include "simulation.hpp"
+#include "spread.hpp"
 
 namespace numatwin {
 
@@ -62,10 +63,12 @@ class Cluster {
     // costs: by type, then by records aboard, `entries` of them.
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
             std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
-            std::uint32_t entries, const ProcessorSetup& processors, bool traced)
+            std::uint32_t entries, const ProcessorSetup& processors, const SpreadSetup& spreads,
+            bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
-          processors_(processors, places_.size(), {run_over, tick, wake_over}),
+          spreads_(spreads, places_.size(), costs.size() / entries),
+          processors_(processors, spreads_, places_.size(), {run_over, tick, wake_over}),
           outgoing_(machines),
           incoming_(machines),
           gone_(clients, 0),
@@ -169,11 +172,11 @@ class Cluster {
         const Flight& f = flight_[at];
         if (f.sender == f.receiver) {
             if (f.work == 0) return delivered(at);
-            return work(f.receiver, f.work, worked, at);
+            return step(f.receiver, f.type, f.work, worked, at);
         }
         const Time send = cost(f).send;
         if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
-        work(f.sender, send, posted, at);
+        step(f.sender, f.type, send, posted, at);
     }
 
     // Handed to the sender's card.
@@ -196,6 +199,11 @@ class Cluster {
         if (processors_.shared())
             return processors_.submit(clock, place, ps, kind, subject, sender);
         clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
+    }
+    // The same of a step on messages of that type, which takes now longer, now shorter.
+    void step(std::uint32_t place, std::uint32_t type, Time ps, std::uint32_t kind,
+              std::uint32_t subject, std::uint32_t sender = Processors::none) {
+        work(place, spreads_.step(place, type, ps), kind, subject, sender);
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send; }
 
@@ -222,7 +230,7 @@ class Cluster {
         if (is_gone(f.receiver)) return drop(at);
         const Time ps = f.work + cost(f).receive;
         if (ps == 0) return deliver(at);
-        work(f.receiver, ps, received, at, f.sender);
+        step(f.receiver, f.type, ps, received, at, f.sender);
     }
     void deliver(std::uint32_t at) {
         const Flight& f = flight_[at];
@@ -237,6 +245,8 @@ class Cluster {
         for (const auto& server : servers) all.push_back(server.busy_ps(clock.now()));
         return all;
     }
+
+    Spreads spreads_;
 
   protected:
     Processors processors_;

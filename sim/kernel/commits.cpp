@@ -62,7 +62,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
               static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup),
-              setup.cost_entries, setup.processors, setup.traced),
+              setup.cost_entries, setup.processors, setup.spreads, setup.traced),
       compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "simulation.hpp"
+#include "spread.hpp"
 #include "statistics.hpp"
 
 namespace numatwin {
@@ -44,8 +45,10 @@ class Processors {
         std::uint32_t run_over, tick, wake_over;
     };
 
-    Processors(const ProcessorSetup& setup, std::size_t processes, Kinds kinds)
+    // `spreads`: how waking varies; it outlives this.
+    Processors(const ProcessorSetup& setup, Spreads& spreads, std::size_t processes, Kinds kinds)
         : setup_(setup),
+          spreads_(spreads),
           kinds_(kinds),
           lag_max_(std::max(2 * setup.slice, setup.tick)),
           processor_(setup.count),
@@ -239,8 +242,8 @@ class Processors {
         if (c.process == none) {
             p.state = State::starting;
             c.process = process;
-            return clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
-                                  ++c.generation);
+            return clock.schedule(clock.now() + spreads_.wake(process, setup_.wake),
+                                  kinds_.wake_over, p.home, ++c.generation);
         }
         if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
         p.state = State::waiting;
@@ -378,6 +381,7 @@ class Processors {
     }
 
     const ProcessorSetup setup_;
+    Spreads& spreads_;
     const Kinds kinds_;
     const Time lag_max_;
     std::vector<Processor> processor_;

@@ -33,6 +33,16 @@ void def_processor(py::class_<CommitSetup>& setup, const char* name, Value Proce
         [part](CommitSetup& self, Value value) { self.processors.*part = value; });
 }
 
+void set_spreads(CommitSetup& setup, const std::vector<Spread>& tables,
+                 const std::vector<std::int64_t>& of_type, std::int64_t of_wake,
+                 const std::vector<std::uint64_t>& streams) {
+    const auto index = [](std::int64_t table) {
+        return table < 0 ? SpreadSetup::none : static_cast<std::uint32_t>(table);
+    };
+    setup.spreads = {tables, {}, index(of_wake), streams};
+    for (const std::int64_t table : of_type) setup.spreads.of_type.push_back(index(table));
+}
+
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -121,7 +131,9 @@ void register_commits(py::module_& module) {
         .def_readwrite("processor_gives_way", &CommitSetup::gives_way)
         .def_readwrite("processor_awake_ps", &CommitSetup::awake_ps)
         .def_readwrite("streams", &CommitSetup::streams)
-        .def_readwrite("traced", &CommitSetup::traced);
+        .def_readwrite("traced", &CommitSetup::traced)
+        .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
+             py::arg("streams"));
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");
     register_model<OneSidedCommits>(module, "OneSidedCommits",
                                     "RSI: snapshot isolation with one-sided verbs.");

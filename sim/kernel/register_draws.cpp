@@ -1,10 +1,12 @@
 // Python's view of distributions: Durations, KeyDraws.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include "arrays.hpp"
 #include "durations.hpp"
 #include "key_draws.hpp"
 #include "register.hpp"
+#include "spread.hpp"
 
 namespace py = pybind11;
 
@@ -42,6 +44,10 @@ void register_draws(py::module_& module) {
                     py::arg("weight") = py::float_(1.0))
         .def_property_readonly("mean_ps", &Durations::mean_ps)
         .def("draw", &Durations::draw, py::arg("stream"));
+    py::class_<Spread>(module, "Spread", "How a step's time varies around its mean.")
+        .def(py::init<std::vector<double>, std::vector<double>>(), py::arg("share"),
+             py::arg("factor"))
+        .def("draw", &Spread::draw, py::arg("mean_ps"), py::arg("stream"));
     py::class_<KeyDraws>(module, "KeyDraws", "A distribution of keys.")
         .def_static(
             "piecewise",

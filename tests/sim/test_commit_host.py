@@ -10,7 +10,7 @@ import pytest
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.host import BlockCosts, Ends
+from numatwin.sim.commits.host_steps import BlockCosts, Ends
 from numatwin.sim.commits.parameters import CommitParameters
 from numatwin.sim.planes.commits import event_plane, reference_plane
 from numatwin.sim.scenario import load_scenario

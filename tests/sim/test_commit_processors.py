@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from commit_clusters import US, cluster, configurations, reference, told, traces
+from commit_clusters import SPREADS, US, cluster, configurations, reference, told, traces
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +57,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),
             awake_ps=draw(TIMES),
         ),
+        wake_spread=draw(st.one_of(st.none(), SPREADS)),
     )
 
 

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError, Quantity
+from ...inputs.quantities import format_quantity
 from ...topologies.measurements import Measurement
-from ...topologies.processes import BlockCost, EndCost, ProcessCosts, TransportCosts
+from ...topologies.processes import (
+    QUANTILES,
+    BlockCost,
+    BlockSpread,
+    EndCost,
+    ProcessCosts,
+    TransportCosts,
+)
 from .bench import Bench
 from .samples import Samples
 
@@ -56,6 +64,15 @@ OTHERS = {
     "interrupted": "interrupted",
 }
 ENDS_OF = ("get", "put", "compare-and-swap", "add", "message")
+SPREADS = {
+    "begin": "all that a client does for a transaction beside its requests, singly",
+    "end": "posting, serving and completing a request, both ends in one thread, each singly",
+    "sleeper": "messages to a sleeper on another processor until it has received them, singly",
+}
+BLOCK_SPREAD = "steps on three blocks after 32 KiB of one's own, singly"
+SPREAD_METHOD = "{}: over the mean of its window's but for the slowest twentieth"
+# Beyond the last of QUANTILES: the mean of what is slower.
+FACTOR_STEPS = (*(f"p{share * 100:g}" for share in QUANTILES), "slowest")
 
 SIZES = (136, 520, 1_032, 4_104)
 QUICK_SIZES = (136, 1_032)
@@ -63,6 +80,10 @@ REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 27, 1 << 30)
 QUICK_REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
 MESSAGE_SIZES = (64, 1_032, 8_192)
 COUNTS = (1, 4, 12)
+SPREAD_REGIONS, SPREAD_BYTES = (1 << 18, 1 << 23, 1 << 28), 1_032
+SPREAD_WINDOWS = 2  # for each repetition of other figures
+# Of steps in memory, and of messages: some thousands, some hundred of them.
+SPREAD_WINDOW_NS, MESSAGE_WINDOW_NS = 5_000_000, 20_000_000
 SLEEPER_BYTES = 64
 TRANSPORTS = ("shm", "tcp")
 # Short windows, many of them: others that run on these processors are then in few.
@@ -88,6 +109,11 @@ def measure(bench: Bench) -> Iterator[float]:
         # What has no region is the same each time.
         _add(bench, [row for row in rows if row["region"] or at == 0], calm)
         yield 0.4 * (at + 1) / len(regions)
+    windows = SPREAD_WINDOWS * bench.effort.wanted
+    spread_regions = [region for region in SPREAD_REGIONS if region <= free]
+    spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
+    _add_spreads(bench, "measure_block_spreads", "shm" if HAS_UCX else "threads", spread_plan)
+    yield 0.45
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
         return
@@ -105,7 +131,9 @@ def measure(bench: Bench) -> Iterator[float]:
             continue
         for rows, calm in taken:
             _add(bench, rows, calm, transport)
-        yield 0.4 + 0.6 * (at + 1) / len(TRANSPORTS)
+        messages = (SPREAD_BYTES, cpus[:2], windows, MESSAGE_WINDOW_NS)
+        _add_spreads(bench, "measure_message_spreads", transport, messages, transport=transport)
+        yield 0.45 + 0.55 * (at + 1) / len(TRANSPORTS)
 
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -141,9 +169,26 @@ def _add(
         bench.add(f"step-{name}", samples, "time", STEPS.get(name, ENDS), **parameters)
 
 
+def _add_spreads(
+    bench: Bench, function: str, by: str, arguments: tuple[Any, ...], **of: object
+) -> None:
+    """Of what: ``of``."""
+    rows, calm = bench.quiet.take(partial(_call, function, by, arguments))
+    for row in rows:
+        parameters: dict[str, object] = {"operation": row["name"]} | of
+        if row["region"]:
+            parameters["region"] = row["region"]
+        method = SPREAD_METHOD.format(SPREADS.get(row["name"], BLOCK_SPREAD))
+        for step, factor in zip(FACTOR_STEPS, row["factors"], strict=True):
+            samples = Samples(np.array([factor]), noisy=not calm)
+            bench.add("spread", samples, "count", method, step=step, **parameters)
+
+
 def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts | None:
     """The part of a machine file that such measurements fill; None where some are missing."""
+    measurements = list(measurements)
     found: dict[tuple[str, str | None], list[Measurement]] = {}
+    spreads = _Spreads(measurements)
     line = None
     for measurement in measurements:
         if measurement.name.startswith("step-"):
@@ -156,7 +201,9 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
         of_name = found.get((name, transport))
         return _quantity(of_name[-1 if last else 0], day) if of_name else None
 
-    transports = {name: costs for name in TRANSPORTS if (costs := _transport(found, name, day))}
+    transports = {
+        name: costs for name in TRANSPORTS if (costs := _transport(found, spreads, name, day))
+    }
     turns = {
         field: next((q for t in TRANSPORTS if (q := one(name, t))), None)
         for field, name in {"slice": "slice", "turn": "turn", "give_way": "yield"}.items()
@@ -185,6 +232,8 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     return ProcessCosts(
         **parts,
         note=one("note"),
+        begin_spread=spreads.of("begin"),
+        block_spreads=spreads.blocks(),
         line=None if line is None else _quantity(line, day),
         blocks=tuple(
             BlockCost(
@@ -198,8 +247,49 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     )
 
 
+class _Spreads:
+    """How steps vary: factors by step, region and transport."""
+
+    def __init__(self, measurements: Iterable[Measurement]) -> None:
+        self._of: dict[tuple[str, float | None, str | None], dict[str, float]] = {}
+        for measurement in measurements:
+            if measurement.name == "spread":
+                at = measurement.parameters
+                region = None if at.region is None else at.region.value
+                factors = self._of.setdefault((str(at.operation), region, at.transport), {})
+                factors[str(at.step)] = measurement.value.value
+
+    def of(
+        self, step: str, region: float | None = None, transport: str | None = None
+    ) -> tuple[float, ...] | None:
+        """As a machine file has them. Each is a figure of its own: none falls below the last."""
+        factors = self._of.get((step, region, transport))
+        if factors is None or any(name not in factors for name in FACTOR_STEPS):
+            return None
+        rising = np.maximum.accumulate([factors[name] for name in FACTOR_STEPS])
+        return tuple(float(f"{factor:.4g}") for factor in rising)
+
+    def blocks(self) -> tuple[BlockSpread, ...]:
+        """By region."""
+        regions = sorted({region for _, region, _ in self._of if region is not None})
+        return tuple(
+            BlockSpread.model_validate(
+                {"region": format_quantity(region, "size")}
+                | {
+                    (step + end).replace("-", "_"): self.of(step + end, region)
+                    for step in ("get", "write", "insert")
+                    for end in ("", "-together")
+                }
+            )
+            for region in regions
+        )
+
+
 def _transport(
-    found: dict[tuple[str, str | None], list[Measurement]], transport: str, day: str
+    found: dict[tuple[str, str | None], list[Measurement]],
+    spreads: _Spreads,
+    transport: str,
+    day: str,
 ) -> TransportCosts | None:
     ends = []
     for operation in ENDS_OF:
@@ -229,6 +319,8 @@ def _transport(
         sleeper_size=same[0].parameters.size,
         sleeper_same=_quantity(same[0], day),
         ends=tuple(ends),
+        end_spread=spreads.of("end", transport=transport),
+        sleeper_spread=spreads.of("sleeper", transport=transport),
         **optional,
     )
 

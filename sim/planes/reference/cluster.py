@@ -19,9 +19,11 @@ from typing import Any
 
 import simpy
 
+from ..._kernel import Stream
 from ...commits.history import MESSAGE, Row
 from ...commits.parameters import MessageCost
 from ...commits.processors import Processors
+from ...commits.spread import Spread
 from . import processors as shared
 
 Process = Generator[simpy.Event, Any, Any]
@@ -60,6 +62,27 @@ class Servers:
         return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
 
 
+class Steps:
+    """How long steps take, now longer, now shorter: each place draws from a stream of its own."""
+
+    def __init__(
+        self, spreads: Mapping[str, Spread], wake: Spread | None, streams: Sequence[Stream]
+    ) -> None:
+        self.spreads = {name: spread.draws() for name, spread in spreads.items()}
+        self.wake_spread = None if wake is None else wake.draws()
+        self.streams = streams
+
+    def step(self, place: int, kind: str, mean_ps: int) -> int:
+        """On a message of this type, or on several that are posted together."""
+        spread = self.spreads.get(kind)
+        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
+
+    def wake(self, place: int, mean_ps: int) -> int:
+        """From being woken to running, on an idle processor."""
+        spread = self.wake_spread
+        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
+
+
 class Card:
     """A machine's network card: two directions."""
 
@@ -92,11 +115,13 @@ class Cluster:
         costs: Mapping[str, tuple[MessageCost, ...]],
         types: tuple[str, ...],
         processors: Processors | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self.env = Environment()
+        self.steps = steps or Steps({}, None, [])
         self.processors: shared.SharedProcessors | None = None
         if processors is not None:
-            self.processors = shared.SharedProcessors(self.env, processors)
+            self.processors = shared.SharedProcessors(self.env, processors, self.steps.wake)
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}
@@ -163,7 +188,7 @@ class Cluster:
         """The sender's thread writes messages, to hand them to its card all at once."""
         work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
-            yield self.work(sender, work_ps)
+            yield self.work(sender, self.steps.step(sender.number, kinds[0], work_ps))
         if sender.gone:
             yield self.never
 
@@ -185,6 +210,7 @@ class Cluster:
             yield self.never
         work_ps += cost.receive_ps
         if work_ps:
+            work_ps = self.steps.step(receiver.number, kind, work_ps)
             yield self.work(receiver, work_ps, sender)
         if receiver.gone:
             yield self.never
@@ -198,7 +224,7 @@ class Cluster:
             yield from self.post(sender, [kind], records)
             yield from self.carry(kind, sender, receiver, records, work_ps)
         elif work_ps:
-            yield self.work(receiver, work_ps)
+            yield self.work(receiver, self.steps.step(receiver.number, kind, work_ps))
 
     def together(self, parts: list[Process]) -> Process:
         """Runs all parts at once, waits for the last of them, and returns what each returned."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from ...commits.history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ...commits.parameters import CommitParameters, Death
 from ...commits.result import CommitResult, Latencies
-from ...commits.workload import TransactionDraw, server_of
-from .cluster import Cluster, Place, Process, Servers
+from ...commits.workload import TransactionDraw, server_of, step_streams
+from ...streams import stream
+from .cluster import Cluster, Place, Process, Servers, Steps
 
 
 @dataclass
@@ -65,7 +66,9 @@ class CommitModel(ABC):
 
     def __init__(self, parameters: CommitParameters, seed: int = 0, replication: int = 0) -> None:
         self.p = p = parameters
-        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors)
+        streams = [stream(seed, replication, name) for name in step_streams(p)]
+        steps = Steps(p.spreads, p.wake_spread, streams)
+        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps)
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [

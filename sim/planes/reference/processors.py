@@ -124,8 +124,10 @@ class Processor:
 class SharedProcessors:
     """All processors of a host."""
 
-    def __init__(self, env: simpy.Environment, setup: Processors) -> None:
-        self.env, self.setup = env, setup
+    def __init__(
+        self, env: simpy.Environment, setup: Processors, wake_ps: Callable[[int, int], int]
+    ) -> None:
+        self.env, self.setup, self.wake_ps = env, setup, wake_ps
         self.processors = [Processor() for _ in range(setup.count)]
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
 
@@ -188,7 +190,8 @@ class SharedProcessors:
         if runs is None:
             process.state = "starting"
             processor.process = process
-            self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
+            wake_ps = self.wake_ps(process.place, self.setup.wake_ps)
+            self._after(wake_ps, processor, lambda: self._put_on(processor, process))
             return
         if sender is not None and self.home(sender) is not processor:
             process.debt_ps += self.setup.interrupt_ps

@@ -1,0 +1,103 @@
+// Two processes that send each other messages, asleep in between or not: for measurements.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "memory/host.hpp"
+#include "rsi/fabric.hpp"
+#include "rsi/forked.hpp"
+#include "rsi/measure_windows.hpp"
+#include "rsi/shared_words.hpp"
+
+namespace numatwin::native {
+
+// One after the other is asked, and answers; both sleep as soon as nothing comes, or never.
+class Sleepers {
+  public:
+    Sleepers(const RunSetup& run, int own, int other, bool sleep) : own_(own), sleep_(sleep) {
+        board_ = std::make_unique<SharedMemory>(board_bytes);
+        peer_ = std::make_unique<Forked>([&run, other, sleep, memory = board_->data()] {
+            try {
+                pin_thread(other);
+                const auto fabric = ucx_fabric(run.fabric);
+                fabric->expose(4096);
+                publish(memory + board_bytes / 2, fabric->contact());
+                const Fabric::Peer back = fabric->connect(await(memory));
+                std::vector<std::byte> message;
+                for (;;) {
+                    while (!fabric->receive(message))
+                        if (sleep) fabric->sleep(std::chrono::milliseconds(10));
+                    store_release(memory + came_at, static_cast<std::uint64_t>(steps_now_ns()));
+                    fabric->send(back, message);
+                }
+            } catch (const std::exception&) {
+            }
+        });
+        pin_thread(own_);
+        fabric_ = ucx_fabric(run.fabric);
+        fabric_->expose(4096);
+        publish(board_->data(), fabric_->contact());
+        to_ = fabric_->connect(await(board_->data() + board_bytes / 2));
+    }
+
+    // Half of there and back; `post_ns` grows by the time of handing it over, `serve_ns` by that of
+    // the look that found the answer.
+    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
+        const std::int64_t began = steps_now_ns();
+        fabric_->send(to_, message);
+        post_ns += static_cast<double>(steps_now_ns() - began);
+        const std::int64_t late = began + 2'000'000'000;
+        for (;;) {
+            const std::int64_t looked = steps_now_ns();
+            if (fabric_->receive(answer_)) {
+                serve_ns += static_cast<double>(steps_now_ns() - looked);
+                break;
+            }
+            if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
+            if (steps_now_ns() > late && peer_->ended())
+                throw std::runtime_error("the second process ended");
+        }
+        return static_cast<double>(steps_now_ns() - began) / 2;
+    }
+
+    // When the other one had received the last message.
+    std::int64_t came_ns() const {
+        return static_cast<std::int64_t>(load_acquire(board_->data() + came_at));
+    }
+
+  private:
+    static constexpr std::size_t board_bytes = 1 << 14, came_at = board_bytes - word_bytes;
+    // A length, then the contact.
+    static void publish(std::byte* at, const std::vector<std::byte>& contact) {
+        std::memcpy(at + word_bytes, contact.data(), contact.size());
+        store_release(at, contact.size());
+    }
+    static std::span<const std::byte> await(std::byte* at) {
+        const std::int64_t late = steps_now_ns() + 5'000'000'000;
+        std::uint64_t bytes = 0;
+        while ((bytes = load_acquire(at)) == 0) {
+            if (steps_now_ns() > late) throw std::runtime_error("the second process is not ready");
+            ::usleep(200);
+        }
+        return {at + word_bytes, bytes};
+    }
+
+    int own_;
+    bool sleep_;
+    std::unique_ptr<SharedMemory> board_;
+    std::unique_ptr<Forked> peer_;
+    std::unique_ptr<Fabric> fabric_;
+    Fabric::Peer to_ = 0;
+    std::vector<std::byte> answer_;
+};
+
+}  // namespace numatwin::native
