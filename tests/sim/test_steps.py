@@ -75,4 +75,4 @@ def test_no_other_steps_cost_less(seed: int) -> None:
 
     least = min(cut(at) for count in range(10) for at in combinations(range(1, 10), count))
     found = steps(values, lengths)
-    assert cost(found, 1 + np.count_nonzero(np.diff(found))) == pytest.approx(least)
+    assert cost(found, 1 + int(np.count_nonzero(np.diff(found)))) == pytest.approx(least)
