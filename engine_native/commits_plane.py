@@ -56,6 +56,9 @@ class NativeCommits:
     """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
+    # A look takes most of a millisecond from a processor that clients or servers need: fifty a
+    # second would hit one in fifty of the transactions that take some 300 µs.
+    LOOK_EVERY_S = 0.1
 
     def __init__(
         self, scenario: Scenario, replication: int = 1, transport: str | None = None

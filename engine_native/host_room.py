@@ -41,10 +41,15 @@ def processors() -> int:
 
 def cpu_ns(pid: int) -> tuple[int, int] | None:
     """The time that a process ran, and that it waited for a processor; None where it is gone."""
-    lines = _lines(Path(f"/proc/{pid}/schedstat"))
-    if not lines:
+    try:
+        # As few calls as can be: it is asked while the processes run.
+        file = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            ran, waited, *_ = os.read(file, 256).split()
+        finally:
+            os.close(file)
+    except (OSError, ValueError):
         return None
-    ran, waited, *_ = lines[0].split()
     return int(ran), int(waited)
 
 

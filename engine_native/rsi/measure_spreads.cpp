@@ -16,7 +16,15 @@ namespace {
 
 constexpr int steps_max = 5000;  // of a window: more tell no more
 constexpr std::int64_t falls_asleep_ns = 20'000;
-constexpr double slowest = 1e-3, usual = 0.95;
+constexpr double usual = 0.95;
+
+// A mean without the slowest: one of them may take longer than all others together.
+double usual_mean(std::vector<double> all) {
+    std::ranges::sort(all);
+    const auto count = static_cast<std::size_t>(usual * static_cast<double>(all.size())) + 1;
+    all.resize(std::min(count, all.size()));
+    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
 
 // Times of single steps, each over what it took mostly in its window: so what drifts on the host
 // from one window to the next is no part of it.
@@ -25,14 +33,7 @@ class Singles {
     void add(double ns) { window_.push_back(std::max(ns, 0.0)); }
     void end_window() {
         if (window_.empty()) return;
-        // A mean without the slowest: a step may take longer than all others together.
-        std::vector<double> sorted = window_;
-        std::ranges::sort(sorted);
-        const auto count = static_cast<std::size_t>(usual * static_cast<double>(sorted.size())) + 1;
-        const auto end =
-            sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count, sorted.size()));
-        const double mean =
-            std::accumulate(sorted.begin(), end, 0.0) / static_cast<double>(end - sorted.begin());
+        const double mean = usual_mean(window_);
         if (mean > 0)
             for (const double ns : window_) factors_.push_back(ns / mean);
         window_.clear();
@@ -51,7 +52,8 @@ class Singles {
         const auto last = static_cast<double>(sorted.size() - 1);
         for (const double share : spread_quantiles)
             found.factors.push_back(sorted[static_cast<std::size_t>(share * last)]);
-        const auto rest = sorted.begin() + static_cast<std::ptrdiff_t>((1 - slowest) * last);
+        const auto rest =
+            sorted.begin() + static_cast<std::ptrdiff_t>(spread_quantiles.back() * last);
         found.factors.push_back(std::accumulate(rest, sorted.end(), 0.0) /
                                 static_cast<double>(sorted.end() - rest));
         return found;
@@ -79,7 +81,7 @@ double clock_ns() {
         const std::int64_t began = steps_now_ns();
         look = static_cast<double>(steps_now_ns() - began);
     }
-    return std::accumulate(looks.begin(), looks.end(), 0.0) / static_cast<double>(looks.size());
+    return usual_mean(looks);
 }
 
 }  // namespace

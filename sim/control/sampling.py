@@ -8,11 +8,10 @@ from collections.abc import Generator, Mapping
 import numpy as np
 import simpy
 
-from ..planes.plane import RandomPlane, is_real_time
+from ..planes.plane import RandomPlane, is_real_time, look_every_s
 from ..record import Series
 
 INTERVALS = 1_000
-REAL_INTERVAL_MIN_S = 0.02  # who looks at a real engine takes time from it
 
 
 class Sampling:
@@ -32,7 +31,7 @@ class Sampling:
         self._real = is_real_time(plane)
         self._looked_at_s = 0.0
         if self._real:
-            count = min(count, max(int(horizon_s / REAL_INTERVAL_MIN_S), 1))
+            count = min(count, max(int(horizon_s / look_every_s(plane)), 1))
         edges = {round(end * k / count) for k in range(1, count)} | {self._warm_up}
         self._edges = sorted(edge for edge in edges if 0 < edge < end)
         self._times_s = [0.0]

@@ -51,11 +51,14 @@ class Outcome:
     p999) comes of it; ``latency_ns`` above then needs no entry for this operation."""
 
 
+REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
+
+
 class Plane(Protocol):
     """Does the work between two control events; time starts at 0 and is virtual or real.
 
     A plane whose time is real says ``REAL_TIME = True``; its time starts with the first
-    ``advance``, which is always to 0.
+    ``advance``, which is always to 0. It may say by ``LOOK_EVERY_S`` that looks take time from it.
     """
 
     @property
@@ -78,6 +81,11 @@ class Plane(Protocol):
 def is_real_time(plane: Plane) -> bool:
     """Whether the plane's time is that of a clock on the wall."""
     return bool(getattr(plane, "REAL_TIME", False))
+
+
+def look_every_s(plane: Plane) -> float:
+    """How often a plane in real time may be looked at, without taking much from what it does."""
+    return float(getattr(plane, "LOOK_EVERY_S", REAL_LOOK_EVERY_S))
 
 
 class RandomPlane(Plane, Protocol):
