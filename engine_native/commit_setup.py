@@ -21,6 +21,7 @@ from ..sim.commits.workload import stream_keys
 from ..sim.scenario import Scenario
 from . import _engine
 from .commit_cluster import THREADS
+from .host_mapping import amount
 from .host_room import SHARE, free_bytes, free_shared_bytes, processors
 
 ROLES_MAX = 1_000
@@ -145,8 +146,8 @@ def commit_plan(scenario: Scenario, replication: int, transport: str | None = No
     }
     if active > cpus:
         notes += (
-            f"{active} busy threads on {cpus} processors: they take turns, and latencies hold what "
-            "they wait for their turn",
+            f"{active} busy threads on {amount(cpus, 'processor')}: they take turns, and "
+            "latencies hold what they wait for their turn",
         )
     plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)
     _check_room(plan, scenario, block_bytes)

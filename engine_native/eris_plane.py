@@ -24,8 +24,8 @@ from ..sim.scenario import Scenario
 from ..sim.system import ErisSystem
 from ._engine import STEPS, Engine, host_facts
 from .eris_setup import check_room, engine_setup, phase_setup
-from .host_mapping import HostMapping, map_workers, workers_that_fit
-from .host_room import transparent_huge_bytes
+from .host_mapping import HostMapping, amount, map_workers, workers_that_fit
+from .host_room import threads_waited_ns, transparent_huge_bytes
 from .memory_traffic import MemoryTraffic, NoCounters
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ Floats = npt.NDArray[np.float64]
 PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
 LOOK_S = 0.1  # how often who waits for loading is told how far it is
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
+TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
 FULL = 0.9  # a worker that is busy for so long has no time left
 SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
@@ -157,6 +158,7 @@ class NativeEris:
         self._time_s = 0.0
         self._cycles_before = len(self._engine.cycles())
         self._since = self._watched = self._engine.totals()
+        self._waited_before_ns = threads_waited_ns()
         self._traffic_before = host.traffic_bytes()
         self._latencies_before = self._latencies()
 
@@ -235,6 +237,7 @@ class NativeEris:
         """See RandomPlane."""
         self._latencies_before = self._latencies()
         self._traffic_before = self._host.traffic_bytes()
+        self._waited_before_ns = threads_waited_ns()
         self._since = self._engine.totals()
 
     def totals(self) -> Mapping[str, float]:
@@ -270,6 +273,8 @@ class NativeEris:
         now, before = self._engine.totals(), self._since
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]
+        waited_ns = threads_waited_ns() - self._waited_before_ns
+        waited = waited_ns * 1e-9 / max(counted_s * len(self._host.worker_nodes), 1e-9)
         traffic, earlier = self._host.traffic_bytes(), self._traffic_before
         memory_Bps = (
             None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s
@@ -292,8 +297,8 @@ class NativeEris:
             why=self._why(now, sum(done.values())),
             energy_J=None,
             events=tuple(self._events()),
-            model=self._facts(now),
-            warnings=tuple(self._warnings()),
+            model=self._facts(now, waited),
+            warnings=tuple(self._warnings(waited)),
             series={},
             steps=int(sum(done.values())),
             latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
@@ -349,7 +354,7 @@ class NativeEris:
                     {"object": name, "duration_s": lasted_s, "copied_bytes": cycle.copied_bytes},
                 )
 
-    def _facts(self, now: Mapping[str, Any]) -> dict[str, Any]:
+    def _facts(self, now: Mapping[str, Any], waited: float) -> dict[str, Any]:
         def more(name: str) -> Any:
             before: Mapping[str, Any] = self._since
             return now[name] - before[name]
@@ -369,6 +374,8 @@ class NativeEris:
                     for name, part in zip(self.objects, memory, strict=True)
                 },
                 "huge_page_part": self._host.huge_part,
+                # Of the workers' time, as in commits' records.
+                "waited_for_processors": waited,
             },
             "step_ns_per_command": {
                 name: float(spent) / units for name, spent in zip(STEPS, steps, strict=True)
@@ -380,14 +387,18 @@ class NativeEris:
             "copied_bytes": int(more("copied_bytes").sum()),
         }
 
-    def _warnings(self) -> Iterator[str]:
+    def _warnings(self, waited: float) -> Iterator[str]:
+        """``waited``: for a processor, as a part of the workers' time."""
         if self._host.left_out:
             count = len(self._host.worker_nodes)
             yield (
-                f"{count} workers, as many as this host has CPUs, stand for "
+                f"{amount(count, 'worker')}, as many as this host has CPUs, stand for "
                 f"{count + self._host.left_out} of {self.scenario.machine.name}"
             )
         yield from self._host.mapping.warnings
+        cpus = self._host.mapping.cpu
+        if waited > TAKEN and len(set(cpus)) == len(cpus):
+            yield "this host was busy with other work: workers waited for their processors"
         refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
         yield from refusals
         system, part = self.scenario.system, self._host.huge_part

@@ -65,6 +65,11 @@ def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) 
     )
 
 
+def amount(count: int, noun: str) -> str:
+    """``1 worker``, ``2 workers``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _warnings(machine: Machine, nodes: int, host_nodes: int, cpus: Sequence[int]) -> list[str]:
     found = []
     if nodes > host_nodes:
@@ -74,5 +79,5 @@ def _warnings(machine: Machine, nodes: int, host_nodes: int, cpus: Sequence[int]
             "is remote there is local here"
         )
     if len(set(cpus)) < len(cpus):
-        found.append(f"{len(cpus)} workers share {len(set(cpus))} CPUs of this host")
+        found.append(f"{len(cpus)} workers share {amount(len(set(cpus)), 'CPU')} of this host")
     return found

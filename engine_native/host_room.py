@@ -53,6 +53,12 @@ def cpu_ns(pid: int) -> tuple[int, int] | None:
     return int(ran), int(waited)
 
 
+def threads_waited_ns() -> int:
+    """How long this process's threads have waited for a processor, together."""
+    stats = map(_lines, Path("/proc/self/task").glob("*/schedstat"))
+    return sum(int(lines[0].split()[1]) for lines in stats if lines)
+
+
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text().splitlines()

@@ -31,6 +31,8 @@ TYPICAL_LOADED_LATENCY = (
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
+# Facts of a machine that only commits between machines or processes are made of.
+OF_COMMITS = ("nics", "processes")
 ASSUMED_IPC = 1.5
 ASSUMED_CLOCK_HZ = 2.5e9
 ASSUMED_OUTSTANDING_MISSES = 10.0
@@ -130,7 +132,8 @@ class CostModel:
             self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
         self.misses: Floats = self._outstanding() * s.misses
         for path in self.machine.doubtful:
-            self.warnings.append(f"doubtful value used: {path}")
+            if not path.startswith(OF_COMMITS):
+                self.warnings.append(f"doubtful value used: {path}")
 
     def _measured(self, counts: InstructionCounts) -> InstructionCounts:
         """``counts`` with those that make what the machine's engine says, where it has one."""

@@ -138,7 +138,7 @@ class Record:
     """What the prediction leans on that is doubtful or derived."""
     provenance: Mapping[str, Any]
     """``wall_s``, ``events``, ``version``, ``host``, ``created``; of a random run
-    ``events_per_s``, per second of one processor."""
+    ``events_per_s``, per second of one processor, where they are simulated."""
     replications: int = 0
     """Runs with independent draws that the figures are means of; 0 where nothing is random."""
     warm_up_s: float = 0.0

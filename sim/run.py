@@ -145,6 +145,8 @@ def _random_record(
     together = Combined(done, plan.confidence, warm_up.warm_up_s)
     steps = warm_up.steps + sum(one.outcome.steps for one in done)
     played_s = warm_up.wall_s + sum(one.wall_s for one in done)
+    # Where time is real, what is done in a second is what was measured: no speed of a simulator.
+    rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
     return Record(
         **_identity(scenario),
         throughput=together.throughput,
@@ -158,7 +160,7 @@ def _random_record(
         confidence=together.confidence,
         model=together.model,
         warnings=(*together.warnings, *warm_up.notes, *_notes(scenario, done)),
-        provenance=_provenance(wall_s, steps) | {"events_per_s": steps / max(played_s, 1e-9)},
+        provenance=_provenance(wall_s, steps) | rate,
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,

@@ -107,11 +107,11 @@ def run(
     ] = False,
 ) -> None:
     """Run a scenario: how fast it goes, what limits it."""
-    from ..inputs import InputError
+    from ..inputs import check_folder
     from ..sim.scenario import load_scenario
 
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError("cannot be written: not a folder", str(out))  # now, not after a long run
+    if out is not None:
+        check_folder(out)  # now, not after a long run
     loaded = load_scenario(
         scenario,
         machine=machine,

@@ -3,7 +3,7 @@
 Every folder may import this one; it imports none.
 """
 
-from .atomic import check_writable, write_bytes_atomically, write_text_atomically
+from .atomic import check_folder, check_writable, write_bytes_atomically, write_text_atomically
 from .catalogue import Catalogue
 from .changes import changed, merged, part_of
 from .errors import InputError
@@ -22,6 +22,7 @@ __all__ = [
     "Setting",
     "Strict",
     "changed",
+    "check_folder",
     "check_regular",
     "check_writable",
     "format_quantity",

@@ -65,6 +65,28 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"cannot be written: {reason or failure}", str(path)) from None
 
 
+def check_folder(path: str | Path) -> None:
+    """Raises InputError where no files could be written into the folder ``path``, made if missing.
+
+    Leaves nothing behind, and is as sure as ``check_writable``.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        while not target.exists():
+            target = target.parent
+    except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
+        reason = failure.strerror if isinstance(failure, OSError) else None
+        raise InputError(f"cannot be written: {reason or failure}", str(path)) from None
+    if not target.is_dir():
+        raise InputError("cannot be written: not a folder", str(path))
+    try:
+        handle, name = tempfile.mkstemp(prefix=".numatwin.", dir=target)
+        os.close(handle)
+        os.unlink(name)
+    except OSError as failure:
+        raise InputError(f"cannot be written: {failure.strerror}", str(path)) from None
+
+
 def _mode(target: Path) -> int:
     """The mode of the file that stands there, else that of a new file under the user's umask."""
     with contextlib.suppress(OSError):

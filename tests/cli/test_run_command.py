@@ -224,9 +224,10 @@ def test_a_pipe_keeps_nobody_waiting(refused: Refused, option: str) -> None:
 
 def test_a_folder_that_cannot_be_written(numatwin: CommandLine) -> None:
     Path("taken").write_text("")
-    done = numatwin("run", SCAN, "--out", "taken")
-    assert (done.status, done.out) == (2, "")
-    assert done.err == "numatwin: error: taken: cannot be written: not a folder\n"
+    for folder in ("taken", "taken/in/it"):
+        done = numatwin("run", SCAN, "--out", folder)
+        assert (done.status, done.out) == (2, "")  # told before the run
+        assert done.err == f"numatwin: error: {folder}: cannot be written: not a folder\n"
     assert files() == ["taken"]
 
 

@@ -31,6 +31,29 @@ def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload, no-any-return]
 
 
+# -- processors -----------------------------------------------------------------------------------
+
+
+def test_a_processor_that_others_use_is_told() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    words = [*RUN, "--scale", "1/1000"]
+    words[words.index("system.threads=2")] = "system.threads=1"
+
+    def pinned() -> None:
+        os.sched_setaffinity(0, {cpu})
+
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pinned)
+    try:
+        done = numatwin(*words, preexec_fn=pinned)
+    finally:
+        other.kill()
+        other.wait()
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert 0.1 < record["model"]["native"]["waited_for_processors"] <= 1.01
+    assert any("busy with other work" in line for line in record["warnings"])
+
+
 # -- a group's memory -----------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from numatwin.inputs import (
     InputError,
+    check_folder,
     check_writable,
     write_bytes_atomically,
     write_text_atomically,
@@ -76,3 +77,18 @@ def test_whether_it_can_be_written_is_known_before(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             check_writable(path)
+
+
+def test_whether_a_folder_can_be_written_is_known_before(tmp_path: Path) -> None:
+    check_folder(tmp_path)
+    check_folder(tmp_path / "new" / "newer")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("kept")
+    for path, message in (
+        (tmp_path / "file", "not a folder"),
+        (tmp_path / "file" / "new", "not a folder"),
+        (f"{tmp_path}/a\0b", "cannot be written"),
+        ("/proc/new", "cannot be written"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_folder(path)

@@ -12,6 +12,7 @@ from numatwin.inputs import InputError, Quantity
 from numatwin.sim.commits.build import commit_parameters
 from numatwin.sim.commits.host_steps import BlockCosts, Ends
 from numatwin.sim.commits.parameters import CommitParameters
+from numatwin.sim.costs import CostModel
 from numatwin.sim.planes.commits import event_plane, reference_plane
 from numatwin.sim.scenario import load_scenario
 from numatwin.topologies.processes import BlockCost, EndCost, TransportCosts
@@ -185,3 +186,17 @@ def test_a_machine_file_keeps_what_was_measured_of_processes(tmp_path: Path) -> 
     path.write_text(machine_yaml(description))
     again = commit_parameters(load_scenario(HOST, machine=str(path)))[0]
     assert replace(again) == commit_parameters(load_scenario(HOST))[0]
+
+
+def test_doubtful_facts_are_told_of_who_uses_them() -> None:
+    scenario = load_scenario(HOST, settings=["horizon=1 ms", "statistics.warm_up=0 s"])
+    doubtful = ("node_types.node.clock", "processes.slice", "processes.turn", "nics.0.latency")
+    machine = replace(scenario.machine, doubtful=doubtful)
+    engine = [line for line in CostModel(machine).warnings if "doubtful" in line]
+    assert engine == ["doubtful value used: node_types.node.clock"]
+    plane = event_plane(replace(scenario, machine=machine), 1)
+    plane.advance(1e-3)
+    commits = [line for line in plane.outcome().warnings if "doubtful" in line]
+    assert commits == [
+        "machine 'zen5-2c': processes.slice and 1 more of what processes cost are doubtful"
+    ]

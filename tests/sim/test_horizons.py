@@ -95,3 +95,10 @@ def test_the_rarest_arrivals_that_can_be_counted(tmp_path: Path) -> None:
 def test_a_pause_too_long_to_be_counted(tmp_path: Path, plane: str) -> None:
     with pytest.raises(InputError, match="found '1e9 s', expected at most 50,000 s"):
         load_scenario(small(tmp_path), plane=plane, settings=["workload.clients.think_time=1e9 s"])
+
+
+@pytest.mark.parametrize("plane", ["event", "native"])
+def test_a_horizon_of_months_is_refused(tmp_path: Path, plane: str) -> None:
+    with pytest.raises(InputError, match=rf"horizon: too long for plane {plane}: found '1e\+30 s'"):
+        load_scenario(small(tmp_path), plane=plane, settings=["horizon=1e30 s"])
+    load_scenario(small(tmp_path), plane="flow", settings=["horizon=1e30 s"])
