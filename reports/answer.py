@@ -52,6 +52,15 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     elif high < 1.005 * low:
         text = "All {} do about the same: {} on average."
         sentences.append(Markup(text).format(count(len(able), "run"), rate(high, operation)))
+    elif len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
+        # A prediction, and what it is of: no rivals.
+        real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
+        told, done = (run.record.throughput[operation] for run in (predicted, real))
+        text = "{} predicts <strong>{}</strong> on average, and the real engine does "
+        text += "<strong>{}</strong>, {} times as many."
+        told_and_done = rate(told, operation), rate(done, operation)
+        times = plain(done / told) if told else "∞"
+        sentences.append(Markup(text).format(predicted.label, *told_and_done, times))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(

@@ -77,6 +77,17 @@ def test_runs_that_chance_explains_are_not_ranked() -> None:
     assert "1.08 G/s to 1.12 G/s" in text_of(report_html([one, paired]))
 
 
+def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
+    predicted = steady_record()
+    rates = {name: 0.8 * value for name, value in predicted.throughput.items()}
+    real = dataclasses.replace(predicted, plane="native", throughput=rates)
+    for runs in ([predicted, real], [real, predicted]):
+        text = text_of(report_html(runs))
+        assert "does most" not in text
+        assert re.search(r"predicts [\d.]+ \w lookups/s on average, and the real engine does", text)
+        assert "0.8 times as many." in text
+
+
 def test_runs_of_flows_are_ranked_as_before() -> None:
     assert not alike(steady_record(), steady_record(), "lookup")
 

@@ -51,7 +51,11 @@ class Result:
     @cached_property
     def noise(self) -> list[str]:
         """Reasons to distrust what was measured; those of the machine file come first."""
-        told = [text for text in self.machine.description.warnings if text.startswith(NOISY)]
+        told = [
+            f"{text} (when it was measured)"
+            for text in self.machine.description.warnings
+            if text.startswith(NOISY)
+        ]
         return [*told, *self.found.noise(), *spread_warnings(self.rows)]
 
     @property
