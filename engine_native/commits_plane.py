@@ -124,8 +124,8 @@ class NativeCommits:
         """See Plane. The run is over then: its processes are stopped."""
         if not self._stopped:
             self._now = self._count()
-            self._look_for_dead()
             self.cluster.stop()
+            self._look_for_dead()  # who died just before is noted by now
             self._stopped = True
             self.cluster.close()
         counted = self._now.since(self._before)

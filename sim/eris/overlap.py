@@ -25,6 +25,8 @@ from .index import placed_regions, with_page_walks
 
 Floats = npt.NDArray[np.float64]
 
+NOTHING_S = 1e-15  # a thousandth of what planes count in
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -55,7 +57,7 @@ class Overlap:
         more_s = (1.0 - upserts) * self.lookup.at(held_s)
         more_s = more_s + upserts * self.upsert.at(held_s)
         takes_s = core_s + more_s
-        found = np.divide(takes_s, held_s, out=np.ones_like(held_s), where=held_s > 0)
+        found = np.divide(takes_s, held_s, out=np.ones_like(held_s), where=held_s > NOTHING_S)
         # Where misses make nothing longer, they are not longer than the instructions.
         return np.where(more_s > 0, found, np.minimum(found, 1.0))
 

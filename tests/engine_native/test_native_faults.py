@@ -115,7 +115,7 @@ def test_one_cpu_is_enough() -> None:
     assert done.returncode == 2  # no folder: found out before the run
     done = numatwin(*RUN, "--replications", "1", "--json", preexec_fn=bind)
     assert done.returncode == 0, done.stderr
-    assert "2 workers share 1 CPUs" in done.stdout
+    assert "2 workers share 1 CPU of this host" in done.stdout
 
 
 def test_a_full_disk_keeps_nothing_half_written(tmp_path: Path) -> None:
