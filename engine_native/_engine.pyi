@@ -449,6 +449,12 @@ def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[floa
     """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
     OSError where a CPU may not be used."""
 
+def paces(
+    cpus: Sequence[int], cached_bytes: int, memory_bytes: int, seconds: float, moment_ns: float
+) -> list[tuple[list[float], list[float]]]:
+    """[cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
+    caches, of memory. OSError where a CPU may not be used."""
+
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:

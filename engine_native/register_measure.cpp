@@ -7,6 +7,7 @@
 
 #include "measure/engine_work.hpp"
 #include "measure/gaps.hpp"
+#include "measure/paces.hpp"
 #include "measure/work.hpp"
 #include "register.hpp"
 
@@ -168,14 +169,22 @@ void register_measure(py::module_& module) {
     module.def(
         "gaps",
         [](const std::vector<int>& cpus, double seconds, double least_ns) {
-            std::vector<std::vector<double>> found;
-            {
-                const py::gil_scoped_release release;
-                found = gaps(cpus, seconds, least_ns);
-            }
-            return found;
+            const py::gil_scoped_release release;
+            return gaps(cpus, seconds, least_ns);
         },
         py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"));
+    module.def(
+        "paces",
+        [](const std::vector<int>& cpus, std::size_t cached_bytes, std::size_t memory_bytes,
+           double seconds, double moment_ns) {
+            std::vector<std::pair<std::vector<double>, std::vector<double>>> found;
+            const py::gil_scoped_release release;
+            for (Paces& one : paces(cpus, cached_bytes, memory_bytes, seconds, moment_ns))
+                found.emplace_back(std::move(one.cached_ns), std::move(one.memory_ns));
+            return found;
+        },
+        py::arg("cpus"), py::arg("cached_bytes"), py::arg("memory_bytes"), py::arg("seconds"),
+        py::arg("moment_ns"));
     module.def("run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
                py::arg("limit_ns"));
 }

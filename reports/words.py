@@ -12,7 +12,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def si(value: float | None, unit: str, digits: int = 3) -> str:
-    """``2.31 G lookups/s``, ``123 GB/s``; a prefix joins a unit of one letter, as in ``GB/s``."""
+    """``2.31 G lookups/s``, ``123 GB/s``, ``5 M/s``; a prefix joins a symbol, as in ``GB/s``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     rounded = float(f"{value:.{digits}g}")
@@ -20,7 +20,7 @@ def si(value: float | None, unit: str, digits: int = 3) -> str:
     number = _digits(rounded / scale, digits) if scale == 1 else f"{rounded / scale:#.{digits}g}"
     number = number.rstrip(".")
     symbol = unit.split("/")[0]
-    joint = "" if len(symbol) <= 2 and symbol else " "  # a symbol (B, W, Hz), not a word
+    joint = "" if len(symbol) <= 2 else " "  # a symbol (B, W, Hz) or none (/s), not a word
     return f"{number} {prefix}{joint if prefix else ''}{unit}".strip()
 
 

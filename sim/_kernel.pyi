@@ -563,11 +563,17 @@ class ErisMachine:
     receive_ps: Sequence[float]
     flush_ps: Sequence[float]
     copy_ps: Sequence[float]
+    batch_ps: Sequence[float]
+    round_ps: Sequence[float]
     swap_ps: Sequence[float]
     stream_slots: Sequence[float]
+    read_slots: Sequence[float]
     handed_ps: Sequence[int]
     own_cached: bool
     exchanged_at_once: bool
+    handed_beside: bool
+    flushed_late: bool
+    read_waits: float
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     memory_write_ps: Sequence[float]
@@ -595,6 +601,10 @@ class ErisMachine:
     interrupt_every_ps: float
     interrupt_ps: list[float]
     interrupt_share: list[float]
+    pace_lasts_ps: float
+    pace_share: list[float]
+    pace_slowdown: list[float]
+    pace_memory_slowdown: list[float]
     scan_chunk_lines: int
 
 class ErisDemands:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..topologies.machine import CacheLevel, Machine, Node
+from .disturbances import Disturbances
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +43,8 @@ ASSUMED_STREAMING_MISSES = 16.0
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
 ASSUMED_LATENCY_NS = 100.0
+# What was measured as nothing is still a time.
+TIME_MIN_S = 1e-12
 
 # What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
 # and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
@@ -98,6 +101,7 @@ class CostModel:
         instructions: InstructionCounts = INSTRUCTIONS,
     ) -> None:
         self.machine, self.engine = machine, machine.description.engine
+        self.disturbances = Disturbances(machine.description)
         self.scales = scales or Scales()
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
@@ -212,16 +216,41 @@ class CostModel:
         return handed
 
     @cached_property
-    def handed_misses(self) -> Floats:
-        """(n,) lines that one core gets from others at a time, when it streams them.
+    def handed_misses(self) -> tuple[Floats, Floats]:
+        """(n,) lines that one core gets from others at a time, when it streams them: to write them,
+        and to read them.
 
         As many as from memory, or what the engine was seen to do: a line that one core writes and
-        another reads takes ``handed_line`` on both together.
+        another reads takes ``handed_line`` on both together, and the reader ``handed_line_read``.
         """
-        if self.engine is None or self.engine.handed_line is None:
-            return self.streaming_misses
-        each_s = self.engine.handed_line.value / 2.0 / self.scales.latency
-        return np.asarray(np.diag(self.handed_s) / each_s * self.scales.misses)
+        seen = self.engine
+        if seen is None or seen.handed_line is None:
+            return self.streaming_misses, self.streaming_misses
+        both_s, read = seen.handed_line.value, seen.handed_line_read
+        read_s = both_s / 2.0 if read is None else read.value
+        write, read_ = (
+            np.diag(self.handed_s) * self.scales.latency / max(each_s, TIME_MIN_S)
+            for each_s in (both_s - read_s, read_s)
+        )
+        return write * self.scales.misses, read_ * self.scales.misses
+
+    @cached_property
+    def read_waits(self) -> float:
+        """Waits for a line of another core's that a flush costs who receives it.
+
+        0 where they were not measured: then all waits are put to who flushes.
+        """
+        seen = self.engine
+        if seen is None or seen.message is None or seen.message_read is None:
+            return 0.0
+        return seen.message_read.value / max(seen.message.value, TIME_MIN_S)
+
+    @property
+    def handed_beside(self) -> bool:
+        """Whether what lines from other cores take comes on top of instructions: so it was measured
+        of the native engine. Else the two overlap.
+        """
+        return self.engine is not None and self.engine.handed_line is not None
 
     def scan_from_last_s(self, core_node: Ints) -> Floats | None:
         """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
@@ -239,19 +268,16 @@ class CostModel:
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
 
     @property
-    def interruptions(self) -> tuple[Floats, Floats]:
-        """Lengths (K,) of what takes a core from its worker, and the rate (K,) of each: seconds,
-        and how many a second; none where none were measured."""
-        found = self.machine.description.interruptions
-        lengths, every = (
-            [getattr(one, name).value for one in found] for name in ("length", "every")
-        )
-        return np.array(lengths, dtype=np.float64), 1.0 / np.array(every, dtype=np.float64)
-
-    @property
     def exchanged_at_once(self) -> bool:
         """Whether a buffer's descriptor comes to be written at once, as in our engine: nobody can
         change it between a writer's look at it and its exchange.
+        """
+        return self.engine is not None
+
+    @property
+    def flushed_late(self) -> bool:
+        """Whether a full buffer waits for the next command that goes there, as in our engine; else
+        it is flushed at once.
         """
         return self.engine is not None
 

@@ -69,6 +69,8 @@ class Routing:
     """Cache lines that go back, in the issuer's memory."""
     atomics: float
     """Atomic operations that an issuer does on the executor's memory, one after the other."""
+    read_waits: float = 0.0
+    """Waits of an executor for lines of an issuer's, one after the other."""
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,16 @@ class InstructionCounts:
     """Per cache line of a flush: copy it into the incoming buffer."""
     receive: float = 17.0
     """Per command: read it from the incoming buffer, put it to those of its object and type."""
+    gather: float = 0.0
+    """Per command that is executed: taking it into a batch. Walks have it in ``tree_entry``; what
+    else is executed takes nothing."""
     batch: float = 0.0
-    """Per batch of commands: what its size does not matter to. The loops have no batches."""
+    """Per batch of commands: what its size does not matter to, for who makes it. The loops have no
+    batches."""
+    batch_executed: float = 0.0
+    """The same for who executes it."""
+    round: float = 0.0
+    """Per round of a worker's loop. The loops have none."""
     group: float = 0.0
     """Per operation beyond the first whose commands are executed in a round. As above."""
     part: float = 0.0

@@ -44,9 +44,15 @@ class EngineCosts(Strict):
     with the geometry of its tree, and no longer ERIS as published. Beside these:
 
     ``walk``: a key by size of the index, which says how well the core hides misses; how many there
-    are in a scenario, the cost model works out. ``message``: each of a flush's two waits for a line
-    that another core holds (where two cores were not measured, a message between them).
-    ``handed_line``: a line of many that one core writes and another one reads, both together.
+    are in a scenario, the cost model works out. ``batch``: of a batch of commands, for who makes
+    it; ``batch_executed``: for who executes it; ``round``: of a round of the loop, however many
+    batches it has. Where ``batch`` alone is known, it is all of these. ``gather``: a command taken
+    into a batch, which is part of ``tree_entry``; those that are only routed take nothing else.
+    ``message``: each of a flush's two waits, of who flushes, for a line that another core holds
+    (where two cores were not measured, a message between them). ``message_read``: what who
+    receives it waits for such lines; left out, nothing. ``handed_line``: a line of many that one
+    core writes and another one reads, both together; ``handed_line_read``: the reader's part of it,
+    left out, half.
     ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
     command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
     that comes from the last cache; ``…_together``: the same while all cores of the node scan.
@@ -69,11 +75,16 @@ class EngineCosts(Strict):
     flush_fixed: Duration | None = None
     flush_line: Duration | None = None
     receive: Duration | None = None
+    gather: Duration | None = None
     batch: Duration | None = None
+    batch_executed: Duration | None = None
+    round: Duration | None = None
     group: Duration | None = None
     part: Duration | None = None
     message: Duration | None = None
+    message_read: Duration | None = None
     handed_line: Duration | None = None
+    handed_line_read: Duration | None = None
     scan: Duration | None = None
     scan_handed: Duration | None = None
     scan_line_sum: Duration | None = None

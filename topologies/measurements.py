@@ -73,7 +73,7 @@ class Parameters(Strict):
     ``delay``: additions between two pieces of 4 KiB; ``batch``: operations at a time; ``buffer``:
     bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are; ``region``:
     bytes of the memory that they lie in at random; ``operation`` and ``step``: what the engine did,
-    and the step of its loop that took so long.
+    and the step of its loop that took so long; ``share``: of the time.
     """
 
     size: Size | None = None
@@ -95,6 +95,7 @@ class Parameters(Strict):
     transport: Name | None = None
     operation: Name | None = None
     step: Name | None = None
+    share: Share | None = None
 
 
 class Measurement(Strict):

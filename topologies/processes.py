@@ -40,8 +40,8 @@ class BlockCost(Strict):
     ``get``: it is read, and its first word again. ``update``: the same, and it is locked by CAS,
     copied twice and written back. ``insert``: a new one is made and written, one place after the
     other. Per block, three at a time, as processors overlap what they miss, each time after 32 KiB
-    of other data have been gone through. ``…_together``: while
-    another processor updates and inserts blocks of the same memory.
+    of other data have been gone through. ``…_together``: while another processor updates and
+    inserts blocks of the same memory.
     """
 
     size: Size

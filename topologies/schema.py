@@ -317,6 +317,27 @@ class Interruption(Strict):
     every: Duration
 
 
+# Shares of a core's time, rising, for which a machine file has its paces.
+PACE_SHARES = (0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
+PaceFacts = Annotated[
+    tuple[Fact, ...], Field(min_length=len(PACE_SHARES), max_length=len(PACE_SHARES))
+]
+
+
+class Paces(Strict):
+    """How a core goes now slower, now faster, as others use what it shares with them: another
+    machine's program on its other thread, in its caches, at its memory.
+
+    ``cached``: for each of PACE_SHARES, how fast it is at most in that share of its time, with
+    what it has in its own caches, 1 as fast as it mostly is; ``memory``: the same of what waits for
+    memory. ``lasts``: how long it stays slow, in the middle of such a time.
+    """
+
+    lasts: Duration
+    cached: PaceFacts
+    memory: PaceFacts
+
+
 class ReadWriteMix(Strict):
     """Peak bandwidth under a mix of reads and writes, as Intel MLC prints it."""
 
@@ -425,6 +446,7 @@ class MachineDescription(Strict):
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
+    paces: Paces | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None

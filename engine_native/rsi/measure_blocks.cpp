@@ -37,9 +37,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
     };
     for (const std::uint64_t region : regions) {
         for (const std::uint64_t bytes : sizes) {
-            if (bytes % word_bytes != 0 || bytes < 2 * word_bytes || bytes > region)
-                throw std::invalid_argument("blocks: whole words, within their region");
-            Blocks blocks(memory.data(), bytes, region / bytes);
+            Blocks blocks(memory.data(), region, bytes);
             // Each time a client comes to a step, it has been through what is its own.
             const auto many = [&pages](auto step) {
                 return [&pages, step] {
@@ -50,9 +48,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                     return 32.0;
                 };
             };
-            // Once through it, so that what fits into a cache is there; of what does not, some.
-            for (std::uint64_t k = 0; k < std::min<std::uint64_t>(region, 64 << 20) / bytes; ++k)
-                blocks.update();
+            blocks.warm_up();
             // In turn, so that what drifts on the host hits all alike.
             const std::vector<std::function<double()>> works{
                 many([&] { return blocks.get(); }), many([&] { return blocks.update(); }),
@@ -60,7 +56,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             const auto add_all = [&](const char* end) {
                 auto samples = means_in_turn_ns(plan, works);
                 for (std::size_t k = 0; k < std::size(names); ++k) {
-                    less(samples[k], samples.back(), together);
+                    less(samples[k], samples.back(), blocks_at_a_time);
                     found.push_back({names[k] + end, bytes, region, 1, samples[k]});
                 }
             };

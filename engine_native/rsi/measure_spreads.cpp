@@ -103,11 +103,8 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
         into.add(static_cast<double>(steps_now_ns() - began) - look_ns);
     };
     for (const std::uint64_t region : regions) {
-        if (bytes % word_bytes != 0 || bytes < 2 * word_bytes || bytes > region)
-            throw std::invalid_argument("blocks: whole words, within their region");
-        Blocks blocks(memory.data(), bytes, region / bytes);
-        for (std::uint64_t k = 0; k < std::min<std::uint64_t>(region, 64 << 20) / bytes; ++k)
-            blocks.update();
+        Blocks blocks(memory.data(), region, bytes);
+        blocks.warm_up();
         const auto measure = [&](const char* end) {
             Singles get, write, insert;
             in_windows(plan, {&get, &write}, [&] {

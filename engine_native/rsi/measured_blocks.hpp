@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,24 +22,33 @@
 namespace numatwin::native {
 
 // As many blocks at a time as a transaction may read: processors overlap what they miss.
-inline constexpr std::size_t together = 3;
+inline constexpr std::size_t blocks_at_a_time = 3;
 
 class Blocks {
   public:
-    Blocks(std::byte* region, std::uint64_t bytes, std::uint64_t blocks, std::uint64_t seed = 1)
+    // As many blocks as the region holds.
+    Blocks(std::byte* region, std::uint64_t region_bytes, std::uint64_t bytes,
+           std::uint64_t seed = 1)
         : region_(region),
           bytes_(bytes),
-          blocks_(blocks),
-          own_(2 * together * bytes),
+          blocks_(region_bytes / checked(bytes, region_bytes)),
+          own_(2 * blocks_at_a_time * bytes),
           state_(seed),
-          next_(blocks / seed) {
+          next_(blocks_ / seed) {
         if (next_ >= blocks_) next_ = 0;
+    }
+
+    // Once through them, so that what fits into a cache is there; of what does not, some.
+    void warm_up() {
+        for (std::uint64_t k = 0; k < std::min<std::uint64_t>(blocks_ * bytes_, 64 << 20) / bytes_;
+             ++k)
+            update();
     }
 
     double get() {
         draw();
         read();
-        return together;
+        return blocks_at_a_time;
     }
 
     double update() {
@@ -48,24 +58,29 @@ class Blocks {
 
     // What an update does to blocks that were got.
     double write() {
-        for (std::size_t k = 0; k < together; ++k) std::memcpy(made(k), seen(k), bytes_);
-        for (std::size_t k = 0; k < together; ++k)
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k) std::memcpy(made(k), seen(k), bytes_);
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k)
             sum_ += compare_and_swap(region_ + at_[k], words_[k], words_[k] | LockWord::lock_bit);
-        for (std::size_t k = 0; k < together; ++k) put(at_[k], made(k));
-        return together;
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k) put(at_[k], made(k));
+        return blocks_at_a_time;
     }
 
     double insert() {
-        for (std::size_t k = 0; k < together; ++k) {
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k) {
             std::memset(made(k), 0, bytes_);
             std::memcpy(made(k), &sum_, word_bytes);
             put(next_ * bytes_, made(k));
             if (++next_ == blocks_) next_ = 0;
         }
-        return together;
+        return blocks_at_a_time;
     }
 
   private:
+    static std::uint64_t checked(std::uint64_t bytes, std::uint64_t region_bytes) {
+        if (bytes % word_bytes != 0 || bytes < 2 * word_bytes || bytes > region_bytes)
+            throw std::invalid_argument("blocks: whole words, within their region");
+        return bytes;
+    }
     void draw() {
         for (auto& at : at_) {
             state_ = state_ * 6364136223846793005u + 1442695040888963407u;
@@ -75,9 +90,10 @@ class Blocks {
         }
     }
     void read() {
-        for (std::size_t k = 0; k < together; ++k) copy_shared(seen(k), region_ + at_[k], bytes_);
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k)
+            copy_shared(seen(k), region_ + at_[k], bytes_);
         fence();
-        for (std::size_t k = 0; k < together; ++k) {
+        for (std::size_t k = 0; k < blocks_at_a_time; ++k) {
             std::memcpy(&words_[k], seen(k), word_bytes);
             sum_ += load_acquire(region_ + at_[k]) == words_[k];
         }
@@ -89,12 +105,12 @@ class Blocks {
         store_release(region_ + at, word);
     }
     std::byte* seen(std::size_t k) { return own_.data() + k * bytes_; }
-    std::byte* made(std::size_t k) { return own_.data() + (together + k) * bytes_; }
+    std::byte* made(std::size_t k) { return own_.data() + (blocks_at_a_time + k) * bytes_; }
 
     std::byte* region_;
     std::uint64_t bytes_, blocks_;
     std::vector<std::byte> own_;
-    std::uint64_t at_[together] = {}, words_[together] = {};
+    std::uint64_t at_[blocks_at_a_time] = {}, words_[blocks_at_a_time] = {};
     std::uint64_t state_, next_, sum_ = 0;
 };
 
@@ -116,7 +132,8 @@ class Companion {
                     ::usleep(50);
                     continue;
                 }
-                Blocks theirs(region, told_->bytes.load(), blocks, 7);
+                const std::uint64_t of_bytes = told_->bytes.load();
+                Blocks theirs(region, blocks * of_bytes, of_bytes, 7);
                 while (told_->blocks.load(std::memory_order_acquire) == blocks) {
                     theirs.update();
                     theirs.insert();

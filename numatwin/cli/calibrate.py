@@ -61,7 +61,7 @@ def calibrate(
     ] = False,
 ) -> None:
     """Fit a machine's low-level parameters to measurements."""
-    from ..inputs import check_writable, write_text_atomically
+    from ..inputs import InputError, check_writable, write_text_atomically
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml
     from ..validate.calibrate import as_json
@@ -71,6 +71,8 @@ def calibrate(
         if path is not None:
             check_ending(path, *endings, option="--out" if path is out else "--report")
             check_writable(path)
+    if out is not None and out.resolve() in [one.resolve() for one in source]:
+        raise InputError("--out: it is a file of --from", token=str(out), expected="another file")
     loaded = load_machine(machine)
     with progress_bar("fitting") as progress:
         found = fitted(loaded, source, share=held_out, seed=seed, progress=progress)

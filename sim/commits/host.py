@@ -109,7 +109,7 @@ def host_costs(
 ) -> HostCosts:
     """Of all messages, in the order of ``sizes``."""
     blocks = BlockCosts(facts.blocks, together=host.together)
-    region = Region(machine, workload, blocks)
+    region = Region(machine, workload, blocks, records, host.insert_bytes)
     ends = Ends(facts.transports[host.transport]) if not host.direct else None
     spreads: dict[str, Spread] = {}
     if ends is not None and (spread := end_spread(ends.costs)) is not None:
@@ -125,7 +125,7 @@ def host_costs(
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
-    insert_s = blocks.seconds("insert", host.block_bytes, host.insert_bytes)
+    insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
     processors = _processors(host, facts, ends)
     return HostCosts(
         messages=messages,
@@ -218,7 +218,8 @@ def _direct(
     get_s = region.mean("get", size)
     # They were measured one after the other: on a restless host one may be more than both.
     update_s = max(region.mean("update", size) - get_s, 0.0)
-    insert_s = blocks.seconds("insert", size, host.insert_bytes)
+    reach = region.insert_reach(size)
+    insert_s = blocks.seconds("insert", size, reach)
     lock_s = min(facts.word_add.value, update_s)
     updates = records.updates
     written_s = updates * max(update_s - lock_s, 0.0) + (records.writes - updates) * insert_s
@@ -248,7 +249,7 @@ def _direct(
             (often, at, max(both_s - blocks.seconds("get", size, at), 0.0))
             for often, at, both_s in region.parts("update", size)
         ],
-        inserts=(1.0, host.insert_bytes, insert_s),
+        inserts=(1.0, reach, insert_s),
     )
     messages: dict[str, tuple[MessageCost, ...]] = {
         name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes

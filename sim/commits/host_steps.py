@@ -12,6 +12,7 @@ from ...topologies.processes import BlockCost, EndCost, TransportCosts
 from ...workloads import Workload
 from ...workloads.key_specs import HotRangeSpec, ZipfSpec
 from .host_spreads import Part
+from .sizes import Records
 
 CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to other data
 
@@ -94,13 +95,28 @@ def along(points: Iterable[tuple[float, float]], at: float, *, floor: bool = Fal
 
 
 class Region:
-    """Mean cost of a step on a record, by how often which records are asked for."""
+    """Mean cost of a step on a record, by how often which records are asked for.
 
-    def __init__(self, machine: Machine, workload: Workload, blocks: BlockCosts) -> None:
+    Where a cache holds what is used again depends on how much else passes through it meanwhile.
+    Records are read, and others created, in turn through ``insert_bytes``: of a region of b bytes
+    that a part p of all reads goes to, each is read again after b bytes of such, and b · created /
+    (reads · p) of created ones; and the other way round.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        blocks: BlockCosts,
+        records: Records,
+        insert_bytes: float,
+    ) -> None:
         (operation,) = workload.operations.values()
         self._keys = operation.keys
         self._records = workload.objects[operation.object].records
         self._blocks = blocks
+        self._created = (records.writes - records.updates) / max(records.reads, 1)  # for each read
+        self._insert_bytes = insert_bytes
         self._caches = [level.size_bytes for level in machine.nodes[0].caches]
 
     def mean(self, step: str, size: float) -> float:
@@ -108,7 +124,24 @@ class Region:
         return sum(often * seconds for often, _, seconds in self.parts(step, size))
 
     def parts(self, step: str, size: float) -> list[Part]:
-        """By region: how often a record lies in it, its bytes, and seconds there."""
+        """By region: how often a record lies in it, bytes until it is used again, and seconds."""
+        reach = [
+            (often, region + min(self._created * region / often, self._insert_bytes))
+            for often, region in self._shares(size)
+            if often > 0
+        ]
+        return [(often, at, self._blocks.seconds(step, size, at)) for often, at in reach]
+
+    def insert_reach(self, size: float) -> float:
+        """Bytes that pass until a place of created records is written again."""
+        if not self._created:
+            return self._insert_bytes
+        read = self._insert_bytes / self._created
+        passing = sum(min(often * read, region) for often, region in self._shares(size))
+        return self._insert_bytes + passing
+
+    def _shares(self, size: float) -> list[tuple[float, float]]:
+        """By region: how often a record lies in it, and its bytes."""
         whole = self._records * size
         keys = self._keys
         shares = [(1.0, whole)]
@@ -117,9 +150,7 @@ class Region:
             shares = [(keys.share, (keys.end - keys.first) * size), (1.0 - keys.share, whole)]
         if isinstance(keys, ZipfSpec):
             shares = self._zipf(size, whole, keys.exponent)
-        return [
-            (often, region, self._blocks.seconds(step, size, region)) for often, region in shares
-        ]
+        return shares
 
     def _zipf(self, size: float, whole: float, exponent: float) -> list[tuple[float, float]]:
         """Each cache holds the most popular records that fit; the rest is in memory."""

@@ -19,16 +19,21 @@ from ...topologies.processes import QUANTILES
 from .. import _kernel
 
 Floats = npt.NDArray[np.float64]
-FACTOR_MAX = 1e5
+# The slowest of a machine file's, with a mean of their own, may be some 2.6e5 times the whole mean;
+# the kernel takes a million.
+FACTOR_MAX = 5e5
 # Where a sum of steps is told: as fine as its tail needs.
 SHARES = np.concatenate(
     [
         np.linspace(0.0, 0.9, 91),
         np.linspace(0.905, 0.99, 18),
         np.linspace(0.991, 0.998, 15),
-        np.linspace(0.9982, 1.0, 10),
+        np.linspace(0.9982, 0.9998, 9),
+        1.0 - 1e-4 / 2.0 ** np.arange(5),
+        [1.0],
     ]
 )
+HALVINGS = 7  # of the slowest, which a machine file has the mean of
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,19 @@ class Spread:
 def measured(factors: Sequence[float]) -> Spread:
     """From a list of a machine file: QUANTILES, then the mean of what is beyond the last of them.
 
-    The end of the last line is where the mean of that line is this mean; all is then scaled so that
-    the mean is 1.
+    Beyond it is a power law, as interruptions are mostly short and seldom very long: of the rest a
+    part r takes more than f ÷ r^(1/a) of a last quantile f, with a mean of f · a/(a - 1). In lines
+    through its halves; all is then scaled so that the mean is 1.
     """
     *known, slowest = factors
-    return _scaled(np.array([*QUANTILES, 1.0]), np.array([*known, 2.0 * slowest - known[-1]]))
+    last, rest = known[-1], 1.0 - QUANTILES[-1]
+    parts = 0.5 ** np.arange(HALVINGS + 1)
+    beyond = last * parts ** -(1.0 - last / slowest) if slowest > 0 else parts * 0.0
+    # The last line's end is where the mean of all lines is this mean; level where that is below.
+    means = (beyond[1:] + beyond[:-1]) / 2
+    end = 2.0 * (slowest - np.sum(means * -np.diff(parts))) / parts[-1] - beyond[-1]
+    shares = [*QUANTILES, *(1.0 - rest * parts[1:]), 1.0]
+    return _scaled(np.array(shares), np.array([*known, *beyond[1:], end]))
 
 
 def shifted(spread: Spread, mean: float, part: float) -> Spread:

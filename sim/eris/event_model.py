@@ -13,6 +13,7 @@ from ...workloads.workload import PhaseState
 from .._kernel import ErisDemands as KernelDemands
 from .._kernel import ErisMachine, SparseRows
 from ..costs import LINE_BYTES
+from ..disturbances import Disturbances
 from ..workers import Workers
 from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
@@ -26,6 +27,10 @@ PS_PER_S = 1e12
 
 # Lines of a scan after which other work of a controller gets its turn: 256 KiB.
 SCAN_CHUNK_LINES = 4096
+
+# A core that is slow for longer is played as slow several times: what waits for a worker has long
+# grown as far as buffers let it, and so a short run meets all paces.
+PACE_LASTS_MAX_S = 5e-4
 
 GUIDE_SLOTS_PER_CELL = 16
 GUIDE_SLOTS_MAX = 8192
@@ -48,11 +53,15 @@ def machine_of(
     found.issue_ps = _list(per_instruction_ps * routing.issue)
     found.receive_ps = _list(per_instruction_ps * routing.receive)
     found.flush_ps = _list(per_instruction_ps * routing.flush_fixed)
+    found.batch_ps = _list(per_instruction_ps * routing.batch_executed)
+    found.round_ps = _list(per_instruction_ps * routing.round)
     found.copy_ps = _list(per_instruction_ps * routing.lines * routing.flush_line)
     found.own_cached = costs.own_cached
     found.exchanged_at_once = costs.exchanged_at_once
+    found.flushed_late = costs.flushed_late
     found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
-    found.stream_slots = _list(costs.handed_misses)
+    found.stream_slots, found.read_slots = (_list(slots) for slots in costs.handed_misses)
+    found.read_waits, found.handed_beside = costs.read_waits, costs.handed_beside
     found.handed_ps = _list(handed_ps.ravel())
     own = np.arange(len(demands.home))
     found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)
@@ -76,14 +85,23 @@ def machine_of(
     else:
         found.think_ps = PS_PER_S * clients.think_time.value
     found.scan_chunk_lines = SCAN_CHUNK_LINES
-    lengths_s, rates = costs.interruptions
-    if len(rates):
+    _set_disturbances(found, costs.disturbances)
+    return found
+
+
+def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
+    rates, paces = disturbances.rates, disturbances.paces
+    if disturbances.interrupted:
         found.interrupt_every_ps = PS_PER_S / float(rates.sum())
-        found.interrupt_ps = _list(lengths_s * PS_PER_S)
+        found.interrupt_ps = _list(disturbances.lengths_s * PS_PER_S)
         share = np.cumsum(rates) / rates.sum()
         share[-1] = 1.0
         found.interrupt_share = _list(share)
-    return found
+    if paces is not None:
+        found.pace_lasts_ps = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
+        found.pace_share = _list(paces.share)
+        found.pace_slowdown = _list(paces.slowdown)
+        found.pace_memory_slowdown = _list(paces.memory_slowdown)
 
 
 def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
@@ -156,10 +174,12 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
     return total, guide
 
 
-def worker_streams(workers: Workers, interrupted: bool = False) -> list[str]:
-    """Names of the random streams: of the commands that each worker makes, and forwards, and of
-    what interrupts it."""
-    kinds = ("commands", "forwards", "interruptions") if interrupted else ("commands", "forwards")
+def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
+    """Names of the random streams: of the commands that each worker makes, and forwards, of what
+    interrupts it, and of its core's paces, where there are such."""
+    kinds = ["commands", "forwards"]
+    kinds += ["interruptions"] if disturbances.interrupted else []
+    kinds += ["paces"] if disturbances.paces is not None else []
     return [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
 
 

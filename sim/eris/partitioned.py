@@ -29,6 +29,8 @@ from .routing import flushes_per_command, routing_costs
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Of who flushes, one for each of two atomic operations on the target's buffer.
+FLUSH_WAITS = 2.0
 # Until the time of a unit of work and what it finds in caches agree.
 UNIT_ROUNDS, UNIT_TOLERANCE = 30, 1e-4
 
@@ -174,10 +176,11 @@ class PartitionedDemands(ErisDemands):
         routing = self._routing(walked.commands, phase)
         if routing is not None:
             handed_s = np.diag(costs.handed_s)
-            lines_s = routing.lines * handed_s / costs.handed_misses
+            lines_s = routing.lines * handed_s * sum(1.0 / slots for slots in costs.handed_misses)
             away = 1.0 - 1.0 / self.workers.count
             routed_s = routing.issue_s + routing.flush_s + routing.receive_s
-            routed_s = routed_s + away * (routing.atomics * handed_s + 2.0 * lines_s)
+            waits = routing.atomics + routing.read_waits
+            routed_s = routed_s + away * (waits * handed_s + lines_s)
             all_s += float(routed_s[node].mean())
         return all_s / self.workers.cores
 
@@ -194,9 +197,10 @@ class PartitionedDemands(ErisDemands):
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         missed, met = self._scans_meet(phase, partitions)
-        # A flush's two waits for the other's descriptor, and its instructions.
+        # A flush's waits for lines of the other's, and its instructions.
+        waits = FLUSH_WAITS + costs.read_waits
         flushed = (
-            2.0 * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
+            waits * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
         )
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
@@ -204,7 +208,7 @@ class PartitionedDemands(ErisDemands):
                 for scan in operations:
                     at = order.index(scan)
                     lines, instructions, results = self._scanned_lines(
-                        name, scan, part.sizes(), flushed
+                        name, scan, part.sizes(), flushed, costs.instructions.round
                     )
                     longer, hit = self._met(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
@@ -230,10 +234,10 @@ class PartitionedDemands(ErisDemands):
             for operation in operations:
                 at = order.index(operation)
                 found.slots[at] = random
-                if operation.kind == "route":
-                    continue
                 needed = self._walk_instructions(name, operation)
                 found.core_s[at] = needed / self.worker_rate
+                if operation.kind == "route":
+                    continue
                 one = np.ones(workers.count)
                 upsert = one * (operation.kind == "upsert")
                 none = np.zeros(workers.count)
@@ -265,11 +269,12 @@ class PartitionedDemands(ErisDemands):
             flush_s=self.costs.core_s(
                 commands * (all_flushes * costs.flush_fixed + lines * costs.flush_line)
             ),
-            receive_s=self.costs.core_s(commands * costs.receive),
+            receive_s=self.costs.core_s(commands * (costs.receive + costs.looped)),
             lines=commands * costs.lines,
             answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
-            atomics=commands * 2.0 * all_flushes,
+            atomics=commands * FLUSH_WAITS * all_flushes,
+            read_waits=commands * self.costs.read_waits * all_flushes,
         )
 
     def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:

@@ -93,7 +93,7 @@ class ErisDemands(ABC):
     ) -> float:
         counts, tree = self.costs.instructions, self.trees[name]
         if operation.kind == "route":
-            return 0.0
+            return 0.0 if shared else counts.gather
         level, entry = counts.tree_level, counts.tree_entry
         if operation.kind != "lookup":
             entry = counts.upsert_shared if shared else counts.upsert_entry
@@ -185,12 +185,18 @@ class ErisDemands(ABC):
             }
 
     def _scanned_lines(
-        self, name: str, scan: ResolvedOperation, entries: Floats, played: Floats | float = 0.0
+        self,
+        name: str,
+        scan: ResolvedOperation,
+        entries: Floats,
+        flushed: Floats | float = 0.0,
+        looped: float = 0.0,
     ) -> tuple[Floats, Floats, Floats]:
         """Lines read, instructions, and lines of results that go to memory, of a scan over
         ``entries`` of each worker that holds some.
 
-        ``played``: instructions of handing a scan to another worker that the plane itself plays.
+        Instructions that the plane itself plays: ``flushed``, of handing a scan to another worker;
+        ``looped``, of the round in which it is made.
         The native engine makes results of a chunk at a time, in the same cache lines.
         """
         counts = self.costs.instructions
@@ -201,8 +207,9 @@ class ErisDemands(ABC):
         kept = 0.0 if self.costs.engine is not None else 1.0
         results = kept * entries * result_bytes[scan.result] / LINE_BYTES
         others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
-        handed = others * np.maximum(counts.scan_handed - played, 0.0)
-        fixed = np.where(entries > 0, counts.scan + handed, 0.0)
+        handed = others * np.maximum(counts.scan_handed - flushed, 0.0)
+        own = max(counts.scan - looped, 0.0)
+        fixed = np.where(entries > 0, own + handed, 0.0)
         return lines, fixed + lines * per_line, results
 
     def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:

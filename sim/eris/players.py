@@ -115,7 +115,7 @@ class RoutedPlayer:
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
-        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
+        names = worker_streams(eris.workers, costs.disturbances)
         keys = [stream_key(scenario.seed, replication, name) for name in names]
         machine = machine_of(
             demands,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtrc
+from scipy.special import betainc
 
 from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
@@ -26,13 +26,17 @@ class RoutingCosts:
     """Instructions, and cache lines, of a command on its way.
 
     ``issue``: make it, with its part of a batch's costs, look its target up, append it to the
-    outgoing buffer. ``receive``: take it from the incoming buffer. ``flush_fixed``: of a flush;
-    ``flush_line``: for each line of it. ``lines``, ``answer_lines``: of a command, and of
-    what is sent back for it.
+    outgoing buffer. ``receive``: take it from the incoming buffer. ``batch_executed``: of a batch
+    that is executed, ``round``: of a round of the loop; ``looped``: a command's part of both.
+    ``flush_fixed``: of a flush; ``flush_line``: for each line of it. ``lines``, ``answer_lines``:
+    of a command, and of what is sent back for it.
     """
 
     issue: float
     receive: float
+    batch_executed: float
+    round: float
+    looped: float
     flush_fixed: float
     flush_line: float
     lines: float
@@ -98,6 +102,9 @@ def routing_costs(
     commands = system.commands_per_round(workers)
     together = min(system.batch, commands)
     headers = extra_headers(together, workers, shares)
+    executed = 0.0  # batches; where they cost nothing, they need no counting
+    if counts.batch_executed:
+        executed = batches_per_command(commands, system.batch, workers, shares)
     groups = extra_groups(commands, shares)
     answer_lines = system.result_size.value / LINE_BYTES
     return RoutingCosts(
@@ -106,6 +113,9 @@ def routing_costs(
         + split_instructions(costs, workers)
         + (counts.route_split if answer_lines else 0.0),
         receive=counts.receive + headers * counts.part + groups * counts.group,
+        batch_executed=counts.batch_executed,
+        round=counts.round,
+        looped=counts.batch_executed * executed + counts.round / commands,
         flush_fixed=counts.flush_fixed,
         flush_line=counts.flush_line,
         lines=system.command_size.value / LINE_BYTES,
@@ -129,6 +139,17 @@ def extra_groups(commands: int, shares: Floats) -> float:
     return max(float(there.sum()) - 1.0, 0.0) / commands
 
 
+def batches_per_command(commands: int, batch: int, workers: int, shares: Floats) -> float:
+    """Batches that a worker executes, per command, where all make so many ``commands`` in a round
+    and send them evenly to all ``workers``; those of each operation, with its part of ``shares``
+    (K,), are batches of their own.
+
+    As with flushes: on average ceil(N / batch) a round, N of all commands that all made.
+    """
+    parts = shares / shares.sum() / workers
+    return workers * flushes_per_command(workers * commands, batch, parts)
+
+
 def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> float:
     """Flushes per command of a worker that makes so many ``commands`` in a round of its loop.
 
@@ -141,7 +162,9 @@ def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> 
     total = 0.0
     for k in range(int(np.minimum(most, commands).max() // buffer_commands) + 1):
         if k * buffer_commands < commands:
-            total += float(times @ bdtrc(k * buffer_commands, commands, found))
+            # P(N > n) of the binomial distribution, for any number of commands.
+            n = k * buffer_commands
+            total += float(times @ betainc(n + 1.0, float(commands - n), found))
     return total / commands
 
 

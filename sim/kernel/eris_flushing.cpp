@@ -117,7 +117,7 @@ void ErisRouting::make(std::uint32_t i) {
             const Time since = machine_.arrival_ps > 0 ? w.pending_since : w.making_since;
             append(i, to, operation, 1, since);
             w.last_made = since;
-            if (has + 1 == room) w.full = to;
+            if (has + 1 == room && !machine_.flushed_late) w.full = to;
             ++made_;
         }
         w.pending = none;
@@ -220,7 +220,8 @@ void ErisRouting::attempt(std::uint32_t i) {
     const double lines = lines_of(w.sends.commands + w.sends.references, w.sends.answers);
     const double core =
         machine_.flush_ps[node(i)] + static_cast<double>(commands) * machine_.copy_ps[node(i)];
-    Time done = phase(i, flush, core, handed_lines_ps(i, w.to, lines));
+    const double held = handed_lines_ps(i, w.to, lines, machine_.stream_slots);
+    Time done = handing(i, flush, core, held);
     const Time alone = done;
     // The line comes to be written, and goes back filled.
     send_lines(node(w.to), node(i), lines, done);
@@ -247,6 +248,8 @@ void ErisRouting::arrive(std::uint32_t i) {
             }
         }
     }
+    worker_[w.to].incoming[w.into].waits +=
+        rounded_ps(machine_.read_waits * static_cast<double>(handed(w.to, i)));
     count_.subtract(at, w.sends.commands);
     if (!answers_.empty()) answers_.subtract(at, w.sends.answers);
     w.in_row -= w.sends.all();

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "eris_descriptor.hpp"
-#include "interpolation.hpp"
 
 namespace numatwin {
 using namespace descriptor;
@@ -22,11 +21,11 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
-    const bool interrupted = machine_.interrupt_every_ps > 0;
-    if (streams_.size() != (interrupted ? 3 : 2) * count)
+    const bool interrupted = machine_.interrupt_every_ps > 0, paced = machine_.pace_lasts_ps > 0;
+    if (streams_.size() != (2u + interrupted + paced) * count)
         throw std::invalid_argument(
-            "keys: expected two streams for each worker, and a third one "
-            "where they are interrupted");
+            "keys: expected two streams for each worker, one more where they are interrupted, and "
+            "one more where their pace changes");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
@@ -189,105 +188,6 @@ void ErisRouting::expect(const Event& event) const {
     fetch(place(first_.data()) + at * sizeof(Time));
 }
 
-// -- time -----------------------------------------------------------------------------------------
-
-Time ErisRouting::phase(std::size_t i, Step step, double core, double held, double lines,
-                        double written) {
-    const Time now = clock.now();
-    Worker& w = worker_[i];
-    Core& of = core_[w.core];
-    // Threads of a core divide its slots among them.
-    Time done = now + rounded_ps(std::max(core, held * of.threads));
-    w.held_up += w.over - w.alone;
-    w.alone = done;
-    if (of.threads > 1) done = std::max(done, of.server.serve(now, rounded_ps(core)));
-    const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
-    if (lines > 0) {
-        counts.memory_lines[home] += lines;
-        if (const double each = machine_.memory_line_ps[home]; each > 0) {
-            const Time work =
-                rounded_ps((lines - written) * each + written * machine_.memory_write_ps[home]);
-            counts.memory_asked[home] += work;
-            loads_[home].work += work;
-            done = std::max(done, memory_[home].serve(now, work));
-        }
-        const std::size_t at = node(i);
-        machine_.line_data_ps.each(at, [&](std::size_t link, double each, std::size_t) {
-            done = std::max(done, wire_[link].link.data(now, rounded_ps(lines * each)));
-        });
-        machine_.line_control_ps.each(at, [&](std::size_t link, double each, std::size_t) {
-            done = std::max(done, wire_[link].link.message(now, rounded_ps(lines * each)));
-        });
-        machine_.line_bytes.each(at, [&](std::size_t link, double each, std::size_t) {
-            counts.link_bytes[link] += lines * each;
-        });
-    }
-    done = with_interruptions(i, done);
-    of.held += held;
-    w.step[step] += done - now;
-    w.over = done;
-    return done;
-}
-
-// One that began while the worker had nothing to do counts as far as it is not over yet.
-Time ErisRouting::with_interruptions(std::size_t i, Time done) {
-    if (machine_.interrupt_every_ps <= 0) return done;
-    Worker& w = worker_[i];
-    Stream& stream = streams_[2 * workers() + i];
-    while (w.interrupted < done) {
-        const double u = stream.uniform();
-        std::size_t k = 0;
-        while (u >= machine_.interrupt_share[k]) ++k;
-        const Time end = w.interrupted + rounded_ps(machine_.interrupt_ps[k]);
-        done += std::max<Time>(end - std::max(w.interrupted, clock.now()), 0);
-        w.interrupted = end + rounded_ps(stream.exponential(machine_.interrupt_every_ps));
-    }
-    return done;
-}
-
-// Of a line from home's memory, at the load of the last window.
-double ErisRouting::memory_latency(std::size_t i) {
-    const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
-    Load& load = loads_[home];
-    const Time elapsed = clock.now() - load.start;
-    if (elapsed >= window) {
-        const double part =
-            std::min(1.0, static_cast<double>(load.work) / static_cast<double>(elapsed));
-        const double ratio = interpolated(part, machine_.load, machine_.load_ratio);
-        load = {clock.now(), 0, (ratio - 1.0) * machine_.memory_idle_ps[home]};
-    }
-    return machine_.memory_idle_ps[node(i)] + load.wait_ps;
-}
-
-// Lines that go over the links from one node to another: the wire of each link on the way is taken
-// for them; requests take the way back, go first, and wait for nobody. `done`: no earlier than when
-// the last line has arrived.
-void ErisRouting::send_lines(std::size_t from, std::size_t to, double lines, Time& done) {
-    if (from == to || wire_.empty()) return;
-    const auto walk = [&](std::size_t a, std::size_t b, bool data) {
-        const Way* const from_a = way_.data() + a * static_cast<std::size_t>(machine_.vertices);
-        for (std::size_t at = b; at != a;) {
-            const Way way = from_a[at];
-            Wire& wire = wire_[way.link];
-            const Time each = data ? wire.data_ps : wire.request_ps;
-            const Time work = rounded_ps(lines * static_cast<double>(each));
-            (data ? wire.lines : wire.requests) += lines;
-            if (data)
-                done = std::max(done, wire.link.data(clock.now(), work));
-            else
-                wire.link.message(clock.now(), work);
-            at = way.before;
-        }
-    };
-    walk(from, to, true);
-    walk(to, from, false);
-}
-
-void ErisRouting::note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount) {
-    if (tracing)
-        trace.push_back({clock.now(), kind, worker, other, static_cast<std::uint32_t>(amount)});
-}
-
 // -- receiving ------------------------------------------------------------------------------------
 
 void ErisRouting::begin_round(std::uint32_t i) {
@@ -299,13 +199,18 @@ void ErisRouting::begin_round(std::uint32_t i) {
     ++counts.rounds;
     Incoming& old = w.incoming[w.active];
     note(round, i, 0, offset(old.word));
-    if (offset(old.word) == 0) return begin_work(i);
+    if (offset(old.word) == 0) {
+        const double looped = machine_.round_ps[node(i)];
+        if (looped == 0) return begin_work(i);
+        return clock.schedule(phase(i, receive, looped, 0), received, i);
+    }
     w.idle = false;
     w.taken = w.active;
     w.received = false;
     old.word &= ~active_bit;
     w.active ^= 1;
     w.incoming[w.active].word = active_bit;
+    w.incoming[w.active].waits = 0;
     for (const auto waiting : w.waiters) awake(waiting, handed(waiting, i));
     w.waiters.clear();
     clock.schedule(clock.now() + rounded_ps(machine_.swap_ps[node(i)]), swapped, i);
@@ -328,12 +233,17 @@ void ErisRouting::take(std::uint32_t i) {
     const ErisBatches& batches = w.incoming[w.taken].batches;
     for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at)) {
         all += at->count + at->answers + at->references;
-        held += handed_lines_ps(i, at->source, lines_of(at->count + at->references, at->answers));
+        held += handed_lines_ps(i, at->source, lines_of(at->count + at->references, at->answers),
+                                machine_.read_slots);
     }
     const std::uint64_t forwarded = version_ > 1 ? forward(i) : 0;
-    const double core = static_cast<double>(all) * machine_.receive_ps[node(i)] +
+    const double core = machine_.round_ps[node(i)] +
+                        static_cast<double>(all) * machine_.receive_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, receive, core, held), received, i);
+    // First the core waits for what tells it of the others' flushes.
+    const Time waits = w.incoming[w.taken].waits;
+    w.step[receive] += waits;
+    clock.schedule(handing(i, receive, core, held) + waits, received, i);
 }
 
 // Commands whose keys have another owner since they were routed go on to it. They are drawn one by
@@ -378,6 +288,7 @@ std::uint32_t ErisRouting::forward(std::uint32_t i, const ErisBatch& batch, std:
 
 void ErisRouting::receive_all(std::uint32_t i) {
     Worker& w = worker_[i];
+    if (w.taken == nothing_taken) return begin_work(i);
     const ErisBatches& batches = w.incoming[w.taken].batches;
     const Beside& beside = w.beside[w.taken];
     std::size_t b = 0;
@@ -450,8 +361,9 @@ void ErisRouting::execute(std::uint32_t i) {
         return work(i);
     }
     const Demand& each = demand(i, w.operation);
-    double units, shared = 1;
+    double units, shared = 1, apart = 0;
     if (w.operation < keyed_) {
+        apart = machine_.batch_ps[node(i)];
         w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
             to_do(i, w.operation), static_cast<std::uint64_t>(machine_.batch)));
         units = w.executing;
@@ -462,14 +374,16 @@ void ErisRouting::execute(std::uint32_t i) {
     }
     // Of what a core can have under way, a batch of few commands leaves some unused.
     const double slots = std::min(each.slots, units * threads(i));
-    double held = each.hit_ps;
+    double waits = 0;
     if (each.lines > 0) {
         double line = memory_latency(i) / slots;
         if (each.surely_ps > 0) line = std::min(line, each.surely_ps);
-        held += each.lines * line;
+        waits = each.lines * line;
     }
-    const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
-                            units * held, units * each.memory_lines, units * each.written);
+    const Time done =
+        phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
+              units * (each.hit_ps + waits),
+              {units * waits, units * each.memory_lines, units * each.written}, apart);
     clock.schedule(done, executed, i);
 }
 

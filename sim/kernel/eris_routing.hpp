@@ -91,7 +91,7 @@ class ErisRouting {
     };
 
     // `streams`: of each worker's commands, then of what each forwards, then, where they are
-    // interrupted, of that.
+    // interrupted, of that, then, where their pace changes, of that.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
@@ -158,6 +158,7 @@ class ErisRouting {
 
     struct Incoming {
         std::uint64_t word = 0;
+        Time waits = 0;  // of its reader, for lines of those who wrote into it
         ErisBatches batches;
     };
     struct Beside {  // of an incoming buffer, where not all commands are of one operation by key
@@ -225,6 +226,8 @@ class ErisRouting {
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
         Time interrupted = 0;  // when its core is taken next
+        Time pace_ends = 0;    // when its core may go at another pace
+        double slowdown = 1.0, memory_slowdown = 1.0;
         // What few events look at.
         Beside beside[2];
         std::vector<std::uint32_t> full_targets;        // of this round
@@ -279,15 +282,26 @@ class ErisRouting {
         return static_cast<double>(commands) * machine_.lines_per_command +
                static_cast<double>(answers) * machine_.answer_lines;
     }
-    double handed_lines_ps(std::size_t i, std::size_t t, double lines) const {
-        return lines * static_cast<double>(handed(i, t)) / machine_.stream_slots[node(i)];
+    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) const {
+        return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
     }
 
-    // A phase of a worker: `core` of instructions and `held` of a core's slots overlap; `lines` at
-    // the controller of home, of which it writes `written`. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held, double lines = 0,
-               double written = 0);
+    // Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
+    // lines at the controller, and those of them that it writes.
+    struct FromMemory {
+        double waits, lines, written;
+    };
+    // A phase of a worker: `core` of instructions and `held` of a core's slots overlap, the
+    // instructions of `apart` with nothing. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held,
+               const FromMemory& from = {0, 0, 0}, double apart = 0);
+    // A phase that hands over lines, which hold so much of a core's slots.
+    Time handing(std::size_t i, Step step, double core, double held) {
+        if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0, 0}, core);
+        return phase(i, step, core, held);
+    }
     // When what would end at `done` does: later by the time for which the core is taken meanwhile.
+    Time at_pace(std::size_t i, Time done, double waits);
     Time with_interruptions(std::size_t i, Time done);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);

@@ -1,7 +1,9 @@
 // Refuses what the ERIS models are told in wrong shapes, by the name of the field.
 #include "eris_setup.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -104,8 +106,12 @@ void check(const ErisMachine& of) {
     amounts(of.receive_ps, n, "receive_ps");
     amounts(of.flush_ps, n, "flush_ps");
     amounts(of.copy_ps, n, "copy_ps");
+    amounts(of.batch_ps, n, "batch_ps");
+    amounts(of.round_ps, n, "round_ps");
     amounts(of.swap_ps, n, "swap_ps");
     positive(of.stream_slots, n, "stream_slots");
+    positive(of.read_slots, n, "read_slots");
+    at_least(of.read_waits, 0, "read_waits");
     amounts(of.handed_ps, n * n, "handed_ps");
     amounts(of.memory_idle_ps, n, "memory_idle_ps");
     amounts(of.memory_line_ps, n, "memory_line_ps");
@@ -135,6 +141,18 @@ void check(const ErisMachine& of) {
         (of.interrupt_share.empty() || of.interrupt_share.size() != of.interrupt_ps.size() ||
          of.interrupt_share.back() != 1.0))
         throw std::invalid_argument("interrupt_share: expected one for each length, up to 1");
+    at_least(of.pace_lasts_ps, 0, "pace_lasts_ps");
+    if (of.pace_lasts_ps > 0) {
+        if (of.pace_share.size() < 2 || of.pace_share.front() != 0.0 ||
+            of.pace_share.back() != 1.0 ||
+            !std::ranges::is_sorted(of.pace_share, std::less_equal{}))
+            refuse("pace_share", "shares that rise from 0 to 1");
+        amounts(of.pace_slowdown, of.pace_share.size(), "pace_slowdown");
+        amounts(of.pace_memory_slowdown, of.pace_share.size(), "pace_memory_slowdown");
+        if (std::min(std::ranges::min(of.pace_slowdown),
+                     std::ranges::min(of.pace_memory_slowdown)) <= 0)
+            refuse("pace_slowdown", "more than 0");
+    }
     at_least(static_cast<double>(of.scans_max), 1, "scans_max");
     at_least(static_cast<double>(of.scan_chunk_lines), 1, "scan_chunk_lines");
 }

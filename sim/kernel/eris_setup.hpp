@@ -39,11 +39,17 @@ struct ErisMachine {
     Numbers receive_ps;              // [n] take a command from the incoming buffer
     Numbers flush_ps;                // [n] instructions of a flush, whatever its size
     Numbers copy_ps;                 // [n] and for each command in it
+    Numbers batch_ps;                // [n] execute a batch, whatever its size
+    Numbers round_ps;                // [n] go through the loop once
     Numbers swap_ps;                 // [n] exchange the incoming buffers
-    Numbers stream_slots;            // [n] lines that a core gets from others at a time
+    Numbers stream_slots;            // [n] lines that a core gets from others at a time to write
+    Numbers read_slots;              // [n] and to read
     Positions handed_ps;             // [n, n] a line that a core of i gets from a core of j
     bool own_cached = false;         // a worker's commands to itself stay in its own cache
     bool exchanged_at_once = false;  // a descriptor comes to be written: no exchange fails
+    bool handed_beside = false;      // lines of other cores take time beside instructions
+    bool flushed_late = false;       // a full buffer, when the next command for it comes
+    double read_waits = 0;           // waits for a line that another's flush costs its reader
     Numbers memory_idle_ps;          // [n] latency of a node's home memory
     Numbers memory_line_ps;          // [n] how long a line takes a controller; 0: not limited
     Numbers memory_write_ps;         // [n] and one that is written
@@ -73,6 +79,11 @@ struct ErisMachine {
     // how long, [K], and the share [K] of those that are no longer, which ends at 1.
     double interrupt_every_ps = 0;
     Numbers interrupt_ps, interrupt_share;
+    // A core is slower or faster than usual as others use what it shares: how long it stays so on
+    // average, 0: always as usual; [K] how many times as long as usual work takes, and waiting for
+    // lines of memory, by the share [K], from 0 to 1, of the time in which it is that or more.
+    double pace_lasts_ps = 0;
+    Numbers pace_share, pace_slowdown, pace_memory_slowdown;
 };
 
 // What an operation demands of each worker, on its present partition. Per command, or per line

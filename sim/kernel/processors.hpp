@@ -7,7 +7,7 @@
 //     messages are found, however many             look of the process's time
 //     falling asleep and being woken               sleep of the sleeper's time
 //     a message comes from another processor       across of the receiver's time
-//     waking one on another processor              notify of the waker's time
+//     waking one on another processor              notify of the waker's time, at once
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
 //     giving way, whether or not somebody waits    yield of the process's time
@@ -99,6 +99,7 @@ class Processors {
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
         Process& p = process_[c.process];
         if (p.state == State::spinning) return fall_asleep(clock, event.subject);
+        if (p.state == State::settling) return settled(clock, event.subject);
         const Job done = *p.current;
         p.current.reset();
         clock.schedule(clock.now(), done.kind, done.subject);
@@ -113,7 +114,8 @@ class Processors {
     }
 
   private:
-    enum class State : std::uint8_t { asleep, starting, waiting, running, spinning };
+    // settling: it has no work, but still pays for what it did last.
+    enum class State : std::uint8_t { asleep, starting, waiting, running, settling, spinning };
     struct Job {
         Time left;
         std::uint32_t kind, subject;
@@ -142,7 +144,8 @@ class Processors {
     };
 
     static bool runs(const Process& p) {
-        return p.state == State::running || p.state == State::spinning;
+        return p.state == State::running || p.state == State::settling ||
+               p.state == State::spinning;
     }
     static Time floor_of(Time sum, Time count) { return sum / count - (sum % count < 0 ? 1 : 0); }
 
@@ -237,8 +240,11 @@ class Processors {
             remove(c, process);
             place(c, process, 0);
         }
-        if (sender != none && process_[sender].home != p.home)
+        if (sender != none && process_[sender].home != p.home) {
             process_[sender].debt += setup_.notify;
+            if (process_[sender].state == State::spinning)
+                begin(clock, process_[sender].home);  // at once, before it looks for work
+        }
         if (c.process == none) {
             p.state = State::starting;
             c.process = process;
@@ -324,9 +330,20 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         count(clock.now(), c);
-        if (p.current) p.current->left = c.job_end - clock.now();
+        if (p.current)
+            p.current->left = c.job_end - clock.now();
+        else if (p.state == State::settling)
+            p.debt += c.job_end - clock.now();
         p.state = State::waiting;
         leave(clock, processor);
+    }
+
+    // It has paid: what came meanwhile is found as if it had looked all the time.
+    void settled(Simulation& clock, std::uint32_t processor) {
+        const std::uint32_t process = processor_[processor].process;
+        const Process& p = process_[process];
+        if (p.own.empty() && p.incoming.empty()) return begin(clock, processor);
+        go_on(clock, process);
     }
 
     // Work has come while it looked for some.
@@ -352,14 +369,14 @@ class Processors {
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
         if (!p.current && !next_job(p)) {
-            p.state = State::spinning;
-            c.job_end = clock.now() + std::max<Time>(setup_.spin, 1);
+            p.state = p.debt > 0 ? State::settling : State::spinning;
+            c.job_end = clock.now() + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
         } else {
             p.state = State::running;
             p.current->left += p.debt;
-            p.debt = 0;
             c.job_end = clock.now() + p.current->left;
         }
+        p.debt = 0;
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
     }
 

@@ -90,11 +90,17 @@ void register_eris(py::module_& module) {
     FIELD(receive_ps);
     FIELD(flush_ps);
     FIELD(copy_ps);
+    FIELD(batch_ps);
+    FIELD(round_ps);
     FIELD(swap_ps);
     FIELD(stream_slots);
+    FIELD(read_slots);
     FIELD(handed_ps);
     FIELD(own_cached);
     FIELD(exchanged_at_once);
+    FIELD(handed_beside);
+    FIELD(flushed_late);
+    FIELD(read_waits);
     FIELD(memory_idle_ps);
     FIELD(memory_line_ps);
     FIELD(memory_write_ps);
@@ -122,6 +128,10 @@ void register_eris(py::module_& module) {
     FIELD(interrupt_every_ps);
     FIELD(interrupt_ps);
     FIELD(interrupt_share);
+    FIELD(pace_lasts_ps);
+    FIELD(pace_share);
+    FIELD(pace_slowdown);
+    FIELD(pace_memory_slowdown);
     FIELD(scan_chunk_lines);
 #undef FIELD
 

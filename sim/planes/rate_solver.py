@@ -241,8 +241,10 @@ class _Search:
             passed_s = self.demand.contended * latency.handed_s(evenly)[nodes]
             np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
+        # Others take a part of each core's time, and of what it does in the time.
+        left, left_memory = self.costs.disturbances.left, self.costs.disturbances.left_memory
         for step in self.demand.steps:
-            held_s = step.hit_s
+            needs_s, held_s = step.core_s / left, step.hit_s / left
             for reads in step.reads:
                 if reads.stream:
                     slots, surely_s = self.costs.streaming_misses, self.costs.streamed_s
@@ -250,15 +252,17 @@ class _Search:
                 else:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.pace
-                held_s = held_s + reads.weight * each_s
-            takes_s = self._overlap(step.core_s, held_s)
+                held_s = held_s + reads.weight * each_s / left_memory
+            takes_s = self._overlap(needs_s, held_s)
             self.steps[step.name] = takes_s
-            core_s, miss_s, worker_s = core_s + step.core_s, miss_s + held_s, worker_s + takes_s
+            core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
         if self.demand.routing is not None:
-            routed = self._route(self.demand.routing, worker_s, latency)
+            routed = self._route(self.demand.routing, worker_s * left, latency)
             worker_s, core_s, miss_s = (
-                a + b for a, b in zip((worker_s, core_s, miss_s), routed, strict=True)
+                a + b / left for a, b in zip((worker_s, core_s, miss_s), routed, strict=True)
             )
+            for name in (ISSUE, RECEIVE):
+                self.steps[name] = self.steps[name] / left
         if self.transfers is not None:
             self.transfers.update(latency)
         return worker_s, core_s, miss_s
@@ -269,6 +273,12 @@ class _Search:
         The threads of a core divide its reorder window and its line-fill buffers among them.
         """
         return np.maximum(core_s, held_s * self.solver.threads)
+
+    def _handing(self, core_s: Floats, held_s: Floats) -> Floats:
+        """The same of a step whose lines come from another core, or go to it."""
+        if not self.costs.handed_beside:
+            return self._overlap(core_s, held_s)
+        return core_s + held_s * self.solver.threads
 
     def _latency(self, loads: Loads) -> Latency:
         """Latencies under load."""
@@ -287,7 +297,7 @@ class _Search:
         time issues.
         """
         node = self.node
-        stream = self.costs.handed_misses[node]
+        write_slots, read_slots = (slots[node] for slots in self.costs.handed_misses)
         # What a worker sends to itself stays where it is.
         apart = 1.0 - routing.executed if self.costs.own_cached else np.ones(len(node))
         target = group_sums(node, routing.executed, self.n)
@@ -295,19 +305,20 @@ class _Search:
         lines = routing.lines + routing.answer_lines
         flush_core = routing.flush_s[node]
         issue_core = routing.issue_s[node] + flush_core
-        issue_miss = apart * lines * to_target[node] / stream
+        issue_miss = apart * lines * to_target[node] / write_slots
         # A worker waits for each of its atomic operations; the last of a flush lets no later
         # instruction pass before what it copied has arrived.
-        issue_worker = routing.issue_s[node] + self._overlap(flush_core, issue_miss)
+        issue_worker = routing.issue_s[node] + self._handing(flush_core, issue_miss)
         issue_worker = issue_worker + apart * routing.atomics * to_target[node]
         receive_core = routing.executed * routing.receive_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
             if self.costs.own_cached:
                 apart = 1.0 - self.issued
-            receive_miss = apart * routing.executed * lines * latency.handed_s(source)[node]
-            receive_miss /= stream
-            receive_worker = self._overlap(receive_core, receive_miss)
+            from_source = apart * routing.executed * latency.handed_s(source)[node]
+            receive_miss = lines * from_source / read_slots
+            receive_worker = self._handing(receive_core, receive_miss)
+            receive_worker = receive_worker + routing.read_waits * from_source
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)
         self.steps[ISSUE] = self.issued * issue_worker

@@ -27,6 +27,7 @@ from numatwin.reports.words import (
         (rate(12.0, "scan"), "12 scans/s"),
         (si(122.9e9, "B/s", 4), "122.9 GB/s"),
         (si(1e9, "B/s"), "1.00 GB/s"),
+        (si(145.2e6, "/s"), "145 M/s"),
         (si(999.96e6, "B/s"), "1.00 GB/s"),
         (si(240e9, ""), "240 G"),
         (si(0.0, "B"), "0 B"),

@@ -30,7 +30,8 @@ def machine(nodes: Sequence[int] = (0, 1), **more: Any) -> ErisMachine:
     found.node, found.core, found.home = list(nodes), list(range(len(nodes))), [0, 1]
     found.issue_ps, found.receive_ps = [ISSUE] * 2, [RECEIVE] * 2
     found.flush_ps, found.copy_ps, found.swap_ps = [FLUSH] * 2, [COPY] * 2, [SWAP] * 2
-    found.stream_slots = [10.0] * 2
+    found.batch_ps, found.round_ps = [0.0] * 2, [0.0] * 2
+    found.stream_slots, found.read_slots = [10.0] * 2, [10.0] * 2
     found.handed_ps = [NEAR, FAR, FAR, NEAR]
     found.memory_idle_ps = [100_000.0] * 2
     found.memory_line_ps, found.memory_write_ps = [0.0] * 2, [0.0] * 2
@@ -49,7 +50,9 @@ def routing(
 ) -> ErisRouting:
     """The model. ``shares`` [K, A]: of all commands, by target; ``scan_lines`` [S, A]."""
     count, keyed, scans = len(of.node), len(shares), len(scan_lines)
-    kinds = ["commands", "forwards", "interruptions"][: 3 if of.interrupt_every_ps > 0 else 2]
+    kinds = ["commands", "forwards"]
+    kinds += ["interruptions"] if of.interrupt_every_ps > 0 else []
+    kinds += ["paces"] if of.pace_lasts_ps > 0 else []
     names = [f"worker {k} {what}" for what in kinds for k in range(count)]
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)

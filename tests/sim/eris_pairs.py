@@ -49,6 +49,22 @@ class Case:
         return shlex.join([*words, "--seed", str(self.seed), "--on", "reference"])
 
 
+def disturbed(*settings: str, keys: int, seed: int) -> Case:
+    """Four workers on two nodes, whose cores are disturbed as the settings say."""
+    return Case(
+        "eris-fig5",
+        100 * US,
+        settings=(
+            *settings,
+            "system.nodes=2",
+            "system.threads=2",
+            "system.buffer_commands=16",
+            f"workload.objects.index.keys={keys}",
+        ),
+        seed=seed,
+    )
+
+
 def players(case: Case) -> tuple[RoutedPlayer, ReferencePlayer]:
     """Both, at time 0; the kernel's keeps its trace."""
     scenario = load_scenario(

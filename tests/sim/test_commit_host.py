@@ -10,8 +10,9 @@ import pytest
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.host_steps import BlockCosts, Ends
+from numatwin.sim.commits.host_steps import BlockCosts, Ends, Region
 from numatwin.sim.commits.parameters import CommitParameters
+from numatwin.sim.commits.sizes import Records
 from numatwin.sim.costs import CostModel
 from numatwin.sim.planes.commits import event_plane, reference_plane
 from numatwin.sim.scenario import load_scenario
@@ -51,6 +52,29 @@ def test_blocks_cost_what_was_measured_and_lines_between() -> None:
     assert costs.seconds("get", 100, 1e7) == pytest.approx(30e-9)
     assert costs.seconds("get", 100, 1e12) == pytest.approx(50e-9)
     assert costs.seconds("update", 1100, 1e3) == pytest.approx(120e-9)
+
+
+@pytest.mark.parametrize(
+    ("records", "again", "created"), [(90, 210e3, 1_090e3), (9_000, 10e6, 1.75e6)]
+)
+def test_what_is_used_again_comes_after_all_that_passes_meanwhile(
+    records: int, again: float, created: float
+) -> None:
+    """Three reads and four creations of 1,000 B each in turn, these through 1 MB of places.
+
+    Of few records each is read again after all of them and 4/3 as much that was created, a place of
+    created ones used again after all places and records. Of many, after all records and all places;
+    and after all places and 3/4 as much that was read.
+    """
+    scenario = load_scenario(
+        HOST, settings=("scale=1", f"workload.objects.product.records={records}")
+    )
+    costs = BlockCosts([block(1000, 1e6, 10)])
+    moved = Records(1000.0, 1000.0, 1000.0, reads=3, writes=7, updates=3)
+    region = Region(scenario.machine, scenario.workload, costs, moved, 1e6)
+    ((often, reach, seconds),) = region.parts("get", 1000.0)
+    assert (often, seconds) == pytest.approx((1.0, 10e-9))
+    assert (reach, region.insert_reach(1000.0)) == pytest.approx((again, created))
 
 
 def ends(look_us: float, each_us: float) -> Ends:

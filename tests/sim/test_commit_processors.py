@@ -170,33 +170,55 @@ def test_messages_of_one_look_share_its_cost() -> None:
     assert many > 2 * alone
 
 
+def there_and_back(message_ps: int, **processors: Any) -> CommitParameters:
+    """One client and one server, on a processor each, with one message under way at a time."""
+    made: CommitParameters = cluster(
+        "two-sided",
+        1,
+        1,
+        machines=1,
+        client_machine=(0,),
+        nodes=(Node(0),),
+        storage=(0,),
+        managers=(0,),
+        timestamps=0,
+        costs=dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(message_ps, message_ps),)),
+        reads=1,
+        updates=1,
+        inserts=0,
+        records=1_000_000,
+        processors=Processors(2, 1000 * US, **processors),
+    )
+    return made
+
+
 def test_who_sleeps_is_woken_later() -> None:
     """One message there and back after another: each wakes its receiver, on another processor."""
-    costs = dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(100_000, 100_000),))
     times = []
     for wake_ps in (0, 2 * US):
-        parameters = cluster(
-            "two-sided",
-            1,
-            1,
-            machines=1,
-            client_machine=(0,),
-            nodes=(Node(0),),
-            storage=(0,),
-            managers=(0,),
-            timestamps=0,
-            costs=costs,
-            reads=1,
-            updates=1,
-            inserts=0,
-            records=1_000_000,
-            processors=Processors(2, 1000 * US, wake_ps=wake_ps),
-        )
+        parameters = there_and_back(100_000, wake_ps=wake_ps)
         model = KernelCommitModel(parameters, 1)
         model.run(2_000 * US)
         times.append(model.latency_total_ps / model.commits)
     # Snapshot, read and commit: each wakes the server, and then the client.
     assert times[1] - times[0] == pytest.approx(6 * 2 * US, rel=0.01)
+
+
+@pytest.mark.parametrize(("notify_ps", "later_ps"), [(US, 0), (3 * US, 0), (9 * US, 3 * US)])
+def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps: int) -> None:
+    """One message there and back after another: to send and to receive it take 1 µs each.
+
+    A sleeper runs 2 µs after it was sent for, so there and back take 8 µs, and the answer comes
+    4 µs after the question was sent: if whoever sent that is done with waking the server by then,
+    it takes no longer. If not (9 µs), the answer waits, and need not wake it: 1 + 9 + 1 µs.
+    """
+    models = []
+    for each_ps in (0, notify_ps):
+        parameters = there_and_back(US, wake_ps=2 * US, notify_ps=each_ps)
+        models.append(KernelCommitModel(parameters, 1))
+        models[-1].run(2_000 * US)
+    took, took_more = (model.latency_total_ps / model.commits for model in models)
+    assert (took, took_more - took) == pytest.approx((3 * 8 * US, 3 * later_ps), rel=0.01)
 
 
 @pytest.mark.parametrize(

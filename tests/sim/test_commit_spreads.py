@@ -111,7 +111,19 @@ def test_a_measured_table_has_mean_1_and_keeps_its_quantiles() -> None:
     for share, factor in zip(QUANTILES, factors, strict=False):
         assert spread.at(np.array([share]))[0] / scale == pytest.approx(factor)
     # The slowest thousandth are 20 on average.
-    assert spread.at(np.linspace(0.999, 1.0, 1001)).mean() / scale == pytest.approx(20.0)
+    beyond = np.linspace(0.999 + 0.5e-9, 1.0 - 0.5e-9, 1_000_000)
+    assert spread.at(beyond).mean() / scale == pytest.approx(20.0)
+
+
+def test_the_slowest_follow_a_power_law() -> None:
+    """Of a last quantile 5 and a mean of 15 beyond: a part r takes more than 5 ÷ r^(2/3)."""
+    spread = measured((0.5, 0.8, 0.9, 1.0, 1.1, 1.3, 2.0, 5.0, 15.0))
+    scale = spread.at(np.array([0.5]))[0]
+    for parts, off in ((np.array([0.5, 0.25, 1 / 16]), 1e-9), (np.array([0.7, 0.3, 0.05]), 0.07)):
+        found = spread.at(1 - 0.001 * parts) / scale
+        assert found == pytest.approx(5 / parts ** (2 / 3), rel=off)  # on lines between halves
+    # Where none is slower than the last quantile, all of them are as slow.
+    assert set(measured((1.0,) * 9).factors) == {1.0}
 
 
 def test_draws_follow_the_table() -> None:
@@ -234,3 +246,10 @@ def test_over_tcp_either_end_varies_and_waking() -> None:
 def test_a_machine_without_tables_has_steady_steps() -> None:
     found = commit_parameters(load_scenario("host-commit"))[0]
     assert (found.spreads, found.wake_spread) == ({}, None)
+
+
+@pytest.mark.parametrize("slowest", [2.0, 900.0, 1e5])
+def test_one_step_may_take_longer_than_all_others_together(slowest: float) -> None:
+    found = measured([0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.2, 2.0, slowest])
+    assert found.mean == pytest.approx(1.0)
+    assert found.draws() is not None  # the kernel takes it

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from numatwin.sim.costs import CostModel
 from numatwin.sim.eris.overlap import overlap_of
 from numatwin.sim.eris.routing import (
+    batches_per_command,
     extra_groups,
     extra_headers,
+    flushes_per_command,
     routing_costs,
     scatter_steps,
     split_instructions,
@@ -121,7 +123,93 @@ def test_what_a_command_costs_on_its_way_by_hand(tmp_path: Path) -> None:
     assert found.issue / rate == pytest.approx(1e-9 + 1e-9 + 2e-9)
     assert np.diag(costs.handed_s) == pytest.approx([50e-9])
     # 4 ns on each side for a line that takes 50 ns: 12.5 at a time.
-    assert costs.handed_misses == pytest.approx([12.5])
+    assert np.concatenate(costs.handed_misses) == pytest.approx([12.5, 12.5])
+    assert costs.read_waits == 0.0
+
+
+# The same engine: of a batch's costs and of what is handed over each side has its own.
+SIDES = ENGINE | {
+    "batch": "40 ns",
+    "batch_executed": "56 ns",
+    "round": "32 ns",
+    "gather": "0.6 ns",
+    "message": "40 ns",
+    "message_read": "20 ns",
+    "handed_line_read": "5 ns",
+}
+
+
+def test_each_side_has_its_own_part(tmp_path: Path) -> None:
+    costs = CostModel(load_machine(machine_file(tmp_path, SIDES)))
+    rate = 3e9 * 2
+    # 40 ns for a line that takes 3 ns to write and 5 ns to read; one wait of 20 ns is half of one.
+    assert np.concatenate(costs.handed_misses) == pytest.approx([40 / 3, 40 / 5])
+    assert costs.read_waits == pytest.approx(0.5)
+    found = routing_costs(costs, ErisSystem(), 1)
+    assert found.issue / rate == pytest.approx(1e-9 + 40e-9 / 128 + 1e-9)
+    # One worker makes 128 commands a round, and gets all of them.
+    assert found.looped / rate == pytest.approx((56e-9 + 32e-9) / 128)
+
+
+def test_batches_that_are_executed() -> None:
+    # One worker gets what it made; of two, as often more than 128 as less: half of the time,
+    # a batch more.
+    one = np.ones(1)
+    assert batches_per_command(128, 128, 1, one) == pytest.approx(1 / 128)
+    assert batches_per_command(130, 128, 1, one) == pytest.approx(2 / 130)
+    assert batches_per_command(128, 128, 2, one) == pytest.approx(1.5 / 128, rel=0.05)
+    # Two operations have batches of their own.
+    assert batches_per_command(256, 128, 2, np.ones(2)) == pytest.approx(3 / 256, rel=0.05)
+    # Of four commands, each of which is as likely another's, none in a sixteenth of all rounds.
+    assert batches_per_command(2, 128, 2, one) == pytest.approx(15 / 16 / 2)
+
+
+def test_workers_alike_pay_the_same_on_either_side(tmp_path: Path) -> None:
+    """Two workers of one node, each with half of 256 commands for the other. Commands that are only
+    routed are gathered all the same.
+    """
+    flushes = flushes_per_command(256, 128, np.array([0.5, 0.5]))
+    looped = 56 * batches_per_command(256, 128, 2, np.ones(1)) + 32 / 256
+    own_ns = 1 + 40 / 128 + 2 + flushes * 10 + 1 / 4 + looped + 0.5 + 0.6
+    handed_ns = 0.5 * (flushes * (2 * 40 + 20) + 8 / 4)
+    route = "workload.operations.lookup.kind=route"
+    found = run_scenario(lookups(machine_file(tmp_path, SIDES), 512, route)).throughput["lookup"]
+    assert found == pytest.approx(2e9 / (own_ns + handed_ns), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["lookup", "route"])
+@pytest.mark.parametrize("buffer", [1, 16, 128, 1024])
+def test_flow_and_event_planes_agree_where_each_side_has_its_part(
+    tmp_path: Path, kind: str, buffer: int
+) -> None:
+    settings = (f"workload.operations.lookup.kind={kind}", f"system.buffer_commands={buffer}")
+    machine = machine_file(tmp_path, SIDES)
+    flow = run_scenario(lookups(machine, 512, *settings)).throughput["lookup"]
+    event = run_scenario(lookups(machine, 512, *settings, plane="event")).throughput["lookup"]
+    # Who finds a descriptor changed, or has nothing to do, loses some time.
+    assert event == pytest.approx(flow, rel=0.06)
+
+
+def test_what_makes_up_a_batch_does_not_matter_to_one_worker(tmp_path: Path) -> None:
+    """Alone it makes, executes and receives all: only with several batches a round is it less."""
+    settings = ("system.threads=1", "system.buffer_commands=128")
+    for plane in ("flow", "event"):
+        whole, parts = (
+            1e9
+            / run_scenario(
+                lookups(machine_file(tmp_path, engine), 256, *settings, plane=plane)
+            ).throughput["lookup"]
+            for engine in (ENGINE, SIDES)
+        )
+        assert parts == pytest.approx(whole, rel=1e-3)
+    more = "system.buffer_commands=512"
+    several = (
+        1e9
+        / run_scenario(lookups(machine_file(tmp_path, SIDES), 256, *settings, more)).throughput[
+            "lookup"
+        ]
+    )
+    assert parts - several == pytest.approx((32 + 10) * (1 / 128 - 1 / 512), rel=0.05)
 
 
 def test_one_worker_alone_takes_what_its_loops_were_seen_to_take(tmp_path: Path) -> None:
@@ -163,8 +251,9 @@ def test_flow_and_event_planes_agree_on_a_measured_engine(tmp_path: Path) -> Non
         assert event == pytest.approx(flow, rel=0.06)
 
 
-def test_event_and_reference_planes_agree_on_a_measured_engine(tmp_path: Path) -> None:
-    machine = machine_file(tmp_path, ENGINE)
+@pytest.mark.parametrize("sides", [False, True])
+def test_event_and_reference_planes_agree_on_a_measured_engine(tmp_path: Path, sides: bool) -> None:
+    machine = machine_file(tmp_path, SIDES if sides else ENGINE)
     found = [
         run_scenario(
             lookups(machine, 4_000_000, "event_horizon=0.2 ms", "statistics.warm_up=0.05 ms",

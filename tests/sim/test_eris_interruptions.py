@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, machine, routing
-from eris_pairs import US, Case, difference, players
+from eris_pairs import US, difference, disturbed, players
 
 from numatwin.inputs import InputError
 from numatwin.sim.scenario import load_scenario
@@ -73,16 +73,9 @@ def test_the_tail_of_latencies_comes_from_them() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_reference_is_interrupted_alike(seed: int) -> None:
     compiled, plain = players(
-        Case(
-            "eris-fig5",
-            100 * US,
-            settings=(
-                "machine.interruptions=[{length: 1 us, every: 9 us}, {length: 5 us, every: 40 us}]",
-                "system.nodes=2",
-                "system.threads=2",
-                "system.buffer_commands=16",
-                "workload.objects.index.keys=10_000_000",
-            ),
+        disturbed(
+            "machine.interruptions=[{length: 1 us, every: 9 us}, {length: 5 us, every: 40 us}]",
+            keys=10_000_000,
             seed=seed,
         )
     )

@@ -98,6 +98,70 @@ def test_no_exchange_fails_where_the_descriptor_comes_to_be_written() -> None:
     model.check()
 
 
+def test_who_pays_for_what_is_handed_over_on_a_host_that_was_measured() -> None:
+    """Two workers of one node make a command in a round; all go to the second. A round costs 100, a
+    batch who executes it 200, a flush its reader three waits of 50. A line that is written costs 40
+    beside the instructions, one that is read 20: a quarter of that for a command.
+
+    ==== ====================================== ==================================================
+    at   the first                              the second
+    ==== ====================================== ==================================================
+    0    a round: 100; makes a command: 1000    the same
+    1100 gets the descriptor, 50 away           its own: exchanges it at once, copies: 2100
+    1150 exchanges it; copies: 2100 + 10
+    3200                                        has copied; next round; swaps: 300
+    3260 has copied; takes itself off in 50
+    3310 next round: 100; a command: 1000
+    3500                                        the round: 100; takes two commands: 2 * 500 + 5;
+                                                waits: 150
+    4410 gets the descriptor; copies: 50 + 2110
+    4755                                        makes a command: 1000
+    5755                                        executes both: 200 + 2 * 700
+    6570 has copied; takes itself off in 50
+    6620 next round                             (7355) has executed
+    ==== ====================================== ==================================================
+    """
+    of = machine(
+        [0, 0], own_cached=True, exchanged_at_once=True, handed_beside=True, read_waits=3.0,
+        round_ps=[100.0] * 2, batch_ps=[200.0] * 2, stream_slots=[1.25] * 2, read_slots=[2.5] * 2,
+    )  # fmt: skip
+    model = routing(of, ALL_TO_THE_SECOND)
+    model.run(7_400)
+    assert rows(model) == [
+        (0, "round", 0, 0, 0),
+        (0, "round", 1, 0, 0),
+        (1_100, "issued", 0, -1, 1),
+        (1_100, "issued", 1, -1, 1),
+        (3_200, "copied", 1, 1, 1),
+        (3_200, "round", 1, 0, 2 * COMMAND_BYTES),
+        (3_260, "copied", 0, 1, 1),
+        (3_310, "round", 0, 0, 0),
+        (4_410, "issued", 0, -1, 1),
+        (5_755, "issued", 1, -1, 1),
+        (6_570, "copied", 0, 1, 1),
+        (6_620, "round", 0, 0, 0),
+        (7_355, "executed", 1, 0, 2),
+    ]
+    model.check()
+
+
+def test_a_full_buffer_may_wait_for_the_next_command_that_goes_there() -> None:
+    """Four commands a round, in buffers of two: the second two go when the round ends."""
+    orders = []
+    for late in (False, True):
+        of = machine([0], buffer_commands=2, round_commands=4, flushed_late=late)
+        model = routing(of, [[1.0]])
+        model.run(MS)
+        found = [(kind, amount) for _, kind, _, _, amount in rows(model)]
+        begins = [k for k, row in enumerate(found) if row[0] == "round"]
+        orders.append(found[begins[-2] + 1 : begins[-1]])
+    made, copied, executed = ("issued", 2), ("copied", 2), ("executed", 4)
+    assert orders == [
+        [made, copied, made, copied, executed],
+        [made, copied, made, executed, copied],
+    ]
+
+
 def test_a_batch_is_handed_over_at_one_time() -> None:
     """One worker, two batches of 16 a round, both in one flush.
 

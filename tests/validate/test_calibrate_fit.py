@@ -206,6 +206,13 @@ def test_the_machine_file_loads_again_with_interval_source_and_date() -> None:
     )
 
 
+def test_each_fitted_value_has_its_source() -> None:
+    """Those of the curve, too."""
+    points = fitted().description.loaded_latency
+    assert len(points) > 3
+    assert all(str(one.latency.source).startswith("fitted 2") for one in points)
+
+
 def test_without_anything_to_fit_to_it_says_so() -> None:
     source = measured(mixes(), TRUTH, MACHINE)
     everything = dataclasses.replace(source, held_out=frozenset(range(4)))

@@ -165,6 +165,15 @@ def figure(name: str, ns: float, **parameters: object) -> Measurement:
     )
 
 
+def process_cost(machine: Machine, operation: str, part: str) -> float:
+    """The first such step over TCP in the machine's table."""
+    costs = machine.description.processes
+    assert costs is not None
+    ends = costs.transports["tcp"].ends
+    value: Quantity = getattr(next(end for end in ends if end.operation == operation), part)
+    return value.value
+
+
 def test_what_machine_measure_says_of_processes(tmp_path: Path) -> None:
     """Each of its figures finds its parameter, or is told not to be used."""
     machine = host()
@@ -182,10 +191,12 @@ def test_what_machine_measure_says_of_processes(tmp_path: Path) -> None:
         figure("step-post-put", 80.0, **end),
         figure("step-serve-put", 240.0, **end),
         figure("step-complete-put", 0.0, **end),
+        figure("step-complete-put", 3.0, **end),
         figure("step-post-put", 80.0, **{**end, "transport": "shm"}),
         figure("step-arm", 10.0, transport="tcp"),
     )
     state = HostState(date="2026-01-01", version="0")
+    assert process_cost(machine, "put", "complete") == 0.0  # no factor makes more of it
     description = machine.description.model_copy(update={"measurements": figures, "host": state})
     path = tmp_path / "host.yaml"
     path.write_text(machine_yaml(description))
@@ -193,7 +204,7 @@ def test_what_machine_measure_says_of_processes(tmp_path: Path) -> None:
     assert [one.kind for one in read.observations] == [
         LINE, LINE, ATOMIC, ATOMIC, BLOCK, MESSAGE, MESSAGE,
     ]  # fmt: skip
-    assert sum(read.unused.values()) == 4
+    assert sum(read.unused.values()) == 5
     found = calibrated(machine, [read], share=0.0).fit.values
     for key in (("line",), ("atomic",), ("blocks", "update"), ("messages", "tcp", "put")):
         assert found[key] == pytest.approx(TRUTH[key], rel=0.02)

@@ -63,6 +63,7 @@ measurements:
 - {name: routing, value: 3 ns, REPEATED, parameters: {targets: 8, buffer: 272 B}}
 - {name: routing, value: 9 ns, REPEATED, parameters: {targets: 64, buffer: 272 B}}
 - {name: fetch-add, value: 5 ns, REPEATED}
+- {name: memory.latency, value: 0 ns, REPEATED}
 """.replace("REPEATED", "repetitions: 9, method: m")
 
 
@@ -105,7 +106,8 @@ def test_what_machine_measure_wrote(tmp_path: Path) -> None:
     assert found.observations[0].line == 13
     assert found.observations[0].spread == pytest.approx(2 / 90 / 1.349)
     assert found.origin.date == "2026-01-02"
-    assert sum(found.unused.values()) == 4
+    assert sum(found.unused.values()) == 5
+    assert found.unused["0: less than a clock tells"] == 1
     assert found.unused["mine has no such cost in its part 'processes'"] == 1
     assert "derived from other figures" in found.unused
     made = calibrate(load_machine(path), [path], share=0.0)
@@ -159,12 +161,29 @@ def cut(lines: int, more: str = "") -> Callable[[str], str]:
         (lambda text: "some words\n", "file.txt"),
         (cut(6), "file.txt:6: cut off: no row of node 1"),
         (cut(25), "file.txt:25: cut off: no row of node 1"),
+        (cut(14), "file.txt:14: cut off: no row of mix 2:1 Reads-Writes: expected 5 rows"),
         (cut(30), "file.txt:28: cut off: no figures below"),
+        (cut(40), "file.txt:40: cut off: no row of delay 00300: expected 19 rows"),
+        (cut(51), "file.txt:51: cut off: no row of delay 20000"),
         (cut(40, "\n 00300\t100"), "file.txt:41: cut off: a row of the loaded latencies"),
         (cut(40, "\n 00300\t100.74\t 545"), "file.txt:41: cut off in the last number"),
         (
             lambda text: text.replace("98.79", "38.79"),
             "file.txt:42: contradiction: loaded latency at 42.32 GB/s is 38.79 ns, below the idle",
+        ),
+        (
+            lambda text: text.replace("140.8", "440.8"),
+            "file.txt:7: contradiction: idle latency, 1 from 0 is 440.8 ns, but idle latency, "
+            "0 from 1 141.3 ns (line 6), which server-2s has as one parameter",
+        ),
+        (
+            lambda text: text.replace(" 141.3", "  41.3").replace("140.8", " 40.8"),
+            "file.txt:6: contradiction: idle latency, 0 from 1 is 41.3 ns, less than the 87.5 ns "
+            "that node 1 takes to its own memory (line 7)",
+        ),
+        (
+            lambda text: text.replace(" 92.27", "922.70"),
+            "file.txt:52: contradiction: loaded latency at 0.9531 GB/s is 922.7 ns, but 90.82 ns",
         ),
         (
             lambda text: text.replace("34100.1", "234100.1"),
@@ -194,6 +213,39 @@ def test_the_whole_output_and_parts_of_it_are_read(tmp_path: Path) -> None:
     lines = MLC.read_text().splitlines(keepends=True)
     for text in ("".join(lines), "".join(lines[:8]), "".join(lines).rstrip("\n")):
         assert read_source(written(tmp_path, text), server()).observations
+
+
+def test_one_delay_alone_may_have_been_asked_for(tmp_path: Path) -> None:
+    lines = MLC.read_text().splitlines(keepends=True)
+    assert lines[33].startswith(" 00000")
+    found = read_source(written(tmp_path, "".join(lines[:34])), server())
+    assert [one.kind for one in found.observations].count(LOADED) == 1
+
+
+def test_figures_of_no_use_are_counted(tmp_path: Path) -> None:
+    between = """
+Measuring cache-to-cache transfer latency (in ns)...
+Local Socket L2->L2 HIT  latency\t50.5
+Writer Numa Node     0\t     1
+            0\t     -\t 114.0
+            1\t 114.6\t     -
+"""
+    text = MLC.read_text().replace("  88.0", "   0.0") + between
+    found = read_source(written(tmp_path, text), server())
+    assert [one.kind for one in found.observations].count(IDLE) == 3
+    assert list(found.unused.values()) == [1, 3]
+    assert "0: not measured" in found.unused
+
+
+def test_the_same_file_twice_is_no_second_session(tmp_path: Path) -> None:
+    path = written(tmp_path, MLC.read_text())
+    with pytest.raises(InputError, match="the same file twice"):
+        calibrate(server(), [path, tmp_path / "." / "file.txt"])
+
+
+def test_fewer_nodes_are_another_machine() -> None:
+    with pytest.raises(InputError, match="2 nodes with memory: expected the 8 of amd-8n-ht"):
+        calibrate(load_machine("amd-8n-ht"), [MLC])
 
 
 def test_two_sources_that_disagree_are_both_named() -> None:
@@ -279,6 +331,9 @@ def test_a_native_record_tells_of_core_times(tmp_path: Path) -> None:
     )
     found = calibrate(machine, [native.save(tmp_path / "run")])
     assert [one.observation.kind for one in found.of(HELD_OUT)] == ["native throughput"]
+    again = calibrate(machine, [tmp_path / "run"], share=0.0)  # an end result is never fitted to
+    assert [one.observation.kind for one in again.of(HELD_OUT)] == ["native throughput"]
+    assert again.fit.values == found.fit.values
     assert ("loop", "routing") in found.fit.estimates
     assert all(key[0] in ("loop", "core") for key in found.fit.estimates)
     fitted = {o.observation.label.rsplit(": ")[-1]: o.error for o in found.of("fitted")}

@@ -1,5 +1,7 @@
 """The page on published results: every row once, sorted by how well it came out; pictures."""
 
+import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,6 +14,8 @@ from numatwin.validate.published import PUBLISHED
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
 from numatwin.validate.unanswered import UNANSWERED
+
+SYSTEMS = Path(__file__).parents[3] / "shared" / "systems"
 
 
 def row(id_: str, **fields: Any) -> dict[str, Any]:
@@ -66,6 +70,20 @@ def test_well_badly_and_why() -> None:
 def test_what_is_answered_is_not_among_the_others() -> None:
     assert not PUBLISHED.keys() & UNANSWERED.keys()
     assert all(result.about for result in PUBLISHED.values())
+
+
+def test_every_result_of_the_sources_is_answered_or_told_why_not() -> None:
+    """One of several figures has its id and what it is of: ``gru-fig4-cpu-node``."""
+    if not SYSTEMS.is_dir():
+        pytest.skip("needs ../shared/systems")
+    ids = {
+        found[1]
+        for path in SYSTEMS.glob("*.md")
+        for found in re.finditer(r"^\| ([a-z]+-[a-z0-9-]+) \|", path.read_text(), re.MULTILINE)
+    }
+    assert len(ids) > 25
+    known = {*PUBLISHED, *(name.split(",")[0] for name in UNANSWERED)}
+    assert [one for one in ids if not any(name.startswith(one) for name in known)] == []
 
 
 def test_pictures_hold_every_row() -> None:

@@ -31,7 +31,24 @@ _ROW = re.compile(r"(\d{1,6})\s+([\d.].*|-.*)", re.ASCII)
 _LOADED = re.compile(r"(\d{5})(?:\s+(.*))?", re.ASCII)
 _MIX = re.compile(r"([\w:][\w: +-]{0,60}?)\s*:\s*([\d.]{1,20})", re.ASCII)
 _ITERATION = re.compile(r"Each iteration took .*\(\s*([\d.]{1,20})\s*ns\s*\)", re.ASCII)
+_FIGURE = re.compile(r"(?<!\S)\d{1,12}\.\d{1,9}(?!\S)", re.ASCII)
 _TRAFFIC = re.compile(r"Using (?!traffic with)(.{1,60}?) traffic", re.ASCII)
+
+# What MLC measures unless told otherwise, in its order.
+_DELAYS = [
+    f"{delay:05}"
+    for delay in (
+        *(0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000),
+        *(9000, 20000),
+    )
+]
+_MIXES = [
+    "ALL Reads",
+    "3:1 Reads-Writes",
+    "2:1 Reads-Writes",
+    "1:1 Reads-Writes",
+    "Stream-triad like",
+]
 
 # What a line begins -> the section it opens. 'Measuring' anything else ends the one before.
 _SECTIONS = (
@@ -39,6 +56,7 @@ _SECTIONS = (
     (re.compile(r"Measuring Memory Bandwidths between"), "bandwidth"),
     (re.compile(r"Measuring Loaded Latenc|Inject\s+Latency"), "loaded"),
     (re.compile(r"Measuring .{0,40}Memory Bandwidths? for|Using traffic with the foll"), "mixes"),
+    (re.compile(r"Measuring cache-to-cache"), "caches"),
     (re.compile(r"Measuring "), "other"),
 )
 
@@ -68,7 +86,8 @@ class Printed:
     """What a text of MLC holds, each value with its line: all of reads but for the mixes.
 
     ``latency``, ``bandwidth``: (initiator, home, value, line); ``loaded``: (point, line) in the
-    order of the text; ``mixes``: (mix, line).
+    order of the text; ``mixes``: (mix, line). ``zeros``: how many figures are 0;
+    ``between_caches``: latencies from cache to cache.
     """
 
     version: str | None
@@ -76,6 +95,8 @@ class Printed:
     bandwidth: tuple[tuple[int, int, float, int], ...]
     loaded: tuple[tuple[LoadedPoint, int], ...]
     mixes: tuple[tuple[ReadWriteMix, int], ...]
+    zeros: int = 0
+    between_caches: int = 0
 
 
 def printed(source: Source) -> Printed:
@@ -93,6 +114,8 @@ def printed(source: Source) -> Printed:
         tables.get("bandwidth", ()),
         tuple(zip(reader.loaded, reader.loaded_lines, strict=True)),
         tuple((mix, reader.mix_lines[name]) for name, mix in reader.mixes.items()),
+        reader.zeros,
+        reader.between_caches,
     )
 
 
@@ -113,6 +136,9 @@ class _Reader:
     mix_lines: dict[str, int] = field(default_factory=dict)
     begun: tuple[str, int] | None = None  # the last heading of figures, and its line
     last_figure: int = 0  # the last line that has one
+    series: list[str] = field(default_factory=list)  # what its lines begin with: delays, mixes
+    zeros: int = 0
+    between_caches: int = 0
 
     def inventory(self) -> Inventory:
         for number, line in enumerate(self.source.lines, 1):
@@ -177,10 +203,13 @@ class _Reader:
         elif self.section in ("latency", "bandwidth"):
             self._matrix_line(line, number)
         elif self.section == "loaded" and (match := _LOADED.fullmatch(line)):
-            self._loaded_line((match[2] or "").split(), number)
+            self._loaded_line(match[1], (match[2] or "").split(), number)
+        elif self.section == "caches":
+            self.between_caches += len(_FIGURE.findall(line))
         elif self.section == "mixes" and (match := _MIX.fullmatch(line)):
             value = self._quantity(match[2], "MB/s", "bandwidth", number)
             self.last_figure = number
+            self.series.append(match[1])
             if value is not None:
                 self.mixes[match[1]] = ReadWriteMix(name=match[1], bandwidth=value)
                 self.mix_lines[match[1]] = number
@@ -192,11 +221,13 @@ class _Reader:
                 self._note("Several loaded-latency curves: the last is given.")
             if self._reads("loaded-latency curve"):
                 self.loaded, self.loaded_lines = [], []
+            self.series = []
             return
         if section == "latency" and "(in " in line and "(in ns)" not in line:
             raise self.source.error("idle latencies in another unit", number, token=line)
         self.section, self.traffic, self.table = section, traffic, _Table()
-        self.begun = (line, number) if section != "other" else None
+        self.series = []
+        self.begun = (line, number) if section not in ("other", "caches") else None
 
     def check_whole(self) -> None:
         """Raises InputError where the text ends in the middle of a table, or of a number."""
@@ -222,6 +253,15 @@ class _Reader:
         # All figures of these tables have a decimal point and digits behind it.
         if self.last_figure == end and not re.search(r"\.\d+$|-$", lines[end - 1].strip()):
             raise self.source.error("cut off in the last number", end, token=lines[end - 1].strip())
+        for whole, row, least in ((_DELAYS, "delay", 2), (_MIXES, "mix", 1)):
+            have = len(self.series)  # of the section in which the text ends
+            # One delay alone may have been asked for.
+            if least <= have < len(whole) and self.series == whole[:have]:
+                raise self.source.error(
+                    f"cut off: no row of {row} {whole[have]}",
+                    end,
+                    expected=f"{len(whole)} rows, as MLC prints by itself",
+                )
 
     def _matrix_line(self, line: str, number: int) -> None:
         if match := _HEAD.fullmatch(line):
@@ -261,7 +301,7 @@ class _Reader:
                 self.table.values[node, home] = value
                 self.table.lines[node, home] = number
 
-    def _loaded_line(self, values: list[str], number: int) -> None:
+    def _loaded_line(self, delay: str, values: list[str], number: int) -> None:
         if len(values) < 2:
             raise self.source.error(
                 "cut off: a row of the loaded latencies",
@@ -269,6 +309,7 @@ class _Reader:
                 expected="delay, latency and bandwidth",
             )
         self.last_figure = number
+        self.series.append(delay)
         latency = self._quantity(values[0], "ns", "time", number)
         bandwidth = self._quantity(values[1], "MB/s", "bandwidth", number)
         if latency is not None and bandwidth is not None and self._reads("loaded-latency curve"):
@@ -285,7 +326,9 @@ class _Reader:
     def _quantity(self, text: str, unit: str, dimension: str, number: int) -> Quantity | None:
         if not _DECIMAL.fullmatch(text):
             raise self.source.error("no number", number, token=text, expected="such as 89.2")
-        return quantity(f"{text} {unit}", dimension)
+        found = quantity(f"{text} {unit}", dimension)
+        self.zeros += found is None
+        return found
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

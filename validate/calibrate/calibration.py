@@ -97,6 +97,7 @@ def calibrate(
     """
     if share is not None and not 0.0 <= share <= 0.8:
         raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.8")
+    _check_once(list(map(Path, files)))
     sources = [read_source(Path(file), machine) for file in files]
     check_any(sources)
     check(sources, machine)
@@ -160,13 +161,20 @@ def calibrated(
     return Calibration(machine, description, found, residuals, tuple(sources), date, seed, told)
 
 
+def _check_once(files: Sequence[Path]) -> None:
+    """Raises InputError where a file is given twice: its figures would count as two sessions'."""
+    for at, path in enumerate(files):
+        if path.resolve() in [other.resolve() for other in files[:at]]:
+            raise InputError("--from: the same file twice", token=str(path), expected="each once")
+
+
 def read_source(path: Path, machine: Machine) -> Measured:
     """What a file tells, of whatever kind it is; raises InputError."""
     if path.is_dir() or path.name == HEAD_FILE or _is_json(path):
         return read_native(path, machine)
     with open_source(path) as source:
         if mlc.recognises(source):
-            return read_mlc(source)
+            return read_mlc(source, machine)
         if not source.head.strip():
             raise source.error("empty file", expected=EXPECTED)
     document = load_yaml(path)

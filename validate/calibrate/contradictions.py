@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ...inputs import InputError
 from ...topologies.machine import Machine
 from .observation import IDLE, LOADED, MACHINE_READ, MIX, READ, Measured, Observation
+from .parameters import pair_classes
 
 # Measurements agree within so many spreads; that of a session is believed to be at least this.
 SPREADS, SESSION_SPREAD = 4.0, 0.02
@@ -15,6 +16,11 @@ SPREADS, SESSION_SPREAD = 4.0, 0.02
 BELOW_IDLE = 0.90
 # Parts may exceed their whole by so much.
 EXCESS = 1.10
+# What the machine's file makes one parameter may lie so far apart.
+ALIKE_MAX = 2.0
+# Below this part of the peak, latency may be so many times that at a higher load. Near the peak,
+# more requests may get less through.
+CALM_PART, FALLS_MAX = 0.5, 2.0
 
 
 def check(sources: Sequence[Measured], machine: Machine) -> None:
@@ -23,7 +29,9 @@ def check(sources: Sequence[Measured], machine: Machine) -> None:
         _check_nodes(source.observations, machine)
     for source in sources:
         _check_loaded(source.observations)
+        _check_curve(source.observations)
         _check_bandwidths(source.observations)
+        _check_pairs(source.observations, machine)
     _check_sources(sources)
 
 
@@ -51,6 +59,39 @@ def _listed(ids: list[int]) -> str:
     return f"{shown} …" if len(ids) > 8 else shown
 
 
+def _check_pairs(observations: Sequence[Observation], machine: Machine) -> None:
+    """What is one parameter of the machine was found to be about the same; no node is nearer to
+    another's memory than that one.
+    """
+    index = {node.id: k for k, node in enumerate(machine.nodes)}
+    classes = pair_classes(machine)
+    first: dict[tuple[object, ...], Observation] = {}
+    own = {o.at["home"]: o for o in observations if o.kind == IDLE and o.at["node"] == o.at["home"]}
+    for one in (o for o in observations if o.kind in (IDLE, READ)):
+        ends = index[one.at["node"]], index[one.at["home"]]
+        of_class = next((c for c in classes if c.mask[ends]), None)
+        other = first.setdefault(
+            (one.kind, of_class.name if of_class else ends, one.at.get("threads")), one
+        )
+        if not 1.0 / ALIKE_MAX <= one.value / other.value <= ALIKE_MAX:
+            raise one.error(
+                f"contradiction: {one.label} is {_written(one)}, but {other.label} "
+                f"{_written(other)}{_line(other)}, which {machine.name} has as one parameter",
+                "figures of about the same size, or another machine file",
+            )
+        near = own.get(one.at["home"])
+        if one.kind == IDLE and near is not None and one.value < _far_least(one, near):
+            raise one.error(
+                f"contradiction: {one.label} is {_ns(one)}, less than the {_ns(near)} that node "
+                f"{one.at['home']} takes to its own memory{_line(near)}"
+            )
+
+
+def _far_least(one: Observation, other: Observation) -> float:
+    """Less than this is below ``other``, whatever their spreads."""
+    return BELOW_IDLE * math.exp(-2.0 * (one.sigma + other.sigma)) * other.value
+
+
 def _check_loaded(observations: Sequence[Observation]) -> None:
     """No load makes memory faster than none."""
     local = [o for o in observations if o.kind == IDLE and o.at["node"] == o.at["home"]]
@@ -58,11 +99,22 @@ def _check_loaded(observations: Sequence[Observation]) -> None:
         return
     least = min(local, key=lambda o: o.value)
     for one in observations:
-        room = BELOW_IDLE * math.exp(-2.0 * (one.sigma + least.sigma))
-        if one.kind == LOADED and one.value < room * least.value:
+        if one.kind == LOADED and one.value < _far_least(one, least):
             raise one.error(
                 f"contradiction: {one.label} is {_ns(one)}, below the idle latency of "
                 f"{_ns(least)}{_line(least)}"
+            )
+
+
+def _check_curve(observations: Sequence[Observation]) -> None:
+    """No load makes memory much faster than a lower one."""
+    curve = sorted((o for o in observations if o.kind == LOADED), key=lambda o: o.at["load"])
+    for at, one in enumerate(curve):
+        less = min(curve[at:], key=lambda o: o.value)
+        if one.at["load"] < CALM_PART * curve[-1].at["load"] and one.value > FALLS_MAX * less.value:
+            raise one.error(
+                f"contradiction: {one.label} is {_ns(one)}, but {_ns(less)} at "
+                f"{less.at['load'] / 1e9:.4g} GB/s{_line(less)}"
             )
 
 

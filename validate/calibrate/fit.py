@@ -83,6 +83,10 @@ def fit(
         left.append(Undetermined(worst.parameter, WEAK))
         active = [p for p in active if p is not worst.parameter]
         known = _without(known, left[-1:], active)
+        if not all(predict(known, o) > 0 for o in observations):  # the machine has none of its own
+            raise InputError(
+                f"contradiction: measurements of '{worst.parameter.name}' lie too far apart"
+            )
 
 
 def _widened(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .observation import Measured, Observation
+from .observation import THROUGHPUT, Measured, Observation
 
 SHARE = 0.2
 # What a figure holds for, by which parameters differ.
@@ -18,7 +18,8 @@ def held_out(
 ) -> tuple[list[Observation], list[Observation]]:
     """The observations to fit to, and those held out.
 
-    ``share`` None: a fifth of each kind, but where a source has a rule of its own, by that. What is
+    ``share`` None: a fifth of each kind, but where a source has a rule of its own, by that. An end
+    result is held out in any case: fitted to, it would be an input of its own prediction. What is
     measured once only is never held out by chance, as nothing else would determine it: of figures
     alike, one stays. Neither values nor files' order matter, only what was measured.
     """
@@ -27,7 +28,9 @@ def held_out(
     drawn: list[Observation] = []
     for source in sources:
         for at, one in enumerate(source.observations):
-            if share is None and source.held_out is not None:
+            if one.kind == THROUGHPUT:
+                held.append(one)
+            elif share is None and source.held_out is not None:
                 (held if at in source.held_out else fitted).append(one)
             else:
                 drawn.append(one)

@@ -27,6 +27,7 @@ from .observation import (
     MACHINE_READ,
     MESSAGE,
     MIX,
+    NO_PARAMETER,
     RANDOM,
     READ,
     ROUTING,
@@ -48,12 +49,12 @@ MULTICAST_BYTES, FLUSHES_HELD = 4096, 8  # of the routing benchmark
 MEMORY_CACHES = 4.0  # a working set this many times the last cache lies in memory
 
 DERIVED = "derived from other figures"
-NO_PARAMETER = "no parameter of the machine stands for it"
 BETWEEN = "between two levels of the caches"
 SPARSE = "keys from all of 64 bits: the cost model's are dense"
 STALLS = "an index beyond the caches: memory, not the core, sets its pace"
 KEY_BYTES = 9.0  # its value, and what the tree above takes
 SPILLS = "buffers beyond a core's private cache"
+TAKES_NONE = "0: less than a clock tells"
 SLOTS = "the cores, not the memory, set its pace"
 
 Reader = Callable[["HostReader", Measurement], Observation | str]
@@ -95,7 +96,9 @@ class HostReader:
         for at, one in enumerate(self.description.measurements):
             self.at = at
             read = READERS.get(one.name)
-            result = read(self, one) if read is not None else NO_PARAMETER
+            result: Observation | str = NO_PARAMETER
+            if read is not None:
+                result = read(self, one) if one.value.value > 0 else TAKES_NONE
             if isinstance(result, str):
                 if result:
                     unused[result] += 1
@@ -292,14 +295,12 @@ def _block(reader: HostReader, one: Measurement) -> Observation | str:
 
 
 def _message(reader: HostReader, one: Measurement) -> Observation | str:
-    """One end of messages over a transport: of those that take no time there is nothing to fit."""
+    """One end of messages over a transport."""
     _, part, operation = one.name.split("-", 2)
     size, count = _size(one), one.parameters.batch
     transport = one.parameters.transport
     if size is None or count is None or transport is None:
         return NO_PARAMETER
-    if one.value.value <= 0:
-        return "takes no time"
     label = f"{part} {operation} over {transport}, {_bytes(size)}, {count} at once"
     at = {
         "transport": str(transport), "operation": operation, "part": part, "size": size,

@@ -161,7 +161,7 @@ def loop_quantities(
             _rounded(value),
             _rounded(value / half),
             _rounded(value * half),
-            text if len(path) == 1 or path[1] == 0 else None,
+            text,
         )
     return found
 
@@ -192,7 +192,7 @@ def curve_points(fit: Fit, machine: Machine, text: str) -> list[LoadedPoint]:
                     _rounded(value),
                     _rounded(value * math.exp(-half)),
                     _rounded(value * math.exp(half)),
-                    text if load == KNOTS[0] else None,
+                    text,
                 ),
             )
         )

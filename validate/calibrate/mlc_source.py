@@ -12,7 +12,17 @@ from pathlib import Path
 
 from ...topologies.importers import mlc
 from ...topologies.importers.source import Source
-from .observation import IDLE, LOADED, MIX, READ, Measured, Observation, Origin
+from ...topologies.machine import Machine
+from .observation import (
+    IDLE,
+    LOADED,
+    MIX,
+    NO_PARAMETER,
+    READ,
+    Measured,
+    Observation,
+    Origin,
+)
 
 # MLC's name of a mix -> the part of the lines that are written. A store reads its line first, which
 # MLC counts in its ratios. Triad: two reads and one write.
@@ -33,9 +43,18 @@ def written_share(name: str) -> float | None:
     return writes / (reads + writes) if reads + writes else None
 
 
-def read_mlc(source: Source) -> Measured:
-    """All that the text tells; raises InputError, also where it is cut off."""
+def read_mlc(source: Source, machine: Machine) -> Measured:
+    """All that the text tells; raises InputError, also where it is cut off, or where it is of fewer
+    nodes than ``machine`` has: what it says of the whole is that of another machine.
+    """
     printed = mlc.printed(source)
+    homes = {home for _, home, _, _ in (*printed.latency, *printed.bandwidth)}
+    nodes = {node.id for node in machine.nodes if node.memory_bytes != 0}
+    if homes and homes < nodes:
+        raise source.error(
+            f"measured on another machine: {len(homes)} nodes with memory",
+            expected=f"the {len(nodes)} of {machine.name}",
+        )
     origin = Origin(source.name, source.label(), _date(source.name))
     found = [
         Observation(
@@ -95,8 +114,13 @@ def read_mlc(source: Source) -> Measured:
                 line=line,
             )
         )
-    unused = {"mixes of a name that does not tell reads from writes": unknown} if unknown else {}
-    return Measured(origin, tuple(found), unused, frozenset(held_out))
+    unused = {
+        "mixes of a name that does not tell reads from writes": unknown,
+        "0: not measured": printed.zeros,
+        f"latency from cache to cache: {NO_PARAMETER}": printed.between_caches,
+    }
+    told = {reason: count for reason, count in unused.items() if count}
+    return Measured(origin, tuple(found), told, frozenset(held_out))
 
 
 def _date(path: str) -> str:

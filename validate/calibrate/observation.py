@@ -29,6 +29,9 @@ THROUGHPUT = "native throughput"
 # What tells of core times alone: any other fact could be bent to meet an end result.
 CORE_KINDS = (ROUTING, INDEX, STEP, THROUGHPUT)
 
+# Why a figure is not used.
+NO_PARAMETER = "no parameter of the machine stands for it"
+
 # Relative standard deviation of a figure whose source tells none, and the least that is believed of
 # one that does: the next session's figure lies that far away however calm each was.
 ASSUMED_SPREAD = 0.01

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from ...sim.costs import LINE_BYTES
 from ...sim.eris.routing import split_instructions
+from ..measure.engine_costs import COMMAND_BYTES, HEADER_BYTES
 from . import process_costs
 from .candidate import Candidate, peak_Bps
 from .native_prediction import native_step_s, native_throughput
@@ -26,8 +27,6 @@ from .observation import (
     THROUGHPUT,
     Observation,
 )
-
-HEADER_BYTES, COMMAND_BYTES = 16.0, 16.0
 
 
 def predict(candidate: Candidate, of: Observation) -> float:

@@ -18,7 +18,6 @@ two threads in sight; more were never measured.)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -119,12 +118,15 @@ PREDICTIONS = {LINE: line_s, ATOMIC: atomic_s, BLOCK: block_s, MESSAGE: message_
 
 
 def without_costs_unknown(measured: Measured, machine: Machine) -> Measured:
-    """What was measured, less what ``machine`` has no cost of that could be fitted."""
+    """What was measured, less what ``machine`` has no cost of that could be fitted.
+
+    A factor on a cost of 0 moves nothing: such steps take less than a clock tells.
+    """
     own = Candidate(machine, (), {})
     used = [
         one
         for one in measured.observations
-        if one.kind not in PREDICTIONS or not math.isnan(PREDICTIONS[one.kind](own, one))
+        if one.kind not in PREDICTIONS or PREDICTIONS[one.kind](own, one) > 0
     ]
     lost = len(measured.observations) - len(used)
     if not lost:

@@ -1,6 +1,6 @@
 """What a native run's Record tells: the time of each step of its workers, and its throughput.
 
-The steps are fitted to. Throughput is the end result: where steps are told, it is only predicted.
+The steps are fitted to. Throughput is the end result, and only predicted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ def read_native(path: Path, machine: Machine) -> Measured:
     if run.scenario.workload.change_times(run.scenario.horizon_s):
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
     found = list(_steps(record, run, origin))
-    steps = len(found)
     for name, rate in record.throughput.items():
         if rate > 0:
             found.append(
@@ -51,8 +50,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
                     at={"run": run, "operation": name},
                 )
             )
-    held = frozenset(range(steps, len(found))) if steps else frozenset()
-    return Measured(origin, tuple(found), {}, held)
+    return Measured(origin, tuple(found), {}, frozenset())
 
 
 def check_record(record: Record, file: str, machine: Machine) -> None:

@@ -39,7 +39,7 @@ def _answer(found: Calibration) -> Iterator[str]:
     yield (
         f"{count(len(found.fit.estimates), 'parameter')} fitted to "
         f"{count(len(found.of(FITTED)), 'measurement')}"
-        + (f", {open_ones} left alone as they cannot be told apart." if open_ones else ".")
+        + (f", {open_ones} left alone, as these tell too little." if open_ones else ".")
     )
     summary = error_summary(found.of(HELD_OUT))
     if summary is None:

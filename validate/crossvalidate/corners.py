@@ -21,6 +21,7 @@ PARTS = (
     "distance_classes",
     "links",
     "nics",
+    "paces",
     "engine",
     "processes",
 )

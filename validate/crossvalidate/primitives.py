@@ -20,11 +20,10 @@ from ...sim.statistics import Interval
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
 from ..calibrate.process_costs import contended_s
+from ..measure.engine_costs import COMMAND_BYTES, HEADER_BYTES
 from .rows import Kind, Row
 
 PLANE = "model"
-# Of an outgoing buffer (engine_native/routing), and of a command as it is measured.
-HEADER_BYTES, COMMAND_BYTES = 16.0, 16.0
 # From here on a copy is a stream, whose beginning does not count.
 COPY_MIN_BYTES = 64 << 10
 

@@ -16,6 +16,8 @@ SCAN = "pairs of a prefix tree in order from random keys on, copied and summed; 
 FABRIC = "one request after the other between two threads; a put until it has landed"
 MESSAGES = "a message and its echo between two threads; half a round trip"
 
+# Of a buffer, and of a command.
+HEADER_BYTES, COMMAND_BYTES = 16.0, 16.0
 TARGETS = (2, 8, 64)
 BUFFERS = (272, 528, 1_040, 2_064, 4_112)  # a header and 16 to 256 commands of 16 bytes
 QUICK_TARGETS, QUICK_BUFFERS = (8,), (528, 2_064)

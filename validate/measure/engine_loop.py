@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from ...sim.eris.routing import extra_headers, flushes_per_command, scatter_steps
+from ...sim.eris.partitioned import FLUSH_WAITS
+from ...sim.eris.routing import (
+    batches_per_command,
+    extra_headers,
+    flushes_per_command,
+    scatter_steps,
+)
 from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
 from .bench import Bench
+from .engine_costs import COMMAND_BYTES, HEADER_BYTES
 from .engine_runs import BATCH, LINE_BYTES, ROUNDS, Loop, steps_of
 from .engine_scans import measure_scans, scan_costs
 from .samples import Samples
@@ -29,9 +36,11 @@ DENSE = "random keys of a prefix tree of all keys from 0 on, in batches; one thr
 BATCHES = (1, 16, BATCH)
 # Commands in a buffer of two workers that send each other half of what they make.
 TOGETHER = (1, 16, 128, 1024)
-COMMANDS_PER_LINE = 4.0
-# Commands under a header, where buffers are smaller than a batch.
+LINE_COMMANDS = 4.0
+# Commands under a header, where buffers are smaller than a batch; and of a batch of which a round
+# has some, with room for their headers.
 PART = 16
+BATCHES_A_ROUND, ROUND_ROOM = 8, 256
 # A tree of one array of values, and one of a node above arrays: both in the first cache.
 ARRAY_KEYS, NODE_KEYS = 256, 2_048
 # Ranks are scattered over the next power of 4, here this one: so many keys take a step each, others
@@ -54,8 +63,9 @@ def measure(bench: Bench) -> Iterator[float]:
     ]
     loops += [Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
-        loops += [Loop("lookup", NODE_KEYS, batch, workers=2) for batch in TOGETHER]
+        loops += [Loop("lookup", ARRAY_KEYS, batch, workers=2) for batch in TOGETHER]
     loops += [Loop("mixed", NODE_KEYS), Loop("lookup", NODE_KEYS, buffer=PART)]
+    loops += [Loop("lookup", NODE_KEYS, PART, batches=BATCHES_A_ROUND, buffer=ROUND_ROOM)]
     loops += [Loop("route", RANKED_KEYS)]
     loops += [Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
     loops += [Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]
@@ -115,19 +125,20 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         return None
     costs: dict[str, Any] = {}
     array = found.loop("lookup", ARRAY_KEYS, BATCH, "walk")
-    parts = {step: found.fixed_and_each(step) for step in ("issue", "receive", "walk", "all")}
-    flush = found.loop("lookup", NODE_KEYS, BATCH, "flush") or 0.0
-    fixed_all, each_all = parts["all"]
+    fixed, each = found.fixed_and_each()
     single_flush = found.loop("lookup", NODE_KEYS, 1, "flushes") or 0.0
     full_flush = found.loop("lookup", NODE_KEYS, BATCH, "flushes") or 0.0
     lines = BATCH * 16 / LINE_BYTES
     costs["flush_line"] = max(full_flush - single_flush, 0.0) / (lines - 1)
     costs["flush_fixed"] = max(single_flush - costs["flush_line"], 0.0)
-    each = {step: parts[step][1] for step in ("issue", "receive", "walk")}
-    costs["batch"] = max(fixed_all - single_flush, 0.0)
+    round_s = found.round_s()
+    if round_s is None:
+        costs["batch"] = sum(fixed.values())
+    else:
+        costs["batch"], costs["round"] = fixed["issue"], round_s
+        costs["batch_executed"] = max(sum(fixed.values()) - fixed["issue"] - round_s, 0.0)
     # What the loop does between its steps goes with receiving.
-    between = max(each_all - sum(each.values()) - flush, 0.0)
-    costs["receive"] = each["receive"] + between
+    costs["receive"] = each["receive"] + each["between"]
     costs["generate"] = found.value("draw") or 0.0
     evenly = found.loop("route", RANKED_KEYS, BATCH, "issue")
     placed = found.loop("route-placed", RANKED_KEYS, BATCH, "issue")
@@ -141,10 +152,13 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         costs["generate_value"] = max(apart[1] - apart[0], 0.0)
         if mixed is not None:
             costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
-    costs.update(found.parts())
+    costs.update(found.parts(fixed["walk"] if round_s is not None else 0.0))
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
     costs["tree_entry"] = each["walk"] - TREE_LEVELS_NODE * costs["tree_level"]
+    routed = found.loop("route", RANKED_KEYS, BATCH, "walk")
+    if routed is not None:
+        costs["gather"] = max(routed - fixed["walk"] / BATCH, 0.0)
     upsert = found.loop("upsert", NODE_KEYS, BATCH, "walk")
     upsert_array = found.loop("upsert", ARRAY_KEYS, BATCH, "walk")
     if upsert is not None:
@@ -155,7 +169,8 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
     message_s = found.value("message.latency")
     if message_s is not None:
         costs["message"] = message_s
-    costs.update(found.together(costs, alone))
+    routes = found.routes(alone, costs)
+    costs.update(found.together(costs, {int(p["targets"]): p["seconds"] for p in routes}, alone))
     return EngineCosts.model_validate(
         {
             **{name: _time(value) for name, value in costs.items()},
@@ -163,7 +178,7 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
             "scatter": found.scatters(),
             "route": [
                 {"targets": int(point["targets"]), "time": _time(point["seconds"])}
-                for point in found.routes(alone)
+                for point in routes
             ],
         }
     )
@@ -200,18 +215,36 @@ class _Figures:
         """Of a step, for each command."""
         return self.value("loop", operation=operation, keys=keys, batch=batch, step=step)
 
-    def fixed_and_each(self, step: str) -> tuple[float, float]:
-        """What a batch costs, and what a command adds: least squares in relative terms."""
-        known = [(batch, self.loop("lookup", NODE_KEYS, batch, step)) for batch in BATCHES]
-        points = [(batch, value) for batch, value in known if value]
-        if len(points) < 2:
-            return 0.0, points[0][1] if points else 0.0
-        values = np.array([value for _, value in points])
-        rows = np.array([[1.0 / batch, 1.0] for batch, _ in points]) / values[:, None]
-        fixed, each = np.linalg.lstsq(rows, np.ones(len(points)), rcond=None)[0]
-        return max(float(fixed), 0.0), max(float(each), 0.0)
+    def steps(self, operation: str, keys: int, batch: int) -> dict[str, float]:
+        """Of all but flushes, for each command; what lies between steps as ``between``."""
+        names = ("issue", "flush", "receive", "walk", "all")
+        found = {step: self.loop(operation, keys, batch, step) or 0.0 for step in names}
+        between = found.pop("all") - sum(found.values())
+        del found["flush"]
+        return {**found, "between": max(between, 0.0)}
 
-    def routes(self, alone_s: float) -> list[dict[str, float]]:
+    def fixed_and_each(self) -> tuple[dict[str, float], dict[str, float]]:
+        """By step, what a batch costs that has a round for itself, and what a command adds: least
+        squares in relative terms.
+        """
+        points = {batch: self.steps("lookup", NODE_KEYS, batch) for batch in BATCHES}
+        fixed, each = {}, {}
+        for step in points[BATCH]:
+            values = np.array([max(points[batch][step], LEAST_S) for batch in BATCHES])
+            rows = np.array([[1.0 / batch, 1.0] for batch in BATCHES]) / values[:, None]
+            (fixed[step], each[step]), _ = nnls(rows, np.ones(len(BATCHES)))
+        return fixed, each
+
+    def round_s(self) -> float | None:
+        """Of a round, however many batches it has: from one and from several of one size."""
+        if self.loop("lookup-rounds", NODE_KEYS, PART, "all") is None:
+            return None
+        one, many = (
+            sum(self.steps(name, NODE_KEYS, PART).values()) for name in ("lookup", "lookup-rounds")
+        )
+        return max(one - many, 0.0) * PART / (1.0 - 1.0 / BATCHES_A_ROUND)
+
+    def routes(self, alone_s: float, costs: Mapping[str, float]) -> list[dict[str, float]]:
         """By number of targets: of one, in the loop; of more, with the largest buffers, less what
         their flushes take.
         """
@@ -219,11 +252,16 @@ class _Figures:
         largest = max((_bytes(m) for m in self._measurements if m.name == "routing"), default=0.0)
         for m in self._measurements:
             if m.name == "routing" and _bytes(m) == largest and m.parameters.targets:
-                found[m.parameters.targets] = max(m.value.value, alone_s)
+                flush_s = costs["flush_fixed"] + costs["flush_line"] * largest / LINE_BYTES
+                flushed_s = flush_s * COMMAND_BYTES / (largest - HEADER_BYTES)
+                found[m.parameters.targets] = max(m.value.value - flushed_s, alone_s)
         return [{"targets": n, "seconds": time_s} for n, time_s in sorted(found.items())]
 
-    def parts(self) -> dict[str, float]:
-        """What one more header of a batch costs who executes it, and one more operation in it."""
+    def parts(self, walked_s: float) -> dict[str, float]:
+        """What one more header of a batch costs who executes it, and one more operation in a round.
+
+        That is one more batch, too, of which ``walked_s``, what it costs a walk, is not counted.
+        """
 
         def executing(name: str) -> float:
             steps = (self.loop(name, NODE_KEYS, BATCH, step) for step in ("receive", "walk"))
@@ -234,33 +272,49 @@ class _Figures:
         whole = executing("lookup")
         part = max(executing("lookup-parts") - whole, 0.0) / (BATCH / PART - 1)
         both = executing("mixed") - (whole + executing("upsert")) / 2
-        return {"part": part, "group": max(both - part, 0.0)}
+        return {"part": part, "group": max(both - part - walked_s, 0.0)}
 
-    def together(self, costs: Mapping[str, float], alone_s: float) -> dict[str, float]:
-        """What a flush to another core costs more, and each line of it.
+    def together(
+        self, costs: Mapping[str, float], routed: Mapping[int, float], alone_s: float
+    ) -> dict[str, float]:
+        """What a flush to another core costs more on either side, and each line of it.
 
-        Two workers send each other half of what they make. What their commands take beyond what the
-        other costs say is put down to flushes, in which a core waits twice for the other's lines,
-        and to the lines of commands.
+        Two workers send each other half of what they make. What making and flushing take beyond
+        what the other costs say is put to who flushes, which waits for the other's lines, and to
+        the lines of commands; what all the rest takes, to who receives them.
         """
-        routed = {int(point["targets"]): point["seconds"] for point in self.routes(alone_s)}
-        own_s = costs["generate"] + routed.get(2, alone_s) + costs["receive"]
-        own_s += costs["tree_entry"] + TREE_LEVELS_NODE * costs["tree_level"]
-        rows, more = [], []
+        makes_s = costs["generate"] + routed.get(2, alone_s) + costs["flush_line"] / LINE_COMMANDS
+        if "round" not in costs:
+            return {}
+        takes_s = costs["receive"] + costs["tree_entry"]
+        takes_s += (TREE_LEVELS_NODE - 1) * costs["tree_level"]
+        rows, writing, reading = [], [], []
         for size in TOGETHER:
-            both_s = self.loop("lookup-together", NODE_KEYS, size, "all")
-            if both_s is None:
+            all_s, *steps = (
+                self.loop("lookup-together", ARRAY_KEYS, size, step)
+                for step in ("all", "issue", "flush")
+            )
+            if all_s is None:
                 return {}
-            flushes = flushes_per_command(2 * size, size, np.array([0.5, 0.5]))
-            line_s = costs["flush_line"] / COMMANDS_PER_LINE
-            made = min(BATCH, 2 * size)
-            batch_s = costs["batch"] / made
-            batch_s += costs.get("part", 0.0) * extra_headers(made, 2, np.ones(1))
-            beyond_s = both_s - own_s - batch_s - flushes * costs["flush_fixed"] - line_s
-            rows.append([flushes / both_s, 0.5 / COMMANDS_PER_LINE / both_s])
-            more.append(max(beyond_s, 0.0) / both_s)
-        (message_s, line_s), _ = nnls(np.array(rows), np.array(more))
-        return {"message": float(message_s), "handed_line": float(line_s)}
+            wrote_s = sum(step or 0.0 for step in steps)
+            commands = 2 * size
+            made = min(BATCH, commands)
+            flushes = flushes_per_command(commands, size, np.array([0.5, 0.5]))
+            rows.append(np.array([0.5 * flushes, 0.5 / LINE_COMMANDS]) / all_s)
+            own_s = makes_s + costs["batch"] / made + flushes * costs["flush_fixed"]
+            writing.append((wrote_s - own_s) / all_s)
+            own_s = takes_s + costs["round"] / commands
+            own_s += costs["batch_executed"] * batches_per_command(commands, BATCH, 2, np.ones(1))
+            own_s += costs.get("part", 0.0) * extra_headers(made, 2, np.ones(1))
+            reading.append((all_s - wrote_s - own_s) / all_s)
+        (write_s, write_line_s), _ = nnls(np.array(rows), np.array(writing))
+        (read_s, read_line_s), _ = nnls(np.array(rows), np.array(reading))
+        return {
+            "message": write_s / FLUSH_WAITS,
+            "message_read": read_s,
+            "handed_line": write_line_s + read_line_s,
+            "handed_line_read": read_line_s,
+        }
 
     def scatters(self) -> list[dict[str, Any]]:
         """By steps: what drawing scattered keys takes more than drawing them by place."""

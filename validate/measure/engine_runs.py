@@ -23,7 +23,9 @@ WINDOWS_S = 20.0
 
 @dataclass(frozen=True)
 class Loop:
-    """How an engine is made for a figure. ``buffer``: commands of one, by default a batch."""
+    """How an engine is made for a figure. ``batches``: made by each worker in a round for each of
+    all workers. ``buffer``: commands of one, by default as many as that makes.
+    """
 
     operation: str
     amount: int
@@ -32,6 +34,7 @@ class Loop:
     ranked: bool = False
     scattered: bool = True
     workers: int = 1
+    batches: int = 1
     buffer: int | None = None
     found: float = FOUND_PART
 
@@ -40,6 +43,8 @@ class Loop:
         """As measurements call it."""
         if self.workers > 1:
             return f"{self.operation}-together"
+        if self.batches > 1:
+            return f"{self.operation}-rounds"
         if self.buffer is not None:
             return f"{self.operation}-parts"
         if not self.ranked:
@@ -92,10 +97,11 @@ def _setup(bench: Bench, loop: Loop) -> Any:
             keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
         else:
             keys = KeyDraws([0, loop.amount * workers], [1.0])
-    setup.buffer_commands = loop.buffer or loop.batch
+    commands = loop.batches * loop.batch
+    setup.buffer_commands = loop.buffer or commands
     setup.batch = loop.batch if workers == 1 else BATCH
-    setup.round_commands = workers * loop.batch
-    setup.incoming_commands = 4 * workers * loop.batch
+    setup.round_commands = workers * commands
+    setup.incoming_commands = 4 * workers * commands
     setup.command_bytes, setup.scans_max, setup.seed = 16, 1, 1
     operations = 2 if loop.operation == "mixed" else 1
     setup.set_phase([1.0 / operations] * operations, [keys] * operations)

@@ -1,7 +1,7 @@
 """How often, and for how long, the operating system or a hypervisor takes a CPU from its program.
 
 While one of several workers stands still, commands for it pile up, and it takes far longer than the
-interruption until they are worked off: that is where the tail of latencies comes from. Only short
+interruption until they are worked off: a part of the tail of latencies comes from there. Only short
 interruptions are kept, which are so many that their rate is a fact of the host: timers, their
 handlers, exits to the hypervisor. Longer ones are somebody else's turn on the CPU.
 """

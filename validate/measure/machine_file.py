@@ -24,6 +24,7 @@ from ...topologies.schema import (
 from .bandwidth import TRAFFICS
 from .engine_loop import engine_costs
 from .interrupting import interruptions
+from .pacing import measured_paces
 from .processes import process_costs
 from .ranges import with_ranges
 from .session import Result
@@ -58,6 +59,7 @@ class _Writer:
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
             "interruptions": interruptions(result.measurements) or base.interruptions,
+            "paces": measured_paces(result.measurements) or base.paces,
             "engine": engine_costs(result.measurements) or base.engine,
             "processes": process_costs(result.measurements, self.day),
         }

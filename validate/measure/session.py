@@ -17,6 +17,7 @@ from . import (
     engine_loop,
     interrupting,
     latency,
+    pacing,
     processes,
     sharing,
 )
@@ -40,6 +41,7 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "loop": (engine_loop.measure, 2.0),
     "walk": (engine_loop.measure_walk, 4.0),
     "interruptions": (interrupting.measure, 1.0),
+    "paces": (pacing.measure, 1.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
     "processes": (processes.measure, 3.0),
 }

@@ -1,17 +1,18 @@
 """ERIS's command routing in plain SimPy: the specification of the compiled model, and its oracle.
 
 A worker's loop, the incoming double buffer with its descriptor, and back-pressure, by key and for
-closed clients. ``streams``: of each worker's commands, then, where they are interrupted, of that.
+closed clients. ``streams``: of each worker's commands, then, where they are interrupted, of that,
+then, where their pace changes, of that.
 Same costs and streams give the same trace as ``kernel/eris_routing.hpp``, which also has scans,
 answers, balancing and clients that think or arrive.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
@@ -26,6 +27,18 @@ SPREAD = 8  # points in which the latencies of a batch are told
 TOLD_APART_MIN = 16
 
 Steps = Generator[simpy.Event, Any, None]
+
+
+class FromMemory(NamedTuple):
+    """Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
+    lines at the controller, and those of them that are written."""
+
+    waits: float = 0.0
+    lines: float = 0.0
+    written: float = 0.0
+
+
+NOTHING = FromMemory()
 
 
 class ErisRoutingReference:
@@ -60,9 +73,13 @@ class ErisRoutingReference:
             Worker(k, self.count, operations, stream)
             for k, stream in enumerate(streams[: self.count])
         ]
-        for w, stream in zip(self.workers, streams[self.count :], strict=False):
-            w.interruptions = stream
-            w.interrupted = _rounded(stream.exponential(self.m.interrupt_every_ps))
+        others = list(streams[self.count :])
+        if self.m.interrupt_every_ps > 0:
+            for w in self.workers:
+                w.interruptions = others.pop(0)
+                w.interrupted = _rounded(w.interruptions.exponential(self.m.interrupt_every_ps))
+        for w, stream in zip(self.workers, others, strict=False):
+            w.paces = stream
         self.trace: list[tuple[int, str, int, int, int]] = []
         self.drawn = self.done = 0  # commands, since the start
         self.start_counting()
@@ -99,6 +116,8 @@ class ErisRoutingReference:
             if old.offset:
                 idle = False
                 yield from self.receive(w, old)
+            elif looped := self.m.round_ps[self.node(w)]:
+                yield self.phase(w, "receive", looped, 0.0)
             made = yield from self.work(w, old if old.batches else None)
             yield from self.flush_rest(w)
             idle = idle and not made
@@ -128,7 +147,7 @@ class ErisRoutingReference:
         old.active = False
         w.writable ^= 1
         new = w.incoming[w.writable]
-        new.active, new.offset, new.writers = True, 0, 0
+        new.active, new.offset, new.writers, new.waits = True, 0, 0, 0
         for waiting in w.waiters:
             self.wake(self.workers[waiting], self.handed(waiting, w.index))
         w.waiters = []
@@ -138,8 +157,13 @@ class ErisRoutingReference:
         for batch in old.batches:
             count = sum(batch.counts)
             commands += count
-            held += self.line_slots(w.index, batch.source, count * self.m.lines_per_command)
-        yield self.phase(w, "receive", commands * self.m.receive_ps[self.node(w)], held)
+            lines = count * self.m.lines_per_command
+            held += self.line_slots(w.index, batch.source, lines, self.m.read_slots)
+        core = self.m.round_ps[self.node(w)] + commands * self.m.receive_ps[self.node(w)]
+        # First the core waits for what tells it of the others' flushes.
+        copied = self.end_of_handing(w, core, held) + old.waits
+        self.counts.steps_ps["receive"][w.index] += copied - self.now
+        yield self.env.timeout(copied - self.now)
 
     def await_writers(self, w: Worker, old: Incoming) -> Steps:
         """Until all who reserved room in ``old`` have copied."""
@@ -191,14 +215,18 @@ class ErisRoutingReference:
         """Walks a batch of ``count`` commands, whose misses overlap."""
         k = operation * self.count + w.index
         slots = min(self.d.slots[k], float(count) * self.threads[self.m.core[w.index]])
-        held = self.d.hit_ps[k]
+        waits = 0.0
         if self.d.lines[k] > 0:
             each = self.memory_latency(w) / slots
             if self.d.surely_ps[k] > 0:
                 each = min(each, self.d.surely_ps[k])
-            held += self.d.lines[k] * each
-        lines = count * self.d.memory_lines[k], count * self.d.written[k]
-        return self.phase(w, "walk", count * self.d.core_ps[k], count * held, *lines)
+            waits = self.d.lines[k] * each
+        memory = FromMemory(
+            count * waits, count * self.d.memory_lines[k], count * self.d.written[k]
+        )
+        held = count * (self.d.hit_ps[k] + waits)
+        apart = self.m.batch_ps[self.node(w)]
+        return self.phase(w, "walk", count * self.d.core_ps[k], held, memory, apart)
 
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
@@ -262,7 +290,7 @@ class ErisRoutingReference:
             w.last_made = since
             w.pending, made = None, made + 1
             self.drawn += 1
-            if sum(w.out[to]) == self.m.buffer_commands:
+            if sum(w.out[to]) == self.m.buffer_commands and not self.m.flushed_late:
                 return made, to
         return made, None
 
@@ -282,7 +310,8 @@ class ErisRoutingReference:
             return False
         here, there, lines = self.node(w), self.m.node[to], count * self.m.lines_per_command
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
-        copied = self.end_of_phase(w, core, self.line_slots(w.index, to, lines))
+        held = self.line_slots(w.index, to, lines, self.m.stream_slots)
+        copied = self.end_of_handing(w, core, held)
         copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
         copied = self.send_lines(here, there, lines, copied)  # and goes back filled
         w.over = copied
@@ -294,6 +323,7 @@ class ErisRoutingReference:
         else:
             last = max(w.first[to], w.last_made)
             buffer.batches.append(Batch(w.index, w.out[to], w.first[to], last))
+        buffer.waits += _rounded(self.m.read_waits * self.handed(to, w.index))
         w.out[to], w.parts[to] = [0] * self.operations, {}
         self.note("copied", w.index, to, count)
         yield self.flushing(w, way)
@@ -356,26 +386,38 @@ class ErisRoutingReference:
         step: str,
         core: float,
         held: float,
-        lines: float = 0.0,
-        written: float = 0.0,
+        memory: FromMemory = NOTHING,
+        apart: float = 0.0,
     ) -> simpy.Event:
-        """Instructions and misses that overlap, as an event."""
-        time_ps = self.end_of_phase(w, core, held, lines, written) - self.now
+        """Instructions and misses that overlap, and instructions apart, as an event."""
+        time_ps = self.end_of_phase(w, core, held, memory, apart) - self.now
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
+    def end_of_handing(self, w: Worker, core: float, held: float) -> int:
+        """When a phase that hands over lines is over, which hold so much of a core's slots."""
+        if self.m.handed_beside:
+            return self.end_of_phase(w, 0.0, held, apart=core)
+        return self.end_of_phase(w, core, held)
+
     def end_of_phase(
-        self, w: Worker, core: float, held: float, lines: float = 0.0, written: float = 0.0
+        self,
+        w: Worker,
+        core: float,
+        held: float,
+        memory: FromMemory = NOTHING,
+        apart: float = 0.0,
     ) -> int:
-        """When they are over; ``lines`` are those of the home's memory, ``written`` are writes."""
+        """When they are over; instructions of ``apart`` overlap with nothing."""
         now, of = self.now, self.m.core[w.index]
+        waits, lines, written = memory
         threads = self.threads[of]
-        done = now + _rounded(max(core, held * threads))
+        done = now + _rounded(apart + max(core, held * threads))
         w.held_up += w.over - w.alone
         w.alone = done
         self.counts.held[of] += held
         if threads > 1:
-            done = max(done, self.cores[of].serve(now, _rounded(core)))
+            done = max(done, self.cores[of].serve(now, _rounded(apart + core)))
         if lines > 0:
             home = self.m.home[self.node(w)]
             self.counts.memory_lines[home] += lines
@@ -391,8 +433,31 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, _rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        w.over = self.with_interruptions(w, int(done))
+        w.over = self.with_interruptions(w, self.at_pace(w, int(done), waits * threads))
         return w.over
+
+    def at_pace(self, w: Worker, done: int, waits: float) -> int:
+        """When work that would end at ``done``, and waits for memory for so much of the time, does:
+        through the paces of its core until then."""
+        now = self.now
+        left = done - now
+        if w.paces is None or left <= 0:
+            return done
+        of_memory = min(waits / left, 1.0)
+        while True:
+            while w.pace_ends <= now:
+                share = w.paces.uniform()
+                w.slowdown, w.memory_slowdown = (
+                    _interpolated(share, self.m.pace_share, slowdown)
+                    for slowdown in (self.m.pace_slowdown, self.m.pace_memory_slowdown)
+                )
+                w.pace_ends += max(_rounded(w.paces.exponential(self.m.pace_lasts_ps)), 1)
+            slowdown = w.slowdown + (w.memory_slowdown - w.slowdown) * of_memory
+            takes = _rounded(left * slowdown)
+            if takes <= w.pace_ends - now:
+                return now + takes
+            left = max(left - _rounded((w.pace_ends - now) / slowdown), 0)
+            now = w.pace_ends
 
     def with_interruptions(self, w: Worker, done: int) -> int:
         """When what would end at ``done`` does: later by the time for which the core is taken."""
@@ -435,10 +500,10 @@ class ErisRoutingReference:
                 at = self.m.predecessor[a * vertices + at]
         return done
 
-    def line_slots(self, worker: int, other: int, lines: float) -> float:
-        """Slots of a core for lines that come from another worker's."""
-        slots: float = self.m.stream_slots[self.m.node[worker]]
-        return lines * self.handed(worker, other) / slots
+    def line_slots(self, worker: int, other: int, lines: float, slots: Sequence[float]) -> float:
+        """Slots of a core for lines that come from another worker's, so many at a time."""
+        at_a_time = slots[int(self.m.node[worker])]
+        return lines * self.handed(worker, other) / at_a_time
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
@@ -453,6 +518,12 @@ class ErisRoutingReference:
     def note(self, kind: str, worker: int, other: int, amount: int) -> None:
         """One row of the trace."""
         self.trace.append((self.now, kind, worker, other, amount))
+
+
+def _interpolated(at: float, x: Sequence[float], y: Sequence[float]) -> float:
+    """y at ``at``, between the ends of rising ``x``."""
+    k = max(bisect_left(x, at), 1)
+    return y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])
 
 
 def _rounded(time_ps: float) -> int:

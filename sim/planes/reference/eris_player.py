@@ -45,7 +45,7 @@ class ReferencePlayer:
             assert operation.keys is not None
             shares.append(operation.share * part.shares(operation.keys, 0.0))
         count = eris.workers.count
-        names = worker_streams(eris.workers, bool(len(costs.interruptions[0])))
+        names = worker_streams(eris.workers, costs.disturbances)
         names = [*names[:count], *names[2 * count :]]  # nothing is forwarded
         self.model = ErisRoutingReference(
             machine_of(

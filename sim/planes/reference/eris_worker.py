@@ -30,6 +30,7 @@ class Incoming:
 
     def __init__(self, active: bool) -> None:
         self.active, self.offset, self.writers = active, 0, 0
+        self.waits = 0  # of its reader, for lines of those who wrote into it
         self.batches: list[Batch] = []
 
     @property
@@ -76,5 +77,8 @@ class Worker:
         self.last_made = 0  # when the last command was put into a buffer
         self.interruptions: Stream | None = None
         self.interrupted = 0  # when its core is taken next
+        self.paces: Stream | None = None
+        self.pace_ends = 0  # when its core may go at another pace
+        self.slowdown = self.memory_slowdown = 1.0
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0

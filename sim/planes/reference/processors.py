@@ -18,8 +18,9 @@ eligible: it has had less than its share. What is in the queue (``pick``):
   leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
   have passed it meanwhile.
 
-A process that has run out of work looks for more (spins) for a while, then sleeps until a message
-wakes it. Messages that came are handled in order, after what the process does on its own. What all
+A process that has run out of work pays what it owes for its last (settles: who has woken another
+one is busy with that), looks for more (spins) for a while, then sleeps until a message wakes it.
+Messages that came are handled in order, after what the process does on its own. What all
 this costs: ``Processors`` in commits/processors.py.
 """
 
@@ -34,6 +35,8 @@ import simpy
 
 from ...commits.processors import Processors
 
+ON = ("running", "settling", "spinning")
+
 
 @dataclass
 class Job:
@@ -45,13 +48,13 @@ class Job:
 
 @dataclass(eq=False)
 class Process:
-    """One that runs on the processors; ``debt_ps`` is added to what it does next."""
+    """One that runs on the processors; ``debt_ps`` comes before what it does next."""
 
     place: int = 0
     own: deque[Job] = field(default_factory=deque)
     incoming: deque[Job] = field(default_factory=deque)
     current: Job | None = None
-    state: Literal["asleep", "starting", "waiting", "running", "spinning"] = "asleep"
+    state: Literal["asleep", "starting", "waiting", "running", "settling", "spinning"] = "asleep"
     gives_way: bool = False
     woken: bool = False
     found: int = 0
@@ -84,7 +87,7 @@ class Processor:
     def count(self, now_ps: int, setup: Processors) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""
         process = self.process
-        if process is None or process.state not in ("running", "spinning"):
+        if process is None or process.state not in ON:
             return
         tick_ps, began_ps = setup.tick_ps, process.counted_ps
         due_ps = began_ps + max(process.deadline_ps - process.virtual_ps, 0)
@@ -161,7 +164,7 @@ class SharedProcessors:
 
     def busy_ps(self, process: Process) -> int:
         """How long the process was on a processor."""
-        on = process.state in ("running", "spinning")
+        on = process.state in ON
         return process.ran_ps + (self.now_ps - process.since_ps if on else 0)
 
     # The queue.
@@ -186,6 +189,8 @@ class SharedProcessors:
             self._place(processor, process, 0)
         if sender is not None and self.home(sender) is not processor:
             sender.debt_ps += self.setup.notify_ps
+            if sender.state == "spinning":
+                self._begin(self.home(sender))  # at once, before it looks for work
         runs = processor.process
         if runs is None:
             process.state = "starting"
@@ -280,6 +285,8 @@ class SharedProcessors:
         processor.count(self.now_ps, self.setup)
         if process.current is not None:
             process.current.left_ps = processor.job_end_ps - self.now_ps
+        elif process.state == "settling":
+            process.debt_ps += processor.job_end_ps - self.now_ps
         process.state = "waiting"
         self._leave(processor)
 
@@ -306,14 +313,15 @@ class SharedProcessors:
         )
         if process.current is None:
             process.current = self._next_job(process)
-        if process.current is None:
-            process.state = "spinning"
-            takes_ps = max(self.setup.spin_ps, 1)
-        else:
+        if process.current is not None:
             process.state = "running"
             process.current.left_ps += process.debt_ps
-            process.debt_ps = 0
             takes_ps = process.current.left_ps
+        elif process.debt_ps:
+            process.state, takes_ps = "settling", process.debt_ps
+        else:
+            process.state, takes_ps = "spinning", max(self.setup.spin_ps, 1)
+        process.debt_ps = 0
         processor.job_end_ps = self.now_ps + takes_ps
         self._after(takes_ps, processor, lambda: self._run_over(processor))
 
@@ -333,6 +341,11 @@ class SharedProcessors:
         assert process is not None
         if process.state == "spinning":
             self._fall_asleep(processor, process)
+            return
+        if process.state == "settling":
+            # What came meanwhile is found as if it had looked all the time.
+            found = process.own or process.incoming
+            self._go_on(processor, process) if found else self._begin(processor)
             return
         assert process.current is not None
         process.current.done.succeed()

@@ -1,0 +1,72 @@
+"""What others take of a core: interruptions, and times in which it goes slower than usual."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..topologies.schema import PACE_SHARES, Fact, MachineDescription
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Paces:
+    """A core's pace goes up and down, and stays as it is for ``lasts_s`` on average.
+
+    ``slowdown`` (K,): how many times as long as usual work takes in the slowest ``share`` (K,),
+    from 0 to 1, of the time; ``memory_slowdown`` (K,): the same of waits for memory. Straight lines
+    in between.
+    """
+
+    lasts_s: float
+    share: Floats
+    slowdown: Floats
+    memory_slowdown: Floats
+
+    def mean(self, slowdown: Floats) -> float:
+        """Work that is done in a time, of what would be at the usual pace: the mean of 1 over the
+        slowdown (K,).
+        """
+        first, last = slowdown[:-1], slowdown[1:]
+        ratio = last / first
+        flat = np.isclose(ratio, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(flat, 1.0 / first, np.log(ratio) / (last - first))
+        return float(np.diff(self.share) @ each)
+
+
+class Disturbances:
+    """As a machine file has them; ``paces`` are None where they were not measured.
+
+    ``lengths_s``, ``rates`` (K,): how long interruptions of each kind are, how many come a second.
+    ``left``, ``left_memory``: what all leave of a core's time, on average, for work and for waits
+    for memory.
+    """
+
+    def __init__(self, description: MachineDescription) -> None:
+        found = description.interruptions
+        self.lengths_s = np.array([one.length.value for one in found], dtype=np.float64)
+        self.rates = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
+        self.left = self.left_memory = 1.0 / (1.0 + float(self.lengths_s @ self.rates))
+        self.paces: Paces | None = None
+        if (facts := description.paces) is not None:
+            share = np.array([0.0, *PACE_SHARES, 1.0])
+            slowdowns = _slowdown(facts.cached), _slowdown(facts.memory)
+            self.paces = Paces(facts.lasts.value, share, *slowdowns)
+            self.left *= self.paces.mean(self.paces.slowdown)
+            self.left_memory *= self.paces.mean(self.paces.memory_slowdown)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether there are interruptions."""
+        return len(self.rates) > 0
+
+
+def _slowdown(facts: Sequence[Fact]) -> Floats:
+    # At the ends of their ranges facts may stand in another order.
+    pace = np.maximum.accumulate([one.value for one in facts])
+    return 1.0 / np.concatenate([pace[:1], pace, pace[-1:]])

@@ -1,0 +1,127 @@
+"""Costs of the engine's loop from what its steps took: figures of known costs give them back."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from measured_hosts import figure
+
+from numatwin.sim.eris.routing import batches_per_command, extra_headers, flushes_per_command
+from numatwin.topologies.engine_costs import EngineCosts
+from numatwin.topologies.measurements import Measurement
+from numatwin.validate.measure.engine_loop import (
+    ARRAY_KEYS,
+    BATCHES,
+    BATCHES_A_ROUND,
+    NODE_KEYS,
+    PART,
+    RANKED_KEYS,
+    TOGETHER,
+    engine_costs,
+)
+from numatwin.validate.measure.engine_runs import BATCH
+
+# In ns: a key drawn, its target found of one and of two; a flush and each of its lines; a level of
+# the tree and the rest of a key, of which gathering is a part.
+DRAW, ONE, TWO, FLUSH, LINE, LEVEL, ENTRY, GATHER = 1.0, 0.5, 1.5, 10.0, 0.5, 1.0, 3.0, 0.6
+RECEIVE = 0.1
+# Of a header beyond a batch's first, and of an operation beyond a round's first.
+HEADER, GROUP = 12.0, 30.0
+# Of a batch: making it, walking, and what lies between steps; of a round: receiving, and between.
+MADE, WALKED, BETWEEN, TAKEN, LOOPED = 50.0, 40.0, 20.0, 5.0, 35.0
+# Of a flush between two cores: the writer's waits and the reader's; of a line of it.
+WRITER, READER, WRITTEN, READ = 90.0, 55.0, 2.0, 4.0
+
+
+def loop(operation: str, keys: int, batch: int, **steps: float) -> Iterator[Measurement]:
+    for step, time_ns in steps.items():
+        yield figure(
+            "loop", time_ns * 1e-9, "time", operation=operation, keys=keys, batch=batch, step=step
+        )
+
+
+def alone(
+    operation: str, keys: int, batch: int, walk: float, batches: int = 1
+) -> Iterator[Measurement]:
+    """A worker that makes so many batches in each round, in one flush."""
+    commands = batch * batches
+    flushes = FLUSH + LINE * max(commands / 4, 1.0)
+    steps = {
+        "issue": DRAW + ONE + MADE / batch,
+        "flush": flushes / commands,
+        "receive": RECEIVE + TAKEN / commands,
+        "walk": walk + WALKED / batch,
+    }
+    between = BETWEEN / batch + LOOPED / commands
+    whole = sum(steps.values()) + between
+    return loop(operation, keys, batch, **steps, all=whole, flushes=flushes)
+
+
+def together(size: int) -> Iterator[Measurement]:
+    """Two workers with buffers of so many commands, of which one waits for lines of the other's."""
+    flushes = flushes_per_command(2 * size, size, np.array([0.5, 0.5]))
+    wrote = DRAW + TWO + LINE / 4 + MADE / min(BATCH, 2 * size)
+    wrote += flushes * (FLUSH + WRITER / 2) + WRITTEN / 8
+    read = RECEIVE + ENTRY + LEVEL + (TAKEN + LOOPED) / (2 * size) + flushes * READER / 2
+    read += (WALKED + BETWEEN) * batches_per_command(2 * size, BATCH, 2, np.ones(1))
+    read += READ / 8 + HEADER * extra_headers(min(BATCH, 2 * size), 2, np.ones(1))
+    # However much of it is done while commands are made.
+    return loop("lookup-together", ARRAY_KEYS, size, issue=0.9 * wrote, flush=0.1 * wrote,
+                all=wrote + read)  # fmt: skip
+
+
+def figures(*, rounds: bool = True) -> Iterator[Measurement]:
+    yield from alone("lookup", ARRAY_KEYS, BATCH, ENTRY + LEVEL)
+    for batch in BATCHES:
+        yield from alone("lookup", NODE_KEYS, batch, ENTRY + 2 * LEVEL)
+    if rounds:
+        yield from alone("lookup-rounds", NODE_KEYS, PART, ENTRY + 2 * LEVEL, BATCHES_A_ROUND)
+    yield from alone("route", RANKED_KEYS, BATCH, GATHER)
+    walk = ENTRY + 2 * LEVEL
+    yield from alone("lookup-parts", NODE_KEYS, BATCH, walk + HEADER * (BATCH / PART - 1) / BATCH)
+    # Upserts take 4 more; a mix of both has two batches where others have one.
+    yield from alone("upsert", NODE_KEYS, BATCH, walk + 4)
+    more = (HEADER + GROUP + WALKED) / BATCH
+    yield from alone("mixed", NODE_KEYS, BATCH, walk + 2 + more)
+    yield figure("draw", DRAW * 1e-9, "time")
+    flushed = (FLUSH + LINE * 4112 / 64) / 256
+    yield figure("routing", (TWO + flushed) * 1e-9, "time", targets=2, buffer="4112 B")
+    for size in TOGETHER:
+        yield from together(size)
+
+
+def times_ns(costs: EngineCosts, *names: str) -> list[float]:
+    return [1e9 * getattr(costs, name).value for name in names]
+
+
+def test_known_costs_come_back() -> None:
+    found = engine_costs(list(figures()))
+    assert found is not None
+    own = times_ns(found, "generate", "flush_fixed", "flush_line", "receive", "tree_level")
+    assert own == pytest.approx([DRAW, FLUSH, LINE, RECEIVE, LEVEL], rel=1e-3)
+    assert times_ns(found, "tree_entry", "gather") == pytest.approx([ENTRY, GATHER], rel=1e-3)
+    looped = times_ns(found, "batch", "batch_executed", "round")
+    assert looped == pytest.approx([MADE, WALKED + BETWEEN, TAKEN + LOOPED], rel=1e-3)
+    assert times_ns(found, "part", "group") == pytest.approx([HEADER, GROUP], rel=1e-3)
+    assert [point.targets for point in found.route] == [1, 2]
+    routed = [1e9 * point.time.value for point in found.route]
+    assert routed == pytest.approx([ONE, TWO], rel=1e-3)
+
+
+def test_each_side_of_a_hand_over_has_its_part() -> None:
+    found = engine_costs(list(figures()))
+    assert found is not None
+    waits = times_ns(found, "message", "message_read")
+    assert waits == pytest.approx([WRITER / 2, READER], rel=0.01)
+    lines = times_ns(found, "handed_line", "handed_line_read")
+    assert lines == pytest.approx([WRITTEN + READ, READ], rel=0.02)
+
+
+def test_without_rounds_of_several_batches_a_batch_has_all() -> None:
+    found = engine_costs(list(figures(rounds=False)))
+    assert found is not None
+    assert (found.round, found.batch_executed) == (None, None)
+    # What each side pays cannot be told then.
+    assert (found.message_read, found.handed_line) == (None, None)
+    whole = MADE + WALKED + BETWEEN + TAKEN + LOOPED
+    assert times_ns(found, "batch") == pytest.approx([whole], rel=1e-3)
