@@ -91,14 +91,20 @@ def _state(pid: int) -> str:
 
 def segments() -> set[str]:
     """What is left of shared memory: POSIX segments that have a name, folders for these that no
-    living process holds (rsi/segment_folder.hpp), SysV segments that this user owns."""
+    living process holds (rsi/segment_folder.hpp), SysV segments that this user owns and this
+    process or a dead one made; those of a run that another test plays meanwhile are none."""
     found = {
         f"posix {path.name}" for path in SHARED_MEMORY.iterdir() if path.name.startswith("ucx")
     }
     found |= {f"folder {path.name}" for path in SHARED_MEMORY.glob("numatwin-*") if _is_left(path)}
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     own = [line.split() for line in lines]
-    return found | {f"sysv {fields[1]}" for fields in own if int(fields[7]) == os.getuid()}
+    return found | {
+        f"sysv {fields[1]}"
+        for fields in own
+        if int(fields[7]) == os.getuid()
+        and (int(fields[4]) == os.getpid() or not is_running(int(fields[4])))
+    }
 
 
 def _is_left(folder: Path) -> bool:

@@ -106,11 +106,15 @@ def test_signals_have_names() -> None:
 def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nam-rsi-dead-client", "nam-rsi-dead-client-lease"):
         deaths = "system.deaths=[{client: 1, at: 20 ms}]"
-        record = record_of(name, monkeypatch, "shm", "system.clients=3", deaths)
+        # Who yields again and again may be left without a processor for hundreds of milliseconds,
+        # where a busy test is beside it; it dies all the same (launcher.cpp: patience_ns).
+        record = record_of(
+            name, monkeypatch, "shm", "system.clients=3", deaths, "native_horizon=2s"
+        )
         texts = [event.text for event in record.control_events if event.kind == "fault"]
         assert texts == ["client 1 dies", "client 1 is dead (SIGKILL)"]
         dead = next(event for event in record.control_events if "SIGKILL" in event.text)
-        assert 0.02 <= dead.time_s < 0.3
+        assert 0.02 <= dead.time_s < 2
         noted = any("leases of" in note for note in record.warnings)
         assert noted == name.endswith("lease")
 

@@ -29,8 +29,8 @@ def nothing_left() -> Iterator[list[int]]:
     before = segments()
     pids: list[int] = []
     yield pids
-    assert until(lambda: not any(map(is_running, pids)), 1.0), [*filter(is_running, pids)]
-    assert until(lambda: segments() <= before, 1.0), segments() - before
+    assert until(lambda: not any(map(is_running, pids)), 10.0), [*filter(is_running, pids)]
+    assert until(lambda: segments() <= before, 10.0), segments() - before
 
 
 # -- isolation ------------------------------------------------------------------------------------
