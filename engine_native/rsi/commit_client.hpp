@@ -41,7 +41,7 @@ class CommitClient {
     void drag() {
         if (factor_ != 1) drag_on();
     }
-    // Who waits for another gives way where processors are few.
+    // Who waits for another, and does not sleep, gives way where processors are few.
     void give_way();
     // The named point where a client that is to die stops, for good.
     void may_die_here() {

@@ -53,6 +53,8 @@ class Fabric {
 
     // Its region, where this processor can reach it; else null.
     std::byte* reach(Peer peer) const { return mapped_[peer]; }
+    // Whether requests to any peer are carried: who waits for these sleeps.
+    bool carries() const { return carries_; }
 
     void put(Peer peer, std::uint64_t at, const std::byte* from, std::size_t bytes) {
         carried_bytes += bytes;

@@ -62,7 +62,7 @@ struct RunSetup {
 
     FabricOptions fabric;
     std::vector<int> cpus;         // by role: the processor that its process runs on; empty: any
-    bool crowded = false;          // more threads than processors: who waits gives way
+    bool crowded = false;          // more threads than processors: who waits lets them run
     std::uint64_t trace_rows = 0;  // rows that each role keeps; 0: no trace
     Sabotage sabotage = Sabotage::none;
 

@@ -144,7 +144,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         tick_ps=max(_ps(facts.slice.value), 1),
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
         yield_ps=_ps(facts.give_way.value),
-        gives_way=host.crowded,
+        gives_way=host.crowded and host.direct,
         homes=homes(
             host.clients,
             host.storage,

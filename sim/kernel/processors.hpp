@@ -352,7 +352,7 @@ class Processors {
         Processor& c = processor_[p.home];
         if (p.gives_way) {
             p.gives_way = false;
-            if (somebody_waits(c)) {
+            if (c.queue.size() > 1) {
                 count(clock.now(), c);
                 if (behind(c, p) >= 0) {
                     p.virtual_time = p.deadline;

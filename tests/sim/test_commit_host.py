@@ -147,12 +147,15 @@ def test_over_tcp_both_ends_work_and_wake_each_other() -> None:
     assert found.processors.spin_ps > 0
 
 
-def test_who_has_no_processor_of_its_own_gives_way() -> None:
-    direct, crowded = (parameters(f"system.clients={c}") for c in (2, 3))
-    assert direct.processors is not None
-    assert crowded.processors is not None
-    assert not direct.processors.gives_way
-    assert crowded.processors.gives_way
+@pytest.mark.parametrize(
+    ("clients", "transport", "gives_way"), [(2, "shm", False), (3, "shm", True), (3, "tcp", False)]
+)
+def test_who_has_no_processor_of_its_own_and_never_sleeps_gives_way(
+    clients: int, transport: str, gives_way: bool
+) -> None:
+    found = parameters(f"system.clients={clients}", f"system.host_transport={transport}")
+    assert found.processors is not None
+    assert found.processors.gives_way == gives_way
 
 
 @pytest.mark.parametrize("architecture", ["rsi", "two-sided"])

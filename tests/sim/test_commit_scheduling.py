@@ -137,6 +137,29 @@ def test_those_who_give_way_take_turns() -> None:
         assert max(b - a for a, b in itertools.pairwise(turns)) <= 5
 
 
+def test_who_gives_way_beside_a_sleeper_forfeits_its_slice() -> None:
+    """The sleeper has run for more than its share and has not left the queue; Linux counts it."""
+    bench = Bench(gives_way=True)
+    first, second = Process(), Process()
+
+    def one_job(process: Process, ps: int, *, again: bool) -> Generator[simpy.Event, Any, None]:
+        yield bench.shared.work(process, ps)
+        if again:
+            bench.shared.give_way(process)
+            yield bench.shared.work(process, MS)
+
+    bench.env.process(one_job(first, MS // 2, again=False))
+    bench.env.process(one_job(second, MS // 10, again=True))
+    bench.env.run(MS)
+    queue = bench.shared.processors[0].queue
+    assert (first.state, second.state) == ("asleep", "running")
+    assert queue == [second]  # the sleeper was next, and left
+    assert second.deadline_ps == 2 * SLICE
+    assert second.virtual_ps == SLICE  # when it was counted last
+    bench.env.run(2 * MS)
+    assert bench.shared.busy_ps(second) == pytest.approx(MS + MS // 10, rel=1e-3)
+
+
 def test_homes() -> None:
     assert homes(4, 1, 1, 2, served=False) == (0, 1, 0, 1, 0, 1)
     # The storage server has as much to do as all clients, and stays alone with the timestamps.

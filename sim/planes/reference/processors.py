@@ -10,7 +10,8 @@ eligible: it has had less than its share. What is in the queue (``pick``):
   another one is woken that is picked before it: one that is eligible while it is not (or, once its
   slice is used up, whose deadline comes first). While it is eligible and has of its slice, it is
   protected (RUN_TO_PARITY).
-- Who gives way forfeits its slice: its virtual time moves to its deadline, if it is eligible.
+- Who gives way forfeits its slice: its virtual time moves to its deadline, if it is eligible and
+  not alone in the queue; sleepers that have not left it count, though nobody runs instead.
 - Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
   along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
   empty queue there is none.
@@ -296,7 +297,7 @@ class SharedProcessors:
         """Work has come while it looked for some."""
         if process.gives_way:
             process.gives_way = False
-            if any(one.state == "waiting" for one in processor.queue):
+            if len(processor.queue) > 1:
                 processor.count(self.now_ps, self.setup)
                 if processor.behind_ps(process) >= 0:
                     process.virtual_ps = process.deadline_ps
