@@ -47,7 +47,7 @@ def _shell(line: str, folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         env={**os.environ, "PATH": path},
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

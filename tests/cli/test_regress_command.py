@@ -228,7 +228,7 @@ def test_ctrl_c_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert time.monotonic() < end
             time.sleep(0.02)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=300)
+        out, err = run.communicate(timeout=900)
     assert run.returncode == 130
     assert err == "numatwin: interrupted; what was finished is kept\n"
     assert [row["name"] for row in json.loads(out)["rows"]] == ["bound"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,15 @@ def record_of(
 def test_a_record_as_the_event_plane_writes_it(
     name: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    began_s = time.monotonic()
     record = record_of(name, monkeypatch, transport, "system.clients=2")
+    took_s = time.monotonic() - began_s
     facts = record.model["checkout"]
     assert record.plane == "native"
     assert record.throughput["checkout"] > 0
     assert record.operations["checkout"] == facts["commits"]
-    # The time that was counted; a busy host may wake the control plane late, not early.
-    assert 0 < record.operations["checkout"] / record.throughput["checkout"] < 1.0
+    # The time that was counted; a busy host may wake the control plane late, at either end.
+    assert 0 < record.operations["checkout"] / record.throughput["checkout"] < took_s
     latency = record.latency_ns["checkout"]
     assert latency is not None
     known = [latency[name] for name in ("p50", "p99", "p999") if latency[name] is not None]

@@ -239,7 +239,7 @@ def test_nothing_outlives_who_asked_for_the_run(
         assert len(nothing_left) == 6
         assert all(map(is_running, nothing_left))
         asking.send_signal(with_signal)
-        asking.wait(30.0)
+        asking.wait(900.0)
 
 
 # -- what is missing ------------------------------------------------------------------------------

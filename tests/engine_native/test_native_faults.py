@@ -35,7 +35,7 @@ def small(name: str = "host-lookup", *settings: str, scale: float = 0.01) -> Sce
 def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 # -- what is missing ------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_an_interrupted_run_leaves_nothing(
                 time.sleep(1.0)
             started = [parent, *children_of(parent)]
             asking.send_signal(with_signal)
-            assert asking.wait(30) == (-9 if with_signal == signal.SIGKILL else 130)
+            assert asking.wait(900) == (-9 if with_signal == signal.SIGKILL else 130)
         finally:
             asking.kill()
     assert until(lambda: not any(map(is_running, started)), 30), started

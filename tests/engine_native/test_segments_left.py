@@ -98,6 +98,12 @@ def held_segment(parent: int) -> Path | None:
     return None
 
 
+def send(process: int, sent: signal.Signals) -> None:
+    """To who may be gone already, as one that was killed takes others with it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, sent)
+
+
 @pytest.mark.parametrize("killed", ["server", "parent", "asker", "parent and asker", "all"])
 def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
     before = segments()
@@ -113,11 +119,10 @@ def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
             "all": [parent, asker, *servers],
         }[killed]
         for victim in victims:
-            os.kill(victim, signal.SIGKILL)
+            send(victim, signal.SIGKILL)
         if killed == "server":  # the others were only stopped for this test
             for server in servers[1:]:
-                with contextlib.suppress(ProcessLookupError):  # their parent may have ended them
-                    os.kill(server, signal.SIGCONT)
+                send(server, signal.SIGCONT)
         started = [parent, guard, *servers]
         assert until(lambda: not any(map(is_running, started)), 30.0), started
         assert until(lambda: not segment.parent.exists(), 30.0)
