@@ -274,7 +274,8 @@ class NativeEris:
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]
         waited_ns = threads_waited_ns() - self._waited_before_ns
-        waited = waited_ns * 1e-9 / max(counted_s * len(self._host.worker_nodes), 1e-9)
+        # A wait counts as it ends, also where it began before counting did.
+        waited = min(waited_ns * 1e-9 / max(counted_s * len(self._host.worker_nodes), 1e-9), 1.0)
         traffic, earlier = self._host.traffic_bytes(), self._traffic_before
         memory_Bps = (
             None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s

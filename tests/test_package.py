@@ -62,7 +62,7 @@ def test_what_is_installed_runs(installed: Path, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=900,
     )
     assert (done.returncode, done.stderr) == (0, "")
     for line in done.stdout.splitlines()[:2]:

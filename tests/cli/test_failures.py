@@ -111,7 +111,7 @@ def test_interrupt_from_outside(sent: signal.Signals) -> None:
         while time.monotonic() < deadline and not _waits(process.pid):
             time.sleep(0.02)
         process.send_signal(sent)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=900)
     os.close(write)
     os.close(read)
     assert (process.returncode, out) == (130, "")
@@ -132,7 +132,7 @@ def test_reader_that_goes_away() -> None:
         read, write = os.pipe()
         os.close(read)
         done = subprocess.run(
-            [*COMMAND, *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=30
+            [*COMMAND, *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=900
         )
         os.close(write)
         assert done.stderr == ""
@@ -143,7 +143,7 @@ def _closing(streams: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Runs a command after the shell has closed standard streams."""
     line = f'exec "$0" -m numatwin "$@" {streams}'
     return subprocess.run(
-        ["bash", "-c", line, sys.executable, *words], capture_output=True, text=True, timeout=60
+        ["bash", "-c", line, sys.executable, *words], capture_output=True, text=True, timeout=900
     )
 
 
@@ -170,7 +170,7 @@ def test_a_terminal_without_unicode() -> None:
     done = subprocess.run(
         [*COMMAND, "machine", "list"],
         capture_output=True,
-        timeout=30,
+        timeout=900,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
     )
     assert done.returncode == 0, done.stderr

@@ -30,7 +30,7 @@ def test_make_run(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         env={key: value for key, value in os.environ.items() if key not in MAKE_VARIABLES},
     )
     assert (done.returncode, done.stderr) == (0, "")

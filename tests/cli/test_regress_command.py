@@ -222,13 +222,13 @@ def test_ctrl_c_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     write(BOUND, OF_MINE)
     command = [sys.executable, "-m", "numatwin", "regress", "mine.yaml", "--json"]
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as run:
-        end = time.monotonic() + 60.0
+        end = time.monotonic() + 300.0
         while not Path("started").exists():
             assert run.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=20)
+        out, err = run.communicate(timeout=900)
     assert run.returncode == 130
     assert err == "numatwin: interrupted; what was finished is kept\n"
     assert [row["name"] for row in json.loads(out)["rows"]] == ["bound"]

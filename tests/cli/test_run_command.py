@@ -143,7 +143,7 @@ def test_one_seed_one_result(numatwin: CommandLine) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=900,
         )
         record = json.loads(done.stdout)
         for volatile in ("provenance", "wall_s"):
@@ -271,7 +271,7 @@ def test_a_reader_that_goes_away_costs_no_record(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "numatwin", "run", SCAN, "--out", "kept"]
-    done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=900)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
     assert load_record(tmp_path / "kept").scenario == SCAN

@@ -24,7 +24,7 @@ _FENCE = re.compile(
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
-TIMEOUT_S = 120
+TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from numatwin.engine_native.commit_cluster import CommitCluster
 from numatwin.sim.commits.history import Row, snapshot_isolation_violations
 from numatwin.sim.streams import stream_key
 
-ROWS = 300_000
+ROWS = 4_000_000  # that each role may keep: some seconds on the fastest of hosts
 SHARED_MEMORY = Path("/dev/shm")
 GUARD = "numatwin-guard"
+LOOK_S = 0.005
 
 
 def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
@@ -38,16 +39,15 @@ def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
         "versions": 2,
         "streams": streams,
         "crowded": True,
-        "trace_rows": ROWS,
     }
     return settings | more
 
 
 def played(
-    settings: dict[str, Any], transport: str, commits: int, longest_s: float = 3.0
+    settings: dict[str, Any], transport: str, commits: int, longest_s: float = 20.0
 ) -> tuple[dict[str, Any], list[Row]]:
     """Counts and trace of a run of so many commits, or so long."""
-    with CommitCluster(settings, transport) as cluster:
+    with CommitCluster(settings | {"trace_rows": ROWS}, transport) as cluster:
         cluster.start()
         until(lambda: cluster.board.counts()["commits"] >= commits, longest_s, cluster.check)
         cluster.stop()
@@ -61,14 +61,14 @@ def violations(rows: list[Row]) -> list[str]:
 def until(
     done: Callable[[], bool], longest_s: float, check: Callable[[], object] = lambda: None
 ) -> bool:
-    """Waits; whether it came to pass in time."""
-    late = time.monotonic() + longest_s
-    while not done():
-        if time.monotonic() > late:
-            return False
+    """Waits; whether it came to pass in time: so many looks, as on a busy host, or one that is
+    stopped meanwhile, who looks is late too."""
+    for _ in range(round(longest_s / LOOK_S)):
+        if done():
+            return True
         check()
-        time.sleep(0.005)
-    return True
+        time.sleep(LOOK_S)
+    return done()
 
 
 def is_running(pid: int) -> bool:
@@ -132,8 +132,16 @@ def children_of(pid: int) -> list[int]:
 
 
 def guard_of(pid: int) -> int:
-    """Of its children the one that removes its segments once all others have ended."""
-    return next(child for child, name in _named_children_of(pid) if name == GUARD)
+    """Of its children the one that removes its segments once all others have ended. Waits until it
+    is known by its name: on a busy host others may begin before it."""
+    found: list[int] = []
+
+    def named() -> bool:
+        found[:] = [child for child, name in _named_children_of(pid) if name == GUARD]
+        return bool(found)
+
+    assert until(named, 30.0)
+    return found[0]
 
 
 def _named_children_of(pid: int) -> list[tuple[int, str]]:

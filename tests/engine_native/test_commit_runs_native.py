@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,15 @@ def record_of(
 def test_a_record_as_the_event_plane_writes_it(
     name: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    began_s = time.monotonic()
     record = record_of(name, monkeypatch, transport, "system.clients=2")
+    took_s = time.monotonic() - began_s
     facts = record.model["checkout"]
     assert record.plane == "native"
     assert record.throughput["checkout"] > 0
     assert record.operations["checkout"] == facts["commits"]
-    # The time that was counted; a busy host may wake the control plane late, not early.
-    assert 0 < record.operations["checkout"] / record.throughput["checkout"] < 1.0
+    # The time that was counted; a busy host may wake the control plane late, at either end.
+    assert 0 < record.operations["checkout"] / record.throughput["checkout"] < took_s
     latency = record.latency_ns["checkout"]
     assert latency is not None
     known = [latency[name] for name in ("p50", "p99", "p999") if latency[name] is not None]
@@ -104,6 +107,8 @@ def test_signals_have_names() -> None:
 
 @pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The same may happen to one of the others while it holds locks.
+    monkeypatch.setattr(commit_setup, "LEASE_MIN_NS", 500_000_000)
     for name in ("nam-rsi-dead-client", "nam-rsi-dead-client-lease"):
         deaths = "system.deaths=[{client: 1, at: 20 ms}]"
         # Who yields again and again may be left without a processor for hundreds of milliseconds,

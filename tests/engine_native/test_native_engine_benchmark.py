@@ -14,7 +14,7 @@ HASH = "ee4f1db99fdab02211f9b521546970914287c22935fab1d47cd4397c38c4f8e4"
 
 
 def test_tiny_run_prints_figures_and_hash() -> None:
-    sizes = ["--keys", "20000", "--seconds", "0.05", "--rounds", "1"]
+    sizes = ["--keys", "20000", "--seconds", "0.3", "--rounds", "1"]
     done = subprocess.run([sys.executable, str(SCRIPT), *sizes], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]

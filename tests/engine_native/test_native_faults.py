@@ -35,7 +35,7 @@ def small(name: str = "host-lookup", *settings: str, scale: float = 0.01) -> Sce
 def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 # -- what is missing ------------------------------------------------------------------------------
@@ -158,11 +158,11 @@ def test_an_interrupted_run_leaves_nothing(
                 time.sleep(1.0)
             started = [parent, *children_of(parent)]
             asking.send_signal(with_signal)
-            assert asking.wait(30) == (-9 if with_signal == signal.SIGKILL else 130)
+            assert asking.wait(900) == (-9 if with_signal == signal.SIGKILL else 130)
         finally:
             asking.kill()
-    assert until(lambda: not any(map(is_running, started)), 10)
-    assert until(lambda: segments() <= before, 10), segments() - before
+    assert until(lambda: not any(map(is_running, started)), 30), started
+    assert until(lambda: segments() <= before, 30), segments() - before
     assert not out.exists()
 
 
@@ -173,7 +173,7 @@ from numatwin.engine_native.commit_cluster import ucx_settings
 run = {"streams": [0] * 4} | ucx_settings("shm")
 process = EngineProcess("measure_fabric", run, ([8], 30.0))
 print(process.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -183,9 +183,9 @@ def test_a_measurement_ends_with_who_asked_for_it() -> None:
     with subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None
         measuring = int(asking.stdout.readline())
-        assert until(lambda: bool(children_of(measuring)), 10)
+        assert until(lambda: bool(children_of(measuring)), 30)
         started = [measuring, *children_of(measuring)]
         assert all(map(is_running, started))
         asking.kill()
-    assert until(lambda: not any(map(is_running, started)), 5)
-    assert until(lambda: segments() <= before, 5), segments() - before
+    assert until(lambda: not any(map(is_running, started)), 30), started
+    assert until(lambda: segments() <= before, 30), segments() - before

@@ -28,7 +28,7 @@ PR_SET_THP_DISABLE = 41
 def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 # -- processors -----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_a_processor_that_others_use_is_told() -> None:
         other.wait()
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
-    assert 0.1 < record["model"]["native"]["waited_for_processors"] <= 1.01
+    assert 0.1 < record["model"]["native"]["waited_for_processors"] <= 1.0
     assert any("busy with other work" in line for line in record["warnings"])
 
 
@@ -149,7 +149,7 @@ def test_a_build_without_headers(hidden: str, built: bool, with_ucx: bool, tmp_p
         env={**os.environ, "CXX": str(compiler)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     modules = {one["name"].rpartition(".")[2]: one for one in json.loads(done.stdout)}

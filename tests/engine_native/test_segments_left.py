@@ -40,10 +40,10 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 from commit_runs import small_run
 from numatwin.engine_native.commit_cluster import CommitCluster
-with CommitCluster(small_run(1, records=1_200_000, versions=1, trace_rows=0), sys.argv[2]) as run:
+with CommitCluster(small_run(1, records=1_200_000, versions=1), sys.argv[2]) as run:
     print(run.parent_pid, flush=True)
     run.start()
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -62,12 +62,25 @@ def asking(transport: str) -> Iterator[tuple[int, int]]:
             asker.kill()
 
 
-def stopped_at_the_worst_moment(parent: int) -> Path:
-    """A segment that has a name, and whose maker is stopped before it can take it away."""
+@contextlib.contextmanager
+def stopped_at_the_worst_moment() -> Iterator[tuple[int, int, Path]]:
+    """Who asks for a run, the parent of its processes, and a segment that has a name, and whose
+    maker is stopped before it can take it away. Asks again where a busy host left no time to see
+    one."""
+    for _ in range(5):
+        with asking("shm") as (asker, parent):
+            segment = held_segment(parent)
+            if segment is not None:
+                yield asker, parent, segment
+                return
+    pytest.fail("no segment was seen")
+
+
+def held_segment(parent: int) -> Path | None:
     assert until(lambda: folder_of(parent) is not None, 30.0)
     folder = folder_of(parent)
     assert folder is not None
-    late = time.monotonic() + 30.0
+    late = time.monotonic() + 10.0
     while time.monotonic() < late:  # without a pause: the moment is short
         names = os.listdir(folder)
         if not any(name.startswith("ucx") for name in names):
@@ -82,15 +95,20 @@ def stopped_at_the_worst_moment(parent: int) -> Path:
             return held[0]
         for process in others:  # too late: on to the next one
             os.kill(process, signal.SIGCONT)
-    pytest.fail("no segment was seen")
+    return None
+
+
+def send(process: int, sent: signal.Signals) -> None:
+    """To who may be gone already, as one that was killed takes others with it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, sent)
 
 
 @pytest.mark.parametrize("killed", ["server", "parent", "asker", "parent and asker", "all"])
 def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
     before = segments()
-    with asking("shm") as (asker, parent):
-        segment = stopped_at_the_worst_moment(parent)
-        servers, guard = children_of(parent), guard_of(parent)
+    with stopped_at_the_worst_moment() as (asker, parent, segment):
+        guard, servers = guard_of(parent), children_of(parent)  # in this order: see guard_of
         assert segment.exists()
         assert segment.parent.exists()
         victims = {
@@ -101,34 +119,41 @@ def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
             "all": [parent, asker, *servers],
         }[killed]
         for victim in victims:
-            os.kill(victim, signal.SIGKILL)
+            send(victim, signal.SIGKILL)
         if killed == "server":  # the others were only stopped for this test
             for server in servers[1:]:
-                os.kill(server, signal.SIGCONT)
+                send(server, signal.SIGCONT)
         started = [parent, guard, *servers]
-        assert until(lambda: not any(map(is_running, started)), 10.0)
-        assert until(lambda: not segment.parent.exists(), 10.0)
-    assert until(lambda: segments() <= before, 10.0), segments() - before
+        assert until(lambda: not any(map(is_running, started)), 30.0), started
+        assert until(lambda: not segment.parent.exists(), 30.0)
+    assert until(lambda: segments() <= before, 30.0), segments() - before
 
 
 def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
-    with asking("shm") as (asker, parent):
-        segment = stopped_at_the_worst_moment(parent)
-        for victim in guard_of(parent), parent, asker:
+    with stopped_at_the_worst_moment() as (asker, parent, segment):
+        guard = guard_of(parent)
+        started = [parent, guard, *children_of(parent)]
+        for victim in guard, parent, asker:
             os.kill(victim, signal.SIGKILL)
-    # It is there until some run begins: a test beside this one may begin one any moment.
-    with CommitCluster(small_run(1), "shm") as run:
-        run.start()
-        assert not segment.parent.exists()
-        run.stop()
+    assert until(lambda: not any(map(is_running, started)), 30.0), started
+    # It is there until some run begins: a test beside this one may begin one any moment. And while
+    # that test looks whether it is left, it is passed over.
+    for _ in range(3):
+        with CommitCluster(small_run(1), "shm") as run:
+            run.start()
+            gone = until(lambda: not segment.parent.exists(), 5.0)
+            run.stop()
+        if gone:
+            return
+    pytest.fail("it is still there")
 
 
 def test_a_folder_in_use_stays() -> None:
-    with CommitCluster(small_run(1, trace_rows=0), "shm") as first:
+    with CommitCluster(small_run(1), "shm") as first:
         first.start()
         folder = folder_of(first.parent_pid or 0)
         assert folder is not None
-        with CommitCluster(small_run(1, trace_rows=0), "shm") as second:
+        with CommitCluster(small_run(1), "shm") as second:
             second.start()
             assert folder.exists()
             other = folder_of(second.parent_pid or 0)
@@ -136,7 +161,7 @@ def test_a_folder_in_use_stays() -> None:
             second.stop()
         assert folder.exists()
         first.stop()
-    assert until(lambda: not folder.exists(), 1.0)
+    assert until(lambda: not folder.exists(), 10.0)
 
 
 def test_a_sysv_segment_of_the_dead_is_removed() -> None:
@@ -146,18 +171,25 @@ def test_a_sysv_segment_of_the_dead_is_removed() -> None:
         run.start()
         folder = folder_of(run.parent_pid or 0)
         assert folder is not None
-        before = segments()
+        reading, writing = os.pipe()
         maker = os.fork()
-        if maker == 0:
-            libc.shmget(0, 4096, 0o600 | 0o1000)  # IPC_PRIVATE, IPC_CREAT
-            os._exit(0)
-        (folder / str(maker)).touch()  # as if it were one of the run's processes
+        if maker == 0:  # as if it were one of the run's processes, which note themselves first
+            try:
+                (folder / str(os.getpid())).touch()
+                made = libc.shmget(0, 4096, 0o600 | 0o1000)  # IPC_PRIVATE, IPC_CREAT
+                os.write(writing, str(made).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            left = f"sysv {told.read()}"
         other = libc.shmget(0, 4096, 0o600 | 0o1000)  # of a process that is none of them
         try:
             os.waitpid(maker, 0)
-            assert len(segments() - before) == 2
+            assert segments() >= {left, f"sysv {other}"}
             run.stop()
             run.close()
-            assert until(lambda: segments() - before == {f"sysv {other}"}, 5.0), segments()
+            assert until(lambda: left not in segments(), 10.0), segments()
+            assert f"sysv {other}" in segments()
         finally:
             libc.shmctl(other, 0, None)  # IPC_RMID

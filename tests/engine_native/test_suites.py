@@ -83,7 +83,7 @@ def unshuffled() -> list[str]:
 def test_suite(build: Path, unshuffled: list[str], suite: str) -> None:
     command = [*unshuffled, str(build / suite), "--gtest_brief=1"]
     environment = {**os.environ, **OPTIONS}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment)
     said = (done.stdout + done.stderr)[-8000:]
     assert done.returncode == 0, f"again: {' '.join(command)}\n{said}"
     assert re.search(r"PASSED  \] [1-9]", done.stdout), said

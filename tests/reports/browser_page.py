@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-TIMEOUT_S = 120
+TIMEOUT_S = 900
 
 
 def classes(attributes: dict[str, str | None]) -> list[str]:

@@ -94,27 +94,27 @@ from numatwin.sim.planes.eris_events import ErisEvents
 from numatwin.sim.scenario import load_scenario
 plane = ErisEvents(load_scenario(sys.argv[1], plane="event", settings=["seed=3"]), 1)
 took = []
-for _ in range(5):
+while len(took) < 5 or plane.player.events <= 10_000:
     def interrupt():
         global sent
-        sent = time.monotonic()
+        sent = time.process_time()
         os.kill(os.getpid(), signal.SIGINT)
     timer = threading.Timer(0.06, interrupt)
-    timer.start()
     try:
+        timer.start()
         plane.player.run(10**15)
         raise SystemExit("not interrupted")
     except KeyboardInterrupt:
-        took.append(time.monotonic() - sent)
+        took.append(time.process_time() - sent)
     timer.join()
 until_ps = plane.player.now_ps + 1000
 assert plane.player.run(until_ps)
 plane.player.check()
 alone = ErisEvents(load_scenario(sys.argv[1], plane="event", settings=["seed=3"]), 1)
 assert alone.player.run(until_ps)
-assert plane.player.events == alone.player.events > 10_000
+assert plane.player.events == alone.player.events
 assert plane.player.counted().executed.tolist() == alone.player.counted().executed.tolist()
-print(sorted(took)[2])
+print(sorted(took)[len(took) // 2])
 """
 
 

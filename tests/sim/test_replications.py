@@ -377,7 +377,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 def _left(group: int) -> list[str]:
     """What still runs of a group that should end soon; what watches over files ends last."""
-    for _ in range(100):
+    for _ in range(600):
         if not (left := _running(group)):
             break
         time.sleep(0.1)

@@ -281,12 +281,13 @@ def test_every_setting_changes_the_hash(setting: str) -> None:
 
 
 def test_loading_is_quick() -> None:
-    """The machine's file read anew each time; the best of five, as others may use this computer."""
+    """The machine's file read anew each time; in processor time, as others may use this computer,
+    and the best of five."""
     best_s = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         load_scenario("eris-fig13", machine=str(MACHINES / "amd-8n-ht.yaml"))
-        best_s = min(best_s, time.perf_counter() - start)
+        best_s = min(best_s, time.process_time() - start)
     assert best_s < LOAD_S_MAX
 
 

@@ -234,7 +234,7 @@ def test_the_page_draws_itself_offline(tmp_path: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=900,
         check=True,
     )
     drawn = done.stdout[done.stdout.index("<body") :]
