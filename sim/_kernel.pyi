@@ -574,6 +574,8 @@ class ErisMachine:
     handed_beside: bool
     flushed_late: bool
     read_waits: float
+    part_ps: Sequence[float]
+    part_waits: float
     memory_idle_ps: Sequence[float]
     memory_line_ps: Sequence[float]
     memory_write_ps: Sequence[float]

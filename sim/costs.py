@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..inputs import Quantity
 from ..topologies.machine import CacheLevel, Machine, Node
 from .disturbances import Disturbances
 from .instructions import INSTRUCTIONS, InstructionCounts
@@ -236,14 +237,24 @@ class CostModel:
 
     @cached_property
     def read_waits(self) -> float:
-        """Waits for a line of another core's that a flush costs who receives it.
+        """Waits for a line of another core's of who takes what others have sent, however much.
 
         0 where they were not measured: then all waits are put to who flushes.
         """
-        seen = self.engine
-        if seen is None or seen.message is None or seen.message_read is None:
+        return self._waits(None if self.engine is None else self.engine.message_read)
+
+    @cached_property
+    def part_waits(self) -> float:
+        """The same for each header of a part of a batch: where it lies, only the one before it
+        tells. Headers of whole batches lie evenly, and are there when they are read.
+        """
+        return self._waits(None if self.engine is None else self.engine.part_read)
+
+    def _waits(self, time: Quantity | None) -> float:
+        """How often one waits for another core's line in that time; 0 if it is not known."""
+        if time is None or self.engine is None or self.engine.message is None:
             return 0.0
-        return seen.message_read.value / max(seen.message.value, TIME_MIN_S)
+        return time.value / max(self.engine.message.value, TIME_MIN_S)
 
     @property
     def handed_beside(self) -> bool:

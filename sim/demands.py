@@ -69,8 +69,30 @@ class Routing:
     """Cache lines that go back, in the issuer's memory."""
     atomics: float
     """Atomic operations that an issuer does on the executor's memory, one after the other."""
-    read_waits: float = 0.0
-    """Waits of an executor for lines of an issuer's, one after the other."""
+    parts: Floats
+    """(C,) headers of parts of batches under which commands come to each core."""
+    part_s: Floats
+    """(n,) core time of each on one node."""
+    part_waits: float
+    """Waits of an executor for lines of an issuer's, for each of them that another core sent."""
+    read_waits: float
+    """The same each time that it takes what others have sent, however much that is."""
+    made: float
+    """Units of work that a worker issues in a round of its loop, at most."""
+    taken: float
+    """Units that it takes in a round, at most."""
+    others_make: float
+    """Commands that all other workers issue in a round."""
+
+    def rounds(self, issued: Floats, threads: Floats) -> Floats:
+        """(C,) rounds of each core's workers, per unit, in which they take something of others'.
+
+        ``issued`` (C,): shares of the cores in issuing; ``threads`` (C,): their workers. Who has
+        time issues as many commands as it may in each round; who has none left takes what fits into
+        its buffer.
+        """
+        all_rounds = np.maximum(issued / self.made, self.executed / self.taken)
+        return all_rounds * (1.0 - (1.0 - self.executed / threads) ** self.others_make)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ class InstructionCounts:
     group: float = 0.0
     """Per operation beyond the first whose commands are executed in a round. As above."""
     part: float = 0.0
-    """Per header beyond a batch's first under which commands came. As above."""
+    """Per header under which a part of a batch came: nobody can guess how many commands it has, and
+    a core guesses the ends of its loops in vain. A whole batch is as long as the one before. As
+    above."""
     scan_line_sum: float = 32.0
     """Per cache line of 64-bit integers: sum those below a bound. A plain loop, which compilers
     vectorise."""

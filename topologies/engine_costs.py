@@ -50,9 +50,11 @@ class EngineCosts(Strict):
     into a batch, which is part of ``tree_entry``; those that are only routed take nothing else.
     ``message``: each of a flush's two waits, of who flushes, for a line that another core holds
     (where two cores were not measured, a message between them). ``message_read``: what who
-    receives it waits for such lines; left out, nothing. ``handed_line``: a line of many that one
-    core writes and another one reads, both together; ``handed_line_read``: the reader's part of it,
-    left out, half.
+    receives it waits for such lines each time that it takes what others have sent, however many
+    flushes that were; left out, nothing. ``handed_line``: a line of many that one core writes and
+    another one reads, both together; ``handed_line_read``: the reader's part of it, left out, half.
+    ``part_read``: what its reader waits for a header of a part of a batch that another core wrote,
+    beside ``part``; left out, nothing.
     ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
     command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
     that comes from the last cache; ``…_together``: the same while all cores of the node scan.
@@ -81,6 +83,7 @@ class EngineCosts(Strict):
     round: Duration | None = None
     group: Duration | None = None
     part: Duration | None = None
+    part_read: Duration | None = None
     message: Duration | None = None
     message_read: Duration | None = None
     handed_line: Duration | None = None

@@ -61,7 +61,9 @@ def machine_of(
     found.flushed_late = costs.flushed_late
     found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
     found.stream_slots, found.read_slots = (_list(slots) for slots in costs.handed_misses)
-    found.read_waits, found.handed_beside = costs.read_waits, costs.handed_beside
+    found.part_ps = _list(per_instruction_ps * routing.part)
+    found.part_waits, found.read_waits = costs.part_waits, costs.read_waits
+    found.handed_beside = costs.handed_beside
     found.handed_ps = _list(handed_ps.ravel())
     own = np.arange(len(demands.home))
     found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)

@@ -24,7 +24,7 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
-from .routing import flushes_per_command, routing_costs
+from .routing import flushes_per_command, part_headers, routing_costs, under_one_header
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -179,8 +179,9 @@ class PartitionedDemands(ErisDemands):
             lines_s = routing.lines * handed_s * sum(1.0 / slots for slots in costs.handed_misses)
             away = 1.0 - 1.0 / self.workers.count
             routed_s = routing.issue_s + routing.flush_s + routing.receive_s
-            waits = routing.atomics + routing.read_waits
-            routed_s = routed_s + away * (waits * handed_s + lines_s)
+            parts = float(routing.parts.sum())
+            waits = routing.atomics + routing.part_waits * parts + routing.read_waits / routing.made
+            routed_s = routed_s + parts * routing.part_s + away * (waits * handed_s + lines_s)
             all_s += float(routed_s[node].mean())
         return all_s / self.workers.cores
 
@@ -197,7 +198,7 @@ class PartitionedDemands(ErisDemands):
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         missed, met = self._scans_meet(phase, partitions)
-        # A flush's waits for lines of the other's, and its instructions.
+        # Waits for lines of the other's of who flushes and who takes, and instructions.
         waits = FLUSH_WAITS + costs.read_waits
         flushed = (
             waits * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
@@ -254,11 +255,10 @@ class PartitionedDemands(ErisDemands):
         commands = float(executed.sum())
         if commands == 0:
             return None
-        costs = routing_costs(self.costs, self.system, self.workers.count, phase)
-        count = self.workers.count
-        flushes = flushes_per_command(
-            self.system.commands_per_round(count), self.system.buffer_commands, executed / commands
-        )
+        count, system = self.workers.count, self.system
+        costs = routing_costs(self.costs, system, count, phase)
+        each_round = system.commands_per_round(count)
+        flushes = flushes_per_command(each_round, system.buffer_commands, executed / commands)
         # Answers go back in buffers of their own, as full.
         all_flushes = (1 + (costs.answer_lines > 0)) * flushes
         lines = costs.lines + costs.answer_lines
@@ -274,8 +274,26 @@ class PartitionedDemands(ErisDemands):
             answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
             atomics=commands * FLUSH_WAITS * all_flushes,
-            read_waits=commands * self.costs.read_waits * all_flushes,
+            parts=commands * self._per_core(self._parts(executed / commands, phase)),
+            part_s=self.costs.core_s(costs.part),
+            part_waits=self.costs.part_waits,
+            read_waits=self.costs.read_waits,
+            made=each_round / commands,
+            taken=system.incoming_commands(count) / commands,
+            others_make=float(each_round * (count - 1)),
         )
+
+    def _parts(self, executed: Floats, phase: PhaseState) -> Floats:
+        """(A,) headers of parts of batches, per command, under which workers get their shares
+        ``executed`` (A,); none where they cost nothing.
+        """
+        if not (self.costs.instructions.part or self.costs.part_waits):
+            return np.zeros_like(executed)
+        by_key = np.array([one.share for one in phase.operations.values() if one.keys is not None])
+        shares = np.outer(executed, by_key / by_key.sum())
+        together = under_one_header(self.system, self.workers.count)
+        found: Floats = part_headers(together, self.system.buffer_commands, shares).sum(axis=1)
+        return found
 
     def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:
         """(A,) share of an operation's keys that each worker owns."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
+from scipy.stats import binom
 
 from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
@@ -16,6 +17,9 @@ from ..instructions import InstructionCounts
 from ..system import ErisSystem
 
 Floats = npt.NDArray[np.float64]
+
+# Batches of which each worker gets so many commands on average are told apart in a buffer.
+TOLD_APART_MIN = 16
 
 # A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
 TABLE_FANOUT = 8
@@ -29,7 +33,7 @@ class RoutingCosts:
     outgoing buffer. ``receive``: take it from the incoming buffer. ``batch_executed``: of a batch
     that is executed, ``round``: of a round of the loop; ``looped``: a command's part of both.
     ``flush_fixed``: of a flush; ``flush_line``: for each line of it. ``lines``, ``answer_lines``:
-    of a command, and of what is sent back for it.
+    of a command, and of what is sent back for it. ``part``: of a header of a part of a batch.
     """
 
     issue: float
@@ -41,6 +45,7 @@ class RoutingCosts:
     flush_line: float
     lines: float
     answer_lines: float
+    part: float
 
 
 def making(counts: InstructionCounts, phase: PhaseState) -> float:
@@ -101,7 +106,6 @@ def routing_costs(
         shares = np.array(by_key or [1.0])
     commands = system.commands_per_round(workers)
     together = min(system.batch, commands)
-    headers = extra_headers(together, workers, shares)
     executed = 0.0  # batches; where they cost nothing, they need no counting
     if counts.batch_executed:
         executed = batches_per_command(commands, system.batch, workers, shares)
@@ -112,7 +116,7 @@ def routing_costs(
         + counts.batch / together
         + split_instructions(costs, workers)
         + (counts.route_split if answer_lines else 0.0),
-        receive=counts.receive + headers * counts.part + groups * counts.group,
+        receive=counts.receive + groups * counts.group,
         batch_executed=counts.batch_executed,
         round=counts.round,
         looped=counts.batch_executed * executed + counts.round / commands,
@@ -120,17 +124,32 @@ def routing_costs(
         flush_line=counts.flush_line,
         lines=system.command_size.value / LINE_BYTES,
         answer_lines=answer_lines,
+        part=counts.part,
     )
 
 
-def extra_headers(batch: int, workers: int, shares: Floats) -> float:
-    """Headers per command beyond one for each batch.
+def under_one_header(system: ErisSystem, workers: int) -> int:
+    """Commands made together that stand under one header where all go to one target.
 
-    Of a batch, commands of one operation to one target stand under one header. With these parts
-    ``shares`` (K,) of the operations, a header is there unless all others were drawn.
+    Those of a batch, where each target gets many of one; else of all batches of a round.
     """
-    there = 1.0 - (1.0 - shares / shares.sum() / workers) ** batch
-    return max(float(workers * there.sum()) - 1.0, 0.0) / batch
+    commands = system.commands_per_round(workers)
+    apart = system.batch >= TOLD_APART_MIN * workers
+    return min(system.batch, commands) if apart else commands
+
+
+def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
+    """Headers per command under which a part of what was made ``together`` comes, (...,).
+
+    ``shares`` (...,): of all commands, those of an operation that go to a target. What fills a
+    buffer is no part, as the next is as long; behind full buffers there is one of the rest, unless
+    that is nothing, or all commands went there.
+    """
+    found, place = np.unique(shares, return_inverse=True)
+    full = np.arange(0, together, buffer_commands)
+    there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
+    each: Floats = np.maximum(there, 0.0)[place].reshape(shares.shape) / together
+    return each
 
 
 def extra_groups(commands: int, shares: Floats) -> float:

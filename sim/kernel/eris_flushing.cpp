@@ -248,8 +248,8 @@ void ErisRouting::arrive(std::uint32_t i) {
             }
         }
     }
-    worker_[w.to].incoming[w.into].waits +=
-        rounded_ps(machine_.read_waits * static_cast<double>(handed(w.to, i)));
+    Time& waits = worker_[w.to].incoming[w.into].waits;
+    waits = std::max(waits, lines_awaited(machine_.read_waits, w.to, i));
     count_.subtract(at, w.sends.commands);
     if (!answers_.empty()) answers_.subtract(at, w.sends.answers);
     w.in_row -= w.sends.all();

@@ -46,9 +46,11 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     for (Positions* const of : {&machine_.entering, &machine_.predecessor, &machine_.handed_ps})
         Positions().swap(*of);
     count_.assign(count * count);
+    whole_ = machine_.buffer_commands;
     if (machine_.arrival_ps <= 0 &&
         machine_.batch >= told_apart_min * static_cast<std::int64_t>(count)) {
         told_apart_.resize(count * count);
+        whole_ = std::min({whole_, machine_.batch, machine_.round_commands});
     } else {
         first_.assign(count * count, 0);
         if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);
@@ -229,21 +231,36 @@ void ErisRouting::collect(std::uint32_t i) {
 void ErisRouting::take(std::uint32_t i) {
     Worker& w = worker_[i];
     double held = 0;
-    std::uint64_t all = 0;
+    std::uint64_t all = 0, parts = 0;
+    // First the core waits for what tells it of the others' flushes.
+    Time waits = w.incoming[w.taken].waits;
     const ErisBatches& batches = w.incoming[w.taken].batches;
-    for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at)) {
+    std::size_t b = 0;
+    for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
         all += at->count + at->answers + at->references;
+        const std::uint32_t here = parts_in(w, *at, b);
+        parts += here;
+        waits += here * lines_awaited(machine_.part_waits, i, at->source);
         held += handed_lines_ps(i, at->source, lines_of(at->count + at->references, at->answers),
                                 machine_.read_slots);
     }
     const std::uint64_t forwarded = version_ > 1 ? forward(i) : 0;
     const double core = machine_.round_ps[node(i)] +
                         static_cast<double>(all) * machine_.receive_ps[node(i)] +
+                        static_cast<double>(parts) * machine_.part_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
-    // First the core waits for what tells it of the others' flushes.
-    const Time waits = w.incoming[w.taken].waits;
     w.step[receive] += waits;
     clock.schedule(handing(i, receive, core, held) + waits, received, i);
+}
+
+std::uint32_t ErisRouting::parts_in(const Worker& w, const ErisBatch& batch, std::size_t b) const {
+    if (machine_.part_ps[w.node] == 0 && machine_.part_waits == 0) return 0;
+    const auto is_part = [&](std::uint32_t count) { return count > 0 && count < whole_; };
+    if (keyed_ < 2) return is_part(batch.count);
+    const auto& by_operation = w.beside[w.taken].by_operation;
+    std::uint32_t parts = 0;
+    for (std::size_t o = 0; o < keyed_; ++o) parts += is_part(by_operation[b * keyed_ + o]);
+    return parts;
 }
 
 // Commands whose keys have another owner since they were routed go on to it. They are drawn one by

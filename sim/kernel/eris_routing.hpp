@@ -286,6 +286,12 @@ class ErisRouting {
         return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
     }
 
+    Time lines_awaited(double waits, std::size_t i, std::size_t t) const {
+        return rounded_ps(waits * static_cast<double>(handed(i, t)));
+    }
+    // Headers of parts of what was made together, in the batch at place `b` of `taken`.
+    std::uint32_t parts_in(const Worker& w, const ErisBatch& batch, std::size_t b) const;
+
     // Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
     // lines at the controller, and those of them that it writes.
     struct FromMemory {
@@ -374,6 +380,7 @@ class ErisRouting {
     LargeVector<Time> first_;
     // Instead of the two above, where batches are told apart.
     std::vector<std::vector<Part>> told_apart_;
+    std::int64_t whole_ = 0;  // commands under a header that is no part, nor more
     std::vector<Scan> scans_;
     Numbers scan_lines_;  // [O] of all workers
     std::vector<std::uint32_t> free_scans_;

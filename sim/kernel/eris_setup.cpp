@@ -112,6 +112,8 @@ void check(const ErisMachine& of) {
     positive(of.stream_slots, n, "stream_slots");
     positive(of.read_slots, n, "read_slots");
     at_least(of.read_waits, 0, "read_waits");
+    amounts(of.part_ps, n, "part_ps");
+    at_least(of.part_waits, 0, "part_waits");
     amounts(of.handed_ps, n * n, "handed_ps");
     amounts(of.memory_idle_ps, n, "memory_idle_ps");
     amounts(of.memory_line_ps, n, "memory_line_ps");

@@ -49,7 +49,9 @@ struct ErisMachine {
     bool exchanged_at_once = false;  // a descriptor comes to be written: no exchange fails
     bool handed_beside = false;      // lines of other cores take time beside instructions
     bool flushed_late = false;       // a full buffer, when the next command for it comes
-    double read_waits = 0;           // waits for a line that another's flush costs its reader
+    double read_waits = 0;           // waits for a line of who takes what others have sent
+    Numbers part_ps;                 // [n] take a header of a part of a batch
+    double part_waits = 0;           // and waits for a line, where another sent it
     Numbers memory_idle_ps;          // [n] latency of a node's home memory
     Numbers memory_line_ps;          // [n] how long a line takes a controller; 0: not limited
     Numbers memory_write_ps;         // [n] and one that is written

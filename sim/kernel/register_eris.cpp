@@ -101,6 +101,8 @@ void register_eris(py::module_& module) {
     FIELD(handed_beside);
     FIELD(flushed_late);
     FIELD(read_waits);
+    FIELD(part_ps);
+    FIELD(part_waits);
     FIELD(memory_idle_ps);
     FIELD(memory_line_ps);
     FIELD(memory_write_ps);

@@ -311,14 +311,16 @@ class _Search:
         issue_worker = routing.issue_s[node] + self._handing(flush_core, issue_miss)
         issue_worker = issue_worker + apart * routing.atomics * to_target[node]
         receive_core = routing.executed * routing.receive_s[node]
+        receive_core = receive_core + routing.parts * routing.part_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
             if self.costs.own_cached:
                 apart = 1.0 - self.issued
-            from_source = apart * routing.executed * latency.handed_s(source)[node]
-            receive_miss = lines * from_source / read_slots
-            receive_worker = self._handing(receive_core, receive_miss)
-            receive_worker = receive_worker + routing.read_waits * from_source
+            from_source = latency.handed_s(source)[node]
+            receive_miss = apart * routing.executed * lines * from_source / read_slots
+            rounds = routing.rounds(self.issued, self.solver.threads)
+            waits = routing.read_waits * rounds + routing.part_waits * apart * routing.parts
+            receive_worker = self._handing(receive_core, receive_miss) + waits * from_source
             self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
         self._route_traffic(routing, source, target)
         self.steps[ISSUE] = self.issued * issue_worker

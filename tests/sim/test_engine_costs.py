@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from eris_pairs import US, Case, difference, players
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,8 @@ from numatwin.sim.eris.overlap import overlap_of
 from numatwin.sim.eris.routing import (
     batches_per_command,
     extra_groups,
-    extra_headers,
     flushes_per_command,
+    part_headers,
     routing_costs,
     scatter_steps,
     split_instructions,
@@ -135,6 +136,8 @@ SIDES = ENGINE | {
     "gather": "0.6 ns",
     "message": "40 ns",
     "message_read": "20 ns",
+    "part": "12 ns",
+    "part_read": "10 ns",
     "handed_line_read": "5 ns",
 }
 
@@ -144,7 +147,7 @@ def test_each_side_has_its_own_part(tmp_path: Path) -> None:
     rate = 3e9 * 2
     # 40 ns for a line that takes 3 ns to write and 5 ns to read; one wait of 20 ns is half of one.
     assert np.concatenate(costs.handed_misses) == pytest.approx([40 / 3, 40 / 5])
-    assert costs.read_waits == pytest.approx(0.5)
+    assert [costs.read_waits, costs.part_waits] == pytest.approx([0.5, 0.25])
     found = routing_costs(costs, ErisSystem(), 1)
     assert found.issue / rate == pytest.approx(1e-9 + 40e-9 / 128 + 1e-9)
     # One worker makes 128 commands a round, and gets all of them.
@@ -170,8 +173,9 @@ def test_workers_alike_pay_the_same_on_either_side(tmp_path: Path) -> None:
     """
     flushes = flushes_per_command(256, 128, np.array([0.5, 0.5]))
     looped = 56 * batches_per_command(256, 128, 2, np.ones(1)) + 32 / 256
-    own_ns = 1 + 40 / 128 + 2 + flushes * 10 + 1 / 4 + looped + 0.5 + 0.6
-    handed_ns = 0.5 * (flushes * (2 * 40 + 20) + 8 / 4)
+    # Of a batch each gets a part, hardly ever none or all.
+    own_ns = 1 + 40 / 128 + 2 + flushes * 10 + 1 / 4 + looped + 0.5 + 0.6 + 2 * 12 / 128
+    handed_ns = 0.5 * (flushes * 2 * 40 + 8 / 4) + 20 / 256 + 10 / 128
     route = "workload.operations.lookup.kind=route"
     found = run_scenario(lookups(machine_file(tmp_path, SIDES), 512, route)).throughput["lookup"]
     assert found == pytest.approx(2e9 / (own_ns + handed_ns), rel=1e-3)
@@ -308,16 +312,60 @@ def test_upserts_have_a_level_and_a_value_of_their_own(tmp_path: Path) -> None:
     assert own - plain == pytest.approx(3 - 1 + 0.5, rel=0.02)
 
 
-def test_headers_of_a_batch() -> None:
-    # One operation to one target: its one header is counted with the batch.
-    assert extra_headers(128, 1, np.ones(1)) == 0.0
-    # To two targets: both have commands, all but surely.
-    assert extra_headers(128, 2, np.ones(1)) == pytest.approx(1 / 128)
-    # Of two operations at 1:1 to two targets four headers, of one command one.
-    assert extra_headers(128, 2, np.ones(2)) == pytest.approx(3 / 128)
-    assert extra_headers(1, 2, np.ones(2)) == 0.0
-    # A rare operation is not in all batches.
-    assert 0.0 < extra_headers(128, 1, np.array([0.999, 0.001])) * 128 < 0.2
+def test_headers_of_parts_of_batches() -> None:
+    def headers(batch: int, buffer: int, *shares: float) -> float:
+        return batch * float(part_headers(batch, buffer, np.array(shares)).sum())
+
+    # One operation to one target: what comes is whole batches, whoever else might get some.
+    assert headers(128, 128, 1.0) == headers(128, 128, 1.0, 0.0) == 0.0
+    # To two targets: both have a part, all but surely. Of a rare operation not in all batches.
+    assert headers(128, 128, 0.5, 0.5) == pytest.approx(2.0)
+    assert 0.1 < headers(128, 128, 0.999, 0.001) < 0.3
+    # Of three commands, none or all in a quarter; one or two are parts.
+    assert headers(3, 3, 0.5, 0.5) == pytest.approx(2 * 3 / 4)
+    # Two fill a buffer: what is left is one.
+    assert headers(3, 2, 0.5, 0.5) == pytest.approx(2 * 3 / 8)
+    assert headers(128, 1, 0.5, 0.5) == pytest.approx(0.0, abs=1e-12)
+
+
+# What a reader pays beside its loops, but for lines.
+HANDED_TIMES = ("message_read", "part", "part_read")
+ALL_TO_ONE = "workload.operations.lookup.keys={distribution: hot_range, from: 0, to: 256}"
+
+
+@pytest.mark.parametrize("more", [(), (ALL_TO_ONE,)])
+def test_the_reference_has_the_same_trace_where_each_side_has_its_part(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    sizes = ("system.buffer_commands=32", "system.round_commands=192")
+    keys = "workload.objects.index.keys=512"
+    case = Case("host-lookup", 300 * US, machine_file(tmp_path, SIDES), (keys, *sizes, *more))
+    compiled, plain = players(case)
+    compiled.run(case.until_ps)
+    plain.run(case.until_ps)
+    assert difference(compiled, plain) is None
+
+
+@pytest.mark.parametrize("plane", ["flow", "event"])
+def test_who_gets_all_commands_pays_neither_for_headers_nor_for_looks(
+    tmp_path: Path, plane: str
+) -> None:
+    """The first of two workers executes all, as fast as it can; the second makes whole batches for
+    it. The first looks for them each time that its buffer is full, at 8,192 commands.
+    """
+    free = {name: cost for name, cost in SIDES.items() if name not in HANDED_TIMES}
+    dear, cheap = (
+        1e9
+        / run_scenario(
+            lookups(
+                machine_file(tmp_path, engine), 512, ALL_TO_ONE, "system.round_commands=2048",
+                plane=plane,
+            )
+        ).throughput["lookup"]
+        for engine in (SIDES, free)
+    )  # fmt: skip
+    # In ns; a header of each batch would be 22 / 128, a look for each flush 20 / 128.
+    assert dear - cheap == pytest.approx(20 / 8192, abs=0.02)
 
 
 def test_groups_of_a_round() -> None:

@@ -34,6 +34,8 @@ MACHINE: dict[str, list[Any]] = {
     "stream_slots": [[0.0, 0.0]],
     "read_slots": [[0.0, 0.0]],
     "read_waits": [-1.0, float("nan")],
+    "part_ps": [[], [-1.0, 1.0]],
+    "part_waits": [-1.0, float("nan")],
     "handed_ps": [[1, 2]],
     "memory_line_ps": [[]],
     "memory_write_ps": [[], [-1.0, 1.0]],

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from measured_hosts import figure
 
-from numatwin.sim.eris.routing import batches_per_command, extra_headers, flushes_per_command
+from numatwin.sim.eris.routing import batches_per_command, flushes_per_command, part_headers
 from numatwin.topologies.engine_costs import EngineCosts
 from numatwin.topologies.measurements import Measurement
 from numatwin.validate.measure.engine_loop import (
     ARRAY_KEYS,
     BATCHES,
     BATCHES_A_ROUND,
+    KINDS,
     NODE_KEYS,
-    PART,
     RANKED_KEYS,
+    SMALL,
+    SPLIT_BATCHES,
     TOGETHER,
     engine_costs,
 )
@@ -25,12 +27,13 @@ from numatwin.validate.measure.engine_runs import BATCH
 # the tree and the rest of a key, of which gathering is a part.
 DRAW, ONE, TWO, FLUSH, LINE, LEVEL, ENTRY, GATHER = 1.0, 0.5, 1.5, 10.0, 0.5, 1.0, 3.0, 0.6
 RECEIVE = 0.1
-# Of a header beyond a batch's first, and of an operation beyond a round's first.
+# Of a header of a part of a batch, and of an operation beyond a round's first.
 HEADER, GROUP = 12.0, 30.0
 # Of a batch: making it, walking, and what lies between steps; of a round: receiving, and between.
 MADE, WALKED, BETWEEN, TAKEN, LOOPED = 50.0, 40.0, 20.0, 5.0, 35.0
-# Of a flush between two cores: the writer's waits and the reader's; of a line of it.
-WRITER, READER, WRITTEN, READ = 90.0, 55.0, 2.0, 4.0
+# Between two cores: the writer's waits in a flush; the reader's each time that it takes some, and
+# for a header of a part of a batch; of a line that is written and read.
+WRITER, READER, APART, WRITTEN, READ = 90.0, 55.0, 35.0, 2.0, 0.8
 
 
 def loop(operation: str, keys: int, batch: int, **steps: float) -> Iterator[Measurement]:
@@ -62,12 +65,23 @@ def together(size: int) -> Iterator[Measurement]:
     flushes = flushes_per_command(2 * size, size, np.array([0.5, 0.5]))
     wrote = DRAW + TWO + LINE / 4 + MADE / min(BATCH, 2 * size)
     wrote += flushes * (FLUSH + WRITER / 2) + WRITTEN / 8
-    read = RECEIVE + ENTRY + LEVEL + (TAKEN + LOOPED) / (2 * size) + flushes * READER / 2
+    rounds = (1.0 - 0.5 ** (2 * size)) / (2 * size)
+    parts = part_headers(min(BATCH, 2 * size), size, np.array([0.5]))[0]
+    read = RECEIVE + GATHER + (TAKEN + LOOPED) / (2 * size) + rounds * READER
     read += (WALKED + BETWEEN) * batches_per_command(2 * size, BATCH, 2, np.ones(1))
-    read += READ / 8 + HEADER * extra_headers(min(BATCH, 2 * size), 2, np.ones(1))
+    read += READ / 8 + parts * (2 * HEADER + APART)
     # However much of it is done while commands are made.
-    return loop("lookup-together", ARRAY_KEYS, size, issue=0.9 * wrote, flush=0.1 * wrote,
+    return loop("route-together", ARRAY_KEYS, size, issue=0.9 * wrote, flush=0.1 * wrote,
                 all=wrote + read)  # fmt: skip
+
+
+def whole_and_split() -> Iterator[Measurement]:
+    """Commands of one operation, and of two, each with batches of its own in a round."""
+    yield from alone("route-rounds", ARRAY_KEYS, BATCH, GATHER, SPLIT_BATCHES)
+    shares = np.full(KINDS, 1.0 / KINDS)
+    batches = batches_per_command(SPLIT_BATCHES * BATCH, BATCH, 1, shares)
+    more = HEADER * KINDS / BATCH + WALKED * (batches - 1 / BATCH)
+    yield from alone("route-split", ARRAY_KEYS, BATCH, GATHER + more, SPLIT_BATCHES)
 
 
 def figures(*, rounds: bool = True) -> Iterator[Measurement]:
@@ -75,13 +89,14 @@ def figures(*, rounds: bool = True) -> Iterator[Measurement]:
     for batch in BATCHES:
         yield from alone("lookup", NODE_KEYS, batch, ENTRY + 2 * LEVEL)
     if rounds:
-        yield from alone("lookup-rounds", NODE_KEYS, PART, ENTRY + 2 * LEVEL, BATCHES_A_ROUND)
+        yield from alone("lookup-rounds", NODE_KEYS, SMALL, ENTRY + 2 * LEVEL, BATCHES_A_ROUND)
     yield from alone("route", RANKED_KEYS, BATCH, GATHER)
+    yield from whole_and_split()
+    yield from alone("lookup-handed", ARRAY_KEYS, BATCH, ENTRY + LEVEL + READ / 4)
     walk = ENTRY + 2 * LEVEL
-    yield from alone("lookup-parts", NODE_KEYS, BATCH, walk + HEADER * (BATCH / PART - 1) / BATCH)
     # Upserts take 4 more; a mix of both has two batches where others have one.
     yield from alone("upsert", NODE_KEYS, BATCH, walk + 4)
-    more = (HEADER + GROUP + WALKED) / BATCH
+    more = (KINDS * HEADER + GROUP + WALKED) / BATCH
     yield from alone("mixed", NODE_KEYS, BATCH, walk + 2 + more)
     yield figure("draw", DRAW * 1e-9, "time")
     flushed = (FLUSH + LINE * 4112 / 64) / 256
@@ -111,8 +126,8 @@ def test_known_costs_come_back() -> None:
 def test_each_side_of_a_hand_over_has_its_part() -> None:
     found = engine_costs(list(figures()))
     assert found is not None
-    waits = times_ns(found, "message", "message_read")
-    assert waits == pytest.approx([WRITER / 2, READER], rel=0.01)
+    waits = times_ns(found, "message", "message_read", "part_read")
+    assert waits == pytest.approx([WRITER / 2, READER, APART], rel=0.01)
     lines = times_ns(found, "handed_line", "handed_line_read")
     assert lines == pytest.approx([WRITTEN + READ, READ], rel=0.02)
 

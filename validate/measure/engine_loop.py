@@ -16,8 +16,8 @@ from scipy.optimize import nnls
 from ...sim.eris.partitioned import FLUSH_WAITS
 from ...sim.eris.routing import (
     batches_per_command,
-    extra_headers,
     flushes_per_command,
+    part_headers,
     scatter_steps,
 )
 from ...topologies.engine_costs import EngineCosts, WalkPoint
@@ -37,10 +37,12 @@ BATCHES = (1, 16, BATCH)
 # Commands in a buffer of two workers that send each other half of what they make.
 TOGETHER = (1, 16, 128, 1024)
 LINE_COMMANDS = 4.0
-# Commands under a header, where buffers are smaller than a batch; and of a batch of which a round
-# has some, with room for their headers.
-PART = 16
+# Commands of a batch of which a round has some, with room for their headers.
+SMALL = 16
 BATCHES_A_ROUND, ROUND_ROOM = 8, 256
+# Batches in a round of two operations that do the same: many, as each operation ends in one of its
+# own.
+SPLIT_BATCHES, KINDS = 16, 2
 # A tree of one array of values, and one of a node above arrays: both in the first cache.
 ARRAY_KEYS, NODE_KEYS = 256, 2_048
 # Ranks are scattered over the next power of 4, here this one: so many keys take a step each, others
@@ -63,9 +65,11 @@ def measure(bench: Bench) -> Iterator[float]:
     ]
     loops += [Loop("lookup", NODE_KEYS, batch) for batch in BATCHES]
     if len(bench.layout.starts[0].cores) > 1:
-        loops += [Loop("lookup", ARRAY_KEYS, batch, workers=2) for batch in TOGETHER]
-    loops += [Loop("mixed", NODE_KEYS), Loop("lookup", NODE_KEYS, buffer=PART)]
-    loops += [Loop("lookup", NODE_KEYS, PART, batches=BATCHES_A_ROUND, buffer=ROUND_ROOM)]
+        loops += [Loop("route", ARRAY_KEYS, batch, workers=2) for batch in TOGETHER]
+        loops += [Loop("lookup", ARRAY_KEYS, workers=2, batches=SPLIT_BATCHES, handed=True)]
+    loops += [Loop("mixed", NODE_KEYS)]
+    loops += [Loop("route", ARRAY_KEYS, batches=SPLIT_BATCHES, kinds=kinds) for kinds in (1, KINDS)]
+    loops += [Loop("lookup", NODE_KEYS, SMALL, batches=BATCHES_A_ROUND, buffer=ROUND_ROOM)]
     loops += [Loop("route", RANKED_KEYS)]
     loops += [Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
     loops += [Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]
@@ -237,12 +241,12 @@ class _Figures:
 
     def round_s(self) -> float | None:
         """Of a round, however many batches it has: from one and from several of one size."""
-        if self.loop("lookup-rounds", NODE_KEYS, PART, "all") is None:
+        if self.loop("lookup-rounds", NODE_KEYS, SMALL, "all") is None:
             return None
         one, many = (
-            sum(self.steps(name, NODE_KEYS, PART).values()) for name in ("lookup", "lookup-rounds")
+            sum(self.steps(name, NODE_KEYS, SMALL).values()) for name in ("lookup", "lookup-rounds")
         )
-        return max(one - many, 0.0) * PART / (1.0 - 1.0 / BATCHES_A_ROUND)
+        return max(one - many, 0.0) * SMALL / (1.0 - 1.0 / BATCHES_A_ROUND)
 
     def routes(self, alone_s: float, costs: Mapping[str, float]) -> list[dict[str, float]]:
         """By number of targets: of one, in the loop; of more, with the largest buffers, less what
@@ -257,41 +261,65 @@ class _Figures:
                 found[m.parameters.targets] = max(m.value.value - flushed_s, alone_s)
         return [{"targets": n, "seconds": time_s} for n, time_s in sorted(found.items())]
 
+    def taking(self, name: str, keys: int) -> float | None:
+        """What receiving and executing take, for each command."""
+        steps = [self.loop(name, keys, BATCH, step) for step in ("receive", "walk")]
+        return None if None in steps else sum(step or 0.0 for step in steps)
+
     def parts(self, walked_s: float) -> dict[str, float]:
-        """What one more header of a batch costs who executes it, and one more operation in a round.
+        """What a header of a part of a batch costs who executes it, and one more operation in a
+        round.
 
-        That is one more batch, too, of which ``walked_s``, what it costs a walk, is not counted.
+        The latter is one more batch, too, of which ``walked_s``, what it costs a walk, is not
+        counted.
         """
-
-        def executing(name: str) -> float:
-            steps = (self.loop(name, NODE_KEYS, BATCH, step) for step in ("receive", "walk"))
-            return BATCH * sum(step or 0.0 for step in steps)
-
-        if self.loop("lookup-parts", NODE_KEYS, BATCH, "walk") is None:
+        one, split = (self.taking(f"route-{name}", ARRAY_KEYS) for name in ("rounds", "split"))
+        apart = [self.taking(name, NODE_KEYS) for name in ("mixed", "lookup", "upsert")]
+        if one is None or split is None:
             return {}
-        whole = executing("lookup")
-        part = max(executing("lookup-parts") - whole, 0.0) / (BATCH / PART - 1)
-        both = executing("mixed") - (whole + executing("upsert")) / 2
-        return {"part": part, "group": max(both - part - walked_s, 0.0)}
+        commands, shares = SPLIT_BATCHES * BATCH, np.full(KINDS, 1.0 / KINDS)
+        more = batches_per_command(commands, BATCH, 1, shares) - 1.0 / BATCH
+        headers = float(part_headers(BATCH, commands, shares).sum())
+        part = max(split - one - more * walked_s, 0.0) / headers
+        found = {"part": part}
+        if None not in apart:
+            mixed, lookup, upsert = (BATCH * (time or 0.0) for time in apart)
+            group = mixed - (lookup + upsert) / 2 - BATCH * headers * part - walked_s
+            found["group"] = max(group, 0.0)
+        return found
+
+    def handed_line_s(self) -> float | None:
+        """Of reading a line of another core's where batches came whole, and many of them: then
+        nothing is waited for but lines that do not come in time by themselves.
+        """
+        handed = self.taking("lookup-handed", ARRAY_KEYS)
+        own = self.taking("lookup", ARRAY_KEYS)
+        return None if handed is None or own is None else max(handed - own, 0.0) * LINE_COMMANDS
 
     def together(
         self, costs: Mapping[str, float], routed: Mapping[int, float], alone_s: float
     ) -> dict[str, float]:
-        """What a flush to another core costs more on either side, and each line of it.
+        """What a flush to another core costs more on either side, each line of it, and each header.
 
         Two workers send each other half of what they make. What making and flushing take beyond
         what the other costs say is put to who flushes, which waits for the other's lines, and to
-        the lines of commands; what all the rest takes, to who receives them.
+        the lines of commands; what all the rest takes, to who receives them: each time that it
+        takes some, and for each header of a part of a batch.
         """
         makes_s = costs["generate"] + routed.get(2, alone_s) + costs["flush_line"] / LINE_COMMANDS
-        if "round" not in costs:
+        read_line_s = self.handed_line_s()
+        alone = self.steps("route-rounds", ARRAY_KEYS, BATCH)
+        if "round" not in costs or read_line_s is None or not alone["walk"]:
             return {}
-        takes_s = costs["receive"] + costs["tree_entry"]
-        takes_s += (TREE_LEVELS_NODE - 1) * costs["tree_level"]
-        rows, writing, reading = [], [], []
+        # A command's, where batches are whole and rounds are long.
+        takes_s = alone["receive"] + alone["walk"] + alone["between"]
+        takes_s -= costs["batch_executed"] / BATCH + costs["round"] / (SPLIT_BATCHES * BATCH)
+        takes_s += 0.5 / LINE_COMMANDS * read_line_s
+        half = np.array([0.5])
+        writes, wrote, reads, read = [], [], [], []
         for size in TOGETHER:
             all_s, *steps = (
-                self.loop("lookup-together", ARRAY_KEYS, size, step)
+                self.loop("route-together", ARRAY_KEYS, size, step)
                 for step in ("all", "issue", "flush")
             )
             if all_s is None:
@@ -300,18 +328,22 @@ class _Figures:
             commands = 2 * size
             made = min(BATCH, commands)
             flushes = flushes_per_command(commands, size, np.array([0.5, 0.5]))
-            rows.append(np.array([0.5 * flushes, 0.5 / LINE_COMMANDS]) / all_s)
+            writes.append(np.array([0.5 * flushes, 0.5 / LINE_COMMANDS]) / all_s)
             own_s = makes_s + costs["batch"] / made + flushes * costs["flush_fixed"]
-            writing.append((wrote_s - own_s) / all_s)
-            own_s = takes_s + costs["round"] / commands
+            wrote.append((wrote_s - own_s) / all_s)
+            # To either worker, from either one.
+            parts = float(part_headers(made, size, half)[0])
+            rounds = (1.0 - 0.5**commands) / commands
+            reads.append(np.array([rounds, parts]) / all_s)
+            own_s = takes_s + costs["round"] / commands + 2.0 * parts * costs.get("part", 0.0)
             own_s += costs["batch_executed"] * batches_per_command(commands, BATCH, 2, np.ones(1))
-            own_s += costs.get("part", 0.0) * extra_headers(made, 2, np.ones(1))
-            reading.append((all_s - wrote_s - own_s) / all_s)
-        (write_s, write_line_s), _ = nnls(np.array(rows), np.array(writing))
-        (read_s, read_line_s), _ = nnls(np.array(rows), np.array(reading))
+            read.append((all_s - wrote_s - own_s) / all_s)
+        (write_s, write_line_s), _ = nnls(np.array(writes), np.array(wrote))
+        (read_s, part_s), _ = nnls(np.array(reads), np.array(read))
         return {
             "message": write_s / FLUSH_WAITS,
             "message_read": read_s,
+            "part_read": part_s,
             "handed_line": write_line_s + read_line_s,
             "handed_line_read": read_line_s,
         }

@@ -24,7 +24,9 @@ WINDOWS_S = 20.0
 @dataclass(frozen=True)
 class Loop:
     """How an engine is made for a figure. ``batches``: made by each worker in a round for each of
-    all workers. ``buffer``: commands of one, by default as many as that makes.
+    all workers. ``buffer``: commands of one, by default as many as that makes. ``kinds``: how many
+    operations that do the same are drawn, evenly. ``handed``: all keys are the first worker's, who
+    gets a long queue and makes next to nothing.
     """
 
     operation: str
@@ -36,11 +38,17 @@ class Loop:
     workers: int = 1
     batches: int = 1
     buffer: int | None = None
+    kinds: int = 1
+    handed: bool = False
     found: float = FOUND_PART
 
     @property
     def name(self) -> str:
         """As measurements call it."""
+        if self.handed:
+            return f"{self.operation}-handed"
+        if self.kinds > 1:
+            return f"{self.operation}-split"
         if self.workers > 1:
             return f"{self.operation}-together"
         if self.batches > 1:
@@ -90,20 +98,20 @@ def _setup(bench: Bench, loop: Loop) -> Any:
         keys = None
     else:
         setup.add_index("index", loop.amount * workers)
-        mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,)
-        for operation in mix:
-            setup.add_operation(operation, operation, 0)
+        mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,) * loop.kinds
+        for at, operation in enumerate(mix):
+            setup.add_operation(f"{operation} {at}", operation, 0)
         if loop.ranked:
             keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
         else:
-            keys = KeyDraws([0, loop.amount * workers], [1.0])
+            keys = KeyDraws([0, loop.amount * (1 if loop.handed else workers)], [1.0])
     commands = loop.batches * loop.batch
     setup.buffer_commands = loop.buffer or commands
     setup.batch = loop.batch if workers == 1 else BATCH
     setup.round_commands = workers * commands
     setup.incoming_commands = 4 * workers * commands
     setup.command_bytes, setup.scans_max, setup.seed = 16, 1, 1
-    operations = 2 if loop.operation == "mixed" else 1
+    operations = 2 if loop.operation == "mixed" else loop.kinds
     setup.set_phase([1.0 / operations] * operations, [keys] * operations)
     return setup
 

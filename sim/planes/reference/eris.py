@@ -18,13 +18,12 @@ import numpy as np
 import simpy
 
 from ..._kernel import ErisDemands, ErisMachine, Stream
+from ...eris.routing import TOLD_APART_MIN
 from .eris_worker import Batch, Counts, Incoming, Worker
 from .servers import Backlog, Link
 
 WINDOW_PS = 100_000_000  # over which a controller's load counts
 SPREAD = 8  # points in which the latencies of a batch are told
-# Batches of which each worker gets so many commands on average are told apart in a buffer.
-TOLD_APART_MIN = 16
 
 Steps = Generator[simpy.Event, Any, None]
 
@@ -64,6 +63,10 @@ class ErisRoutingReference:
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
         self.told_apart = self.m.batch >= TOLD_APART_MIN * self.count
+        # Commands under a header that is no part of what was made together.
+        self.whole = self.m.buffer_commands
+        if self.told_apart:
+            self.whole = min(self.whole, self.m.batch, self.m.round_commands)
         self.threads = np.bincount(self.m.core).tolist()
         self.memory = [Backlog() for _ in self.m.home]
         self.loads = [(0, 0, 0.0) for _ in self.m.home]  # window's start, work in it, wait
@@ -153,15 +156,19 @@ class ErisRoutingReference:
         w.waiters = []
         yield self.env.timeout(_rounded(self.m.swap_ps[self.node(w)]))
         yield from self.await_writers(w, old)
-        held, commands = 0.0, 0
+        # First the core waits for what tells it of the others' flushes.
+        held, commands, parts, waits = 0.0, 0, 0, old.waits
         for batch in old.batches:
             count = sum(batch.counts)
             commands += count
             lines = count * self.m.lines_per_command
             held += self.line_slots(w.index, batch.source, lines, self.m.read_slots)
+            here = sum(0 < each < self.whole for each in batch.counts)
+            parts += here
+            waits += here * self.lines_awaited(self.m.part_waits, w.index, batch.source)
         core = self.m.round_ps[self.node(w)] + commands * self.m.receive_ps[self.node(w)]
-        # First the core waits for what tells it of the others' flushes.
-        copied = self.end_of_handing(w, core, held) + old.waits
+        core += parts * self.m.part_ps[self.node(w)]
+        copied = self.end_of_handing(w, core, held) + waits
         self.counts.steps_ps["receive"][w.index] += copied - self.now
         yield self.env.timeout(copied - self.now)
 
@@ -323,7 +330,8 @@ class ErisRoutingReference:
         else:
             last = max(w.first[to], w.last_made)
             buffer.batches.append(Batch(w.index, w.out[to], w.first[to], last))
-        buffer.waits += _rounded(self.m.read_waits * self.handed(to, w.index))
+        waits = self.lines_awaited(self.m.read_waits, to, w.index)
+        buffer.waits = max(buffer.waits, waits)
         w.out[to], w.parts[to] = [0] * self.operations, {}
         self.note("copied", w.index, to, count)
         yield self.flushing(w, way)
@@ -504,6 +512,10 @@ class ErisRoutingReference:
         """Slots of a core for lines that come from another worker's, so many at a time."""
         at_a_time = slots[int(self.m.node[worker])]
         return lines * self.handed(worker, other) / at_a_time
+
+    def lines_awaited(self, waits: float, worker: int, other: int) -> int:
+        """How long a worker waits for lines of another's, one after the other."""
+        return _rounded(waits * self.handed(worker, other))
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
