@@ -232,7 +232,11 @@ def test_nothing_outlives_who_asked_for_the_run(
     folder = os.path.dirname(commit_runs.__file__)
     command = [sys.executable, "-c", RUN_AND_WAIT, folder, transport]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=commit_runs.environment(),
     ) as asking:
         assert asking.stdout is not None
         nothing_left += map(int, asking.stdout.readline().split())

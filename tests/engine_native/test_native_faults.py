@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
-from commit_runs import children_of, is_running, segments, until
+from commit_runs import children_of, environment, is_running, segments, until
 
 from numatwin import engine_native
 from numatwin.engine_native import _engine
@@ -146,6 +146,7 @@ def test_an_interrupted_run_leaves_nothing(
         [sys.executable, "-m", "numatwin", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=environment(),
         # Who runs the tests in the background has it ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as asking:
@@ -180,7 +181,9 @@ time.sleep(600)
 @needs_ucx
 def test_a_measurement_ends_with_who_asked_for_it() -> None:
     before = segments()
-    with subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True) as asking:
+    with subprocess.Popen(
+        [sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True, env=environment()
+    ) as asking:
         assert asking.stdout is not None
         measuring = int(asking.stdout.readline())
         assert until(lambda: bool(children_of(measuring)), 30)

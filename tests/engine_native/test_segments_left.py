@@ -19,6 +19,7 @@ pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev"
 import commit_runs
 from commit_runs import (
     children_of,
+    environment,
     folder_of,
     guard_of,
     is_running,
@@ -53,7 +54,11 @@ def asking(transport: str) -> Iterator[tuple[int, int]]:
     folder = os.path.dirname(commit_runs.__file__)
     command = [sys.executable, "-c", ASK, folder, transport]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment(),
     ) as asker:
         assert asker.stdout is not None
         try:
