@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -106,8 +107,10 @@ std::uint64_t available_bytes(const KernelFiles& files) {
 }
 
 std::uint64_t node_available_bytes(int node, const KernelFiles& files) {
-    const std::string path =
-        files.sys + "/devices/system/node/node" + std::to_string(node) + "/meminfo";
+    const std::string nodes = files.sys + "/devices/system/node/node";
+    // A node alone has what the host has, and some kernels count it less, growing bit by bit.
+    if (node == 0 && !std::filesystem::exists(nodes + "1")) return unknown;
+    const std::string path = nodes + std::to_string(node) + "/meminfo";
     const std::uint64_t free = kernel_field(path, "MemFree", unknown);
     if (free == unknown) return unknown;
     // Half of the page cache may be mapped or dirty: count the other half only.

@@ -15,7 +15,8 @@ struct KernelFiles {
 /// The least of MemAvailable and of what each cgroup (version 1 or 2) around this process has left;
 /// page cache that can be dropped counts as left. UINT64_MAX where nothing is known.
 std::uint64_t available_bytes(const KernelFiles& files = {});
-/// Of one node: free, or page cache that can be dropped.
+/// Of one node: free, or page cache that can be dropped. UINT64_MAX where nothing is known, or the
+/// node is the only one.
 std::uint64_t node_available_bytes(int node, const KernelFiles& files = {});
 
 /// For a message: in MiB, what is less than one in KiB.

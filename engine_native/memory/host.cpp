@@ -69,6 +69,15 @@ HostNode node_facts(int id, const std::vector<int>& cpus) {
     return node;
 }
 
+/// Some kernels count memory to its node bit by bit, long after the host has it.
+void has_all(HostNode& node) {
+    const auto told = [](const char* field) {
+        return kernel_field("/proc/meminfo", field, 0) * 1024;
+    };
+    node.memory_bytes = std::max(node.memory_bytes, told("MemTotal"));
+    node.free_bytes = std::min(std::max(node.free_bytes, told("MemFree")), node.memory_bytes);
+}
+
 /// "0-3,8"
 std::string in_ranges(const std::vector<int>& cpus) {
     std::string text;
@@ -111,6 +120,7 @@ HostFacts host_facts() {
             HostNode node = node_facts(id, cpus);
             if (node.memory_bytes > 0 || !node.cpus.empty()) host.nodes.push_back(std::move(node));
         }
+        if (host.nodes.size() == 1) has_all(host.nodes.front());
     }
     host.available_bytes = available_bytes();
     host.page_bytes = page_bytes;

@@ -312,6 +312,13 @@ TEST_F(Available, OfANode) {
     EXPECT_EQ(node_available_bytes(4, files()), UINT64_MAX);
 }
 
+TEST_F(Available, ANodeAloneHasWhatTheHostHas) {
+    put("sys/devices/system/node/node0/meminfo", "Node 0 MemFree: 100 kB\n");
+    EXPECT_EQ(node_available_bytes(0, files()), UINT64_MAX);
+    put("sys/devices/system/node/node1/meminfo", "Node 1 MemFree: 200 kB\n");
+    EXPECT_EQ(node_available_bytes(0, files()), 100u * 1024);
+}
+
 TEST(Host, HasNodesWithTheCpusThatMayBeUsed) {
     const HostFacts host = host_facts();
     ASSERT_FALSE(host.nodes.empty());

@@ -140,6 +140,19 @@ def test_a_host_without_nodes_is_one(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("of_node", "of_host", "kib"), [(512, 1024, 1024), (1024, 900, 1024)])
+def test_a_node_alone_has_what_the_host_has(
+    tmp_path: Path, of_node: int, of_host: int, kib: int
+) -> None:
+    """Some kernels count memory to a node bit by bit."""
+    files = {path: text for path, text in TREE.items() if not path.startswith(NODE)}
+    files[f"{NODE}/node0/cpulist"] = "0-5"
+    files[f"{NODE}/node0/meminfo"] = f"Node 0 MemTotal: {of_node} kB\n"
+    files["proc/meminfo"] = f"MemTotal: {of_host} kB\n"
+    (node,) = build_machine(imported(tmp_path, files)).nodes
+    assert node.memory_bytes == kib << 10
+
+
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [

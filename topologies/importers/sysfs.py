@@ -118,11 +118,12 @@ class _Reader:
 
     def _node(self, node: int, cpus: frozenset[int], alone: bool) -> NodeFacts:
         path = f"{NODE_FOLDER}/node{node}/meminfo"
-        size = self._memory(path)
+        # A node alone has all of it: some kernels count memory to a node bit by bit.
+        sizes = [self._memory(path), self._whole_memory() if alone else None]
         return NodeFacts(
             node,
             cpus,
-            self._whole_memory() if size is None and alone else size,
+            max((size for size in sizes if size is not None), default=None),
             memory_kind="DRAM" if cpus else "unknown",
             side_caches=self._side_caches(node),
         )
