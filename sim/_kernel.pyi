@@ -304,6 +304,13 @@ class CommitSetup:
     traced: bool
 
     def __init__(self) -> None: ...
+    def set_turns(
+        self,
+        every_ps: float,
+        length_ps: Sequence[float],
+        share: Sequence[float],
+        streams: Sequence[int],
+    ) -> None: ...
     def set_spreads(
         self,
         tables: Sequence[Spread],

@@ -39,6 +39,18 @@ class Paces:
         return float(np.diff(self.share) @ each)
 
 
+@dataclass(frozen=True)
+class Interruptions:
+    """``every_s``: from the end of one to the beginning of the next, on average, exponentially
+    distributed; ``lengths_s`` (K,): of each kind; ``share`` (K,): which of all are of this kind or
+    one before it, up to 1.
+    """
+
+    every_s: float
+    lengths_s: Floats
+    share: Floats
+
+
 class Disturbances:
     """As a machine file has them; ``paces`` are None where they were not measured.
 
@@ -60,10 +72,15 @@ class Disturbances:
             self.left *= self.paces.mean(self.paces.slowdown)
             self.left_memory *= self.paces.mean(self.paces.memory_slowdown)
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether there are interruptions."""
-        return len(self.rates) > 0
+    def interruptions(self, least_s: float = 0.0) -> Interruptions | None:
+        """Of all kinds that last so long or longer; None where there are none."""
+        kinds = self.lengths_s >= least_s
+        rates = self.rates[kinds]
+        if not len(rates):
+            return None
+        share = np.cumsum(rates) / rates.sum()
+        share[-1] = 1.0
+        return Interruptions(1.0 / float(rates.sum()), self.lengths_s[kinds], share)
 
 
 def _slowdown(facts: Sequence[Fact]) -> Floats:

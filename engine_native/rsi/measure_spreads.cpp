@@ -17,6 +17,9 @@ namespace {
 constexpr int steps_max = 5000;  // of a window: more tell no more
 constexpr std::int64_t falls_asleep_ns = 20'000;
 constexpr double usual = 0.95;
+// A step that took as much longer than usual was interrupted by another one's turn on the CPU:
+// the model draws these by the clock (TURN_S in sim/commits/host.py), not by the step.
+constexpr double turn_ns = 100'000;
 
 // A mean without the slowest: one of them may take longer than all others together.
 double usual_mean(std::vector<double> all) {
@@ -30,12 +33,15 @@ double usual_mean(std::vector<double> all) {
 // from one window to the next is no part of it.
 class Singles {
   public:
+    // `keeps_turns`: of a step that sleeps, where a turn looks like waking late.
+    explicit Singles(bool keeps_turns = false) : keeps_turns_(keeps_turns) {}
     void add(double ns) { window_.push_back(std::max(ns, 0.0)); }
     void end_window() {
         if (window_.empty()) return;
         const double mean = usual_mean(window_);
         if (mean > 0)
-            for (const double ns : window_) factors_.push_back(ns / mean);
+            for (const double ns : window_)
+                if (keeps_turns_ || ns < mean + turn_ns) factors_.push_back(ns / mean);
         window_.clear();
     }
     void drop_window() { window_.clear(); }
@@ -60,6 +66,7 @@ class Singles {
     }
 
   private:
+    bool keeps_turns_;
     std::vector<double> window_, factors_;
 };
 
@@ -168,7 +175,7 @@ std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64
     if (cpus.size() < 2) return found;
     Sleepers sleepers(run, cpus[0], cpus[1], true);
     const std::vector<std::byte> message(bytes);
-    Singles there;
+    Singles there(true);
     double post_ns = 0, serve_ns = 0;
     in_windows(plan, {&there}, [&] {
         // The other one is to be asleep.

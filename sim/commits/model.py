@@ -10,7 +10,14 @@ from .history import CAUSES, Row
 from .parameters import CommitParameters
 from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
-from .workload import compute_times, key_draws, step_streams, stream_keys, think_times
+from .workload import (
+    compute_times,
+    key_draws,
+    step_streams,
+    stream_keys,
+    think_times,
+    turn_streams,
+)
 
 # What has the same name and meaning in CommitSetup.
 SAME = (
@@ -23,6 +30,7 @@ SAME = (
 PROCESSORS = {
     part.name: "processors" if part.name == "count" else f"processor_{part.name}"
     for part in fields(Processors)
+    if part.name != "turns"
 }
 
 
@@ -141,8 +149,12 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     setup.timestamp_reach = p.timestamp_reach or 0
     setup.in_step, setup.doorbell = p.in_step, p.doorbell
     if p.processors is not None:
-        for part in fields(p.processors):
-            setattr(setup, PROCESSORS[part.name], getattr(p.processors, part.name))
+        for part, name in PROCESSORS.items():
+            setattr(setup, name, getattr(p.processors, part))
+        if (turns := p.processors.turns) is not None:
+            keys = [stream_key(seed, replication, name) for name in turn_streams(p.processors)]
+            words = [word for key in keys for word in key]
+            setup.set_turns(turns.every_ps, turns.length_ps, turns.share, words)
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
     if p.spreads or p.wake_spread is not None:

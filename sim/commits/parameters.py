@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
 from ...inputs import InputError
-from .processors import Processors
+from .processors import Processors, Turns
 from .spread import Spread
 
 COUNT_MAX = 2**31 - 1
@@ -351,11 +351,21 @@ def _check_processors(p: CommitParameters) -> None:
             _time(f"{part.name} of the processors", getattr(host, part.name))
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+    if host.turns is not None:
+        _check_turns(host.turns)
     for home in host.homes:
         _index("home of a process", home, host.count)
     if host.homes:
         fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
         _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
+
+
+def _check_turns(turns: Turns) -> None:
+    _expect(turns.every_ps > 0, "every_ps of turns", f"{turns.every_ps:g}", "above 0")
+    fine = len(turns.length_ps) == len(turns.share) > 0 and turns.share[-1] == 1.0
+    _expect(fine, "share of turns", str(turns.share), "one for each length, up to 1")
+    for length_ps in turns.length_ps:
+        _expect(length_ps >= 0, "length_ps of turns", f"{length_ps:g}", "at least 0")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -6,6 +6,20 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Turns:
+    """When others have a processor: a hypervisor runs another machine there, and all stands still.
+
+    ``every_ps``: from the end of one to the beginning of the next on average, exponentially
+    distributed; ``length_ps`` (K,): of each kind; ``share`` (K,): which of all are of this kind or
+    one before it, up to 1. Each processor draws from a stream of its own.
+    """
+
+    every_ps: float
+    length_ps: tuple[float, ...]
+    share: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Processors:
     """``count`` processors of one host that all clients and nodes share, each a process of its own.
 
@@ -20,6 +34,7 @@ class Processors:
     ``across_ps`` for each message from another processor, ``notify_ps`` for waking another one
     there, ``interrupt_ps`` for being woken from there while others run here, ``yield_ps`` for
     giving way. Who is woken on an idle processor runs ``wake_ps`` later.
+    ``turns``: when others have a processor; what is under way there ends as much later.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
@@ -38,6 +53,7 @@ class Processors:
     gives_way: bool = False
     awake_ps: int = 50_000_000
     homes: tuple[int, ...] = ()
+    turns: Turns | None = None
 
 
 def homes(

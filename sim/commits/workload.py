@@ -11,9 +11,11 @@ import numpy as np
 from .._kernel import Durations, KeyDraws
 from ..streams import stream, stream_key
 from .parameters import CommitParameters
+from .processors import Processors
 
 STREAMS = ("client {} keys", "client {} think")
 CLIENT_STEPS, NODE_STEPS = "client {} steps", "node {} steps"
+TURNS = "processor {} turns"
 
 
 def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np.ndarray:
@@ -24,6 +26,13 @@ def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np
     ]
     keys = [[stream_key(seed, replication, name) for name in row] for row in names]
     return np.array(keys, dtype=np.uint64)
+
+
+def turn_streams(processors: Processors | None) -> list[str]:
+    """Names of the streams from which it is drawn when others have each processor, if ever."""
+    if processors is None or processors.turns is None:
+        return []
+    return [TURNS.format(processor) for processor in range(processors.count)]
 
 
 def step_streams(parameters: CommitParameters) -> list[str]:

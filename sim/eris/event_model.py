@@ -92,14 +92,11 @@ def machine_of(
 
 
 def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
-    rates, paces = disturbances.rates, disturbances.paces
-    if disturbances.interrupted:
-        found.interrupt_every_ps = PS_PER_S / float(rates.sum())
-        found.interrupt_ps = _list(disturbances.lengths_s * PS_PER_S)
-        share = np.cumsum(rates) / rates.sum()
-        share[-1] = 1.0
-        found.interrupt_share = _list(share)
-    if paces is not None:
+    if (interruptions := disturbances.interruptions()) is not None:
+        found.interrupt_every_ps = PS_PER_S * interruptions.every_s
+        found.interrupt_ps = _list(interruptions.lengths_s * PS_PER_S)
+        found.interrupt_share = _list(interruptions.share)
+    if (paces := disturbances.paces) is not None:
         found.pace_lasts_ps = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
         found.pace_share = _list(paces.share)
         found.pace_slowdown = _list(paces.slowdown)
@@ -180,7 +177,7 @@ def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
     """Names of the random streams: of the commands that each worker makes, and forwards, of what
     interrupts it, and of its core's paces, where there are such."""
     kinds = ["commands", "forwards"]
-    kinds += ["interruptions"] if disturbances.interrupted else []
+    kinds += ["interruptions"] if disturbances.interruptions() else []
     kinds += ["paces"] if disturbances.paces is not None else []
     return [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
 

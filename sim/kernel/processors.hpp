@@ -11,6 +11,7 @@
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
 //     giving way, whether or not somebody waits    yield of the process's time
+//     another machine runs on the processor        its turn, of whatever is done there (turns.hpp)
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
 // on its own (what it answers to the one before).
@@ -26,6 +27,7 @@
 #include "simulation.hpp"
 #include "spread.hpp"
 #include "statistics.hpp"
+#include "turns.hpp"
 
 namespace numatwin {
 
@@ -35,6 +37,7 @@ struct ProcessorSetup {
     Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
          yield = 0, across = 0, interrupt = 0;
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
+    TurnSetup turns;
 };
 
 class Processors {
@@ -63,6 +66,7 @@ class Processors {
             if (process_[k].home >= setup.count)
                 throw std::invalid_argument("processors: expected homes among them");
         }
+        for (std::uint32_t k = 0; k < setup.count; ++k) processor_[k].turns = {setup.turns, k};
     }
 
     bool shared() const { return !processor_.empty(); }
@@ -97,6 +101,9 @@ class Processors {
         if (event.kind == kinds_.tick) return tick(clock, event.subject);
         if (c.generation != event.data) return;  // it was interrupted before
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
+        c.job_end = c.turns.moved(c.job_began, c.job_end);
+        if (clock.now() < c.job_end)
+            return clock.schedule(c.job_end, kinds_.run_over, event.subject, c.generation);
         Process& p = process_[c.process];
         if (p.state == State::spinning) return fall_asleep(clock, event.subject);
         if (p.state == State::settling) return settled(clock, event.subject);
@@ -140,7 +147,8 @@ class Processors {
         Time base = 0;                     // V when it became empty
         std::uint64_t generation = 0;      // of its events: only the latest counts
         bool tick_asked = false;
-        Time job_end = 0;
+        Time job_began = 0, job_end = 0;
+        Turns turns;
     };
 
     static bool runs(const Process& p) {
@@ -330,10 +338,12 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         count(clock.now(), c);
+        const Time end = c.turns.moved(c.job_began, c.job_end, clock.now());
+        const Time left = end - c.turns.there(clock.now());
         if (p.current)
-            p.current->left = c.job_end - clock.now();
+            p.current->left = left;
         else if (p.state == State::settling)
-            p.debt += c.job_end - clock.now();
+            p.debt += left;
         p.state = State::waiting;
         leave(clock, processor);
     }
@@ -368,13 +378,14 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
+        c.job_began = c.turns.there(clock.now());
         if (!p.current && !next_job(p)) {
             p.state = p.debt > 0 ? State::settling : State::spinning;
-            c.job_end = clock.now() + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
+            c.job_end = c.job_began + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
         } else {
             p.state = State::running;
             p.current->left += p.debt;
-            c.job_end = clock.now() + p.current->left;
+            c.job_end = c.job_began + p.current->left;
         }
         p.debt = 0;
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);

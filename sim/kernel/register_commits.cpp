@@ -43,6 +43,11 @@ void set_spreads(CommitSetup& setup, const std::vector<Spread>& tables,
     for (const std::int64_t table : of_type) setup.spreads.of_type.push_back(index(table));
 }
 
+void set_turns(CommitSetup& setup, double every_ps, const std::vector<double>& length_ps,
+               const std::vector<double>& share, const std::vector<std::uint64_t>& streams) {
+    setup.processors.turns = {every_ps, length_ps, share, streams};
+}
+
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -133,6 +138,8 @@ void register_commits(py::module_& module) {
         .def_readwrite("streams", &CommitSetup::streams)
         .def_readwrite("traced", &CommitSetup::traced)
         .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
+             py::arg("streams"))
+        .def("set_turns", &set_turns, py::arg("every_ps"), py::arg("length_ps"), py::arg("share"),
              py::arg("streams"));
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");
     register_model<OneSidedCommits>(module, "OneSidedCommits",

@@ -21,9 +21,14 @@ from numatwin.sim.commits.parameters import (
     MessageCost,
     Node,
 )
-from numatwin.sim.commits.processors import Processors
+from numatwin.sim.commits.processors import Processors, Turns
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
+TURNS = (
+    Turns(5.0 * US, (300_000.0, 6.0 * US), (0.7, 1.0)),
+    Turns(300_000.0, (1_000.0,), (1.0,)),
+    Turns(US, (0.0, 1.0, 20.0 * US), (0.1, 0.95, 1.0)),
+)
 
 
 @st.composite
@@ -56,6 +61,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             gives_way=draw(st.booleans()),
             tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),
             awake_ps=draw(TIMES),
+            turns=draw(st.sampled_from((None, *TURNS))),
         ),
         wake_spread=draw(st.one_of(st.none(), SPREADS)),
     )

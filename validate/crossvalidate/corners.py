@@ -21,11 +21,13 @@ PARTS = (
     "distance_classes",
     "links",
     "nics",
+    "interruptions",
     "paces",
     "engine",
     "processes",
 )
 End = Literal["worse", "better"]
+_OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}
 
 
 def corners(description: MachineDescription) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -43,7 +45,11 @@ def _at(part: Any, end: End) -> Any:
     if isinstance(part, Mapping):
         if "value" in part and isinstance(part.get("range"), list):
             return {**part, "value": _bound(part["range"], end)}
-        return {name: _at(inner, end) for name, inner in part.items()}
+        # What comes seldom is better.
+        return {
+            name: _at(inner, _OTHER[end] if name == "every" else end)
+            for name, inner in part.items()
+        }
     return [_at(inner, end) for inner in part] if isinstance(part, list) else part
 
 

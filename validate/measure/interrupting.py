@@ -1,9 +1,10 @@
 """How often, and for how long, the operating system or a hypervisor takes a CPU from its program.
 
 While one of several workers stands still, commands for it pile up, and it takes far longer than the
-interruption until they are worked off: a part of the tail of latencies comes from there. Only short
-interruptions are kept, which are so many that their rate is a fact of the host: timers, their
-handlers, exits to the hypervisor. Longer ones are somebody else's turn on the CPU.
+interruption until they are worked off: a part of the tail of latencies comes from there. Short ones
+are timers, their handlers, exits to the hypervisor; from 0.1 ms on they are another machine's turns
+on the CPU, or another program's. Longer turns than those here are so few that a short run meets none
+or one.
 """
 
 from __future__ import annotations
@@ -12,16 +13,28 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ...inputs import Quantity
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Interruption
 from .bench import Bench
 from .samples import Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
-# By length, in ns. Shorter than the first is a cache miss, longer than the last another's turn.
-KINDS = {"short": (1_000, 5_000), "middle": (5_000, 30_000), "long": (30_000, 100_000)}
+# By length, in ns. Shorter than the first is a cache miss.
+KINDS = {
+    "short": (1_000, 5_000),
+    "middle": (5_000, 30_000),
+    "long": (30_000, 100_000),
+    "short-turn": (100_000, 300_000),
+    "turn": (300_000, 1_000_000),
+    "long-turn": (1_000_000, 3_000_000),
+    "longest-turn": (3_000_000, 10_000_000),
+}
 CPUS = 2
-SECONDS, QUICK_SECONDS, ROUNDS = 0.3, 0.1, 3
+# Turns are tens a second.
+SECONDS, QUICK_SECONDS, ROUNDS = 0.5, 0.1, 3
+# What was not seen may still come now and then: so many were met in the time watched.
+NONE_SEEN = 0.5
 
 
 def measure(bench: Bench) -> Iterator[float]:
@@ -30,32 +43,40 @@ def measure(bench: Bench) -> Iterator[float]:
 
     cpus = bench.layout.starts[0].cores[:CPUS]
     seconds = QUICK_SECONDS if bench.effort.quick else SECONDS
-    found = []
+    found: list[list[float]] = []
+    calm = True
     for at in range(ROUNDS):
-        found += gaps(list(cpus), seconds, KINDS["short"][0])
+        some, quiet = bench.quiet.take(lambda: gaps(list(cpus), seconds, KINDS["short"][0]))
+        found += some
+        calm &= quiet
         yield (at + 1) / ROUNDS
     lengths = np.concatenate([np.array(one) for one in found])
     watched_ns = len(found) * seconds * 1e9
     for kind, (least, most) in KINDS.items():
-        some = lengths[(lengths >= least) & (lengths < most)]
-        if len(some):
-            of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
-            for step, values in (("length", some), ("every", np.array([watched_ns / len(some)]))):
-                mean = Samples(np.array([values.mean()]))
-                bench.add("interruption", mean, "time", of, operation=kind, step=step)
+        those = lengths[(lengths >= least) & (lengths < most)]
+        figures = {"every": watched_ns / max(len(those), NONE_SEEN)}
+        if len(those):
+            figures["length"] = float(those.mean())
+        of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
+        for step, ns in figures.items():
+            mean = Samples(np.array([ns]), noisy=not calm)
+            bench.add("interruption", mean, "time", of, operation=kind, step=step)
 
 
 def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...]:
-    """As a machine file has them; none where they were not measured."""
-    times = {
-        (m.parameters.operation, m.parameters.step): m.value.value
+    """As a machine file has them: those of the kinds that were met."""
+    found = {
+        (m.parameters.operation, m.parameters.step): m
         for m in measurements
         if m.name == "interruption"
     }
     return tuple(
-        Interruption.model_validate(
-            {step: f"{times[kind, step] * 1e9:.4g} ns" for step in ("length", "every")}
-        )
+        Interruption(length=_time(found[kind, "length"]), every=_time(found[kind, "every"]))
         for kind in KINDS
-        if (kind, "length") in times
+        if (kind, "length") in found
     )
+
+
+def _time(found: Measurement) -> Quantity:
+    low, high = found.quartiles or (found.value, found.value)
+    return Quantity(found.value.value, low.value, high.value, doubtful=found.noisy)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...commits.history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ...commits.parameters import CommitParameters, Death
 from ...commits.result import CommitResult, Latencies
-from ...commits.workload import TransactionDraw, server_of, step_streams
+from ...commits.workload import TransactionDraw, server_of, step_streams, turn_streams
 from ...streams import stream
 from .cluster import Cluster, Place, Process, Servers, Steps
 
@@ -68,7 +68,8 @@ class CommitModel(ABC):
         self.p = p = parameters
         streams = [stream(seed, replication, name) for name in step_streams(p)]
         steps = Steps(p.spreads, p.wake_spread, streams)
-        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps)
+        turns = [stream(seed, replication, name) for name in turn_streams(p.processors)]
+        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps, turns)
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [

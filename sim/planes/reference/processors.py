@@ -28,13 +28,15 @@ this costs: ``Processors`` in commits/processors.py.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import simpy
 
+from ..._kernel import Stream
 from ...commits.processors import Processors
+from .turns import ProcessorTurns
 
 ON = ("running", "settling", "spinning")
 
@@ -74,7 +76,8 @@ class Process:
 @dataclass(eq=False)
 class Processor:
     """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
-    which they came, with the one that runs, and with sleepers beyond V."""
+    which they came, with the one that runs, and with sleepers beyond V. ``turns``: of others,
+    if any."""
 
     process: Process | None = None
     last: Process | None = None
@@ -83,7 +86,9 @@ class Processor:
     """V when the queue became empty."""
     generation: int = 0
     tick_asked: bool = False
+    job_began_ps: int = 0
     job_end_ps: int = 0
+    turns: ProcessorTurns | None = None
 
     def count(self, now_ps: int, setup: Processors) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""
@@ -99,6 +104,26 @@ class Processor:
             process.deadline_ps = process.virtual_ps + renewed_ps - began_ps + setup.slice_ps
         process.virtual_ps += now_ps - began_ps
         process.counted_ps = now_ps
+
+    def begin_job(self, now_ps: int, takes_ps: int) -> None:
+        """As soon as the processor is there."""
+        turns = self.turns
+        self.job_began_ps = now_ps if turns is None else turns.there_ps(now_ps)
+        self.job_end_ps = self.job_began_ps + takes_ps
+
+    def move_job(self) -> bool:
+        """Whether others had the processor before its end, which comes as much later then."""
+        before_ps = self.job_end_ps
+        if self.turns is not None:
+            self.job_end_ps = self.turns.moved_ps(self.job_began_ps, self.job_end_ps)
+        return self.job_end_ps > before_ps
+
+    def left_ps(self, now_ps: int) -> int:
+        """What is left of the job."""
+        if self.turns is None:
+            return self.job_end_ps - now_ps
+        end_ps = self.turns.moved_ps(self.job_began_ps, self.job_end_ps, now_ps)
+        return end_ps - self.turns.there_ps(now_ps)
 
     def behind_ps(self, process: Process) -> int:
         """How far it is behind V, times the length of the queue; below 0: beyond."""
@@ -129,10 +154,17 @@ class SharedProcessors:
     """All processors of a host."""
 
     def __init__(
-        self, env: simpy.Environment, setup: Processors, wake_ps: Callable[[int, int], int]
+        self,
+        env: simpy.Environment,
+        setup: Processors,
+        wake_ps: Callable[[int, int], int],
+        turn_streams: Sequence[Stream] = (),
     ) -> None:
         self.env, self.setup, self.wake_ps = env, setup, wake_ps
         self.processors = [Processor() for _ in range(setup.count)]
+        if setup.turns is not None:
+            for processor, stream in zip(self.processors, turn_streams, strict=True):
+                processor.turns = ProcessorTurns(setup.turns, stream)
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
 
     @property
@@ -284,10 +316,11 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         processor.count(self.now_ps, self.setup)
+        left_ps = processor.left_ps(self.now_ps)
         if process.current is not None:
-            process.current.left_ps = processor.job_end_ps - self.now_ps
+            process.current.left_ps = left_ps
         elif process.state == "settling":
-            process.debt_ps += processor.job_end_ps - self.now_ps
+            process.debt_ps += left_ps
         process.state = "waiting"
         self._leave(processor)
 
@@ -323,8 +356,17 @@ class SharedProcessors:
         else:
             process.state, takes_ps = "spinning", max(self.setup.spin_ps, 1)
         process.debt_ps = 0
-        processor.job_end_ps = self.now_ps + takes_ps
-        self._after(takes_ps, processor, lambda: self._run_over(processor))
+        processor.begin_job(self.now_ps, takes_ps)
+        self._run_on(processor)
+
+    def _run_on(self, processor: Processor) -> None:
+        """To the end of the job, and beyond, where others had the processor meanwhile."""
+
+        def over() -> None:
+            moved = processor.move_job()
+            self._run_on(processor) if moved else self._run_over(processor)
+
+        self._after(processor.job_end_ps - self.now_ps, processor, over)
 
     def _next_job(self, process: Process) -> Job | None:
         if process.own:

@@ -1,0 +1,45 @@
+"""Turns of others on a processor: a hypervisor lets another machine run there.
+
+The rules that the kernel's sim/kernel/turns.hpp follows too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from ..._kernel import Stream
+from ...commits.processors import Turns
+
+
+class ProcessorTurns:
+    """Of one processor. The next one is drawn when the one before has been met."""
+
+    def __init__(self, turns: Turns, stream: Stream) -> None:
+        self.turns, self.stream = turns, stream
+        self.taken_until_ps = 0
+        self.next_ps = rounded(stream.exponential(turns.every_ps))
+
+    def there_ps(self, now_ps: int) -> int:
+        """When the processor is there: now, or at the end of the turn that is under way."""
+        while self.next_ps < now_ps:
+            self._take()
+        return max(now_ps, self.taken_until_ps)
+
+    def moved_ps(self, began_ps: int, end_ps: int, by_ps: int | None = None) -> int:
+        """The end of work from ``began_ps`` to ``end_ps``, moved by the turns that begin before it
+        and ``by_ps``."""
+        while self.next_ps < (end_ps if by_ps is None else min(end_ps, by_ps)):
+            from_ps = max(self.next_ps, began_ps)
+            self._take()
+            end_ps += max(self.taken_until_ps - from_ps, 0)
+        return end_ps
+
+    def _take(self) -> None:
+        kind = bisect_right(self.turns.share, self.stream.uniform())
+        self.taken_until_ps = self.next_ps + rounded(self.turns.length_ps[kind])
+        self.next_ps = self.taken_until_ps + rounded(self.stream.exponential(self.turns.every_ps))
+
+
+def rounded(time_ps: float) -> int:
+    """To whole picoseconds, as the kernel does."""
+    return int(time_ps + 0.5)
