@@ -3,8 +3,8 @@
 While one of several workers stands still, commands for it pile up, and it takes far longer than the
 interruption until they are worked off: a part of the tail of latencies comes from there. Short ones
 are timers, their handlers, exits to the hypervisor; from 0.1 ms on they are another machine's turns
-on the CPU, or another program's. Longer turns than those here are so few that a short run meets none
-or one.
+on the CPU, or another program's. Longer turns than those here are so few that a short run meets
+none or one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...inputs import Quantity
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Interruption
 from .bench import Bench
-from .samples import Samples
+from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
 # By length, in ns. Shorter than the first is a cache miss.
@@ -51,16 +51,21 @@ def measure(bench: Bench) -> Iterator[float]:
         calm &= quiet
         yield (at + 1) / ROUNDS
     lengths = np.concatenate([np.array(one) for one in found])
-    watched_ns = len(found) * seconds * 1e9
-    for kind, (least, most) in KINDS.items():
-        those = lengths[(lengths >= least) & (lengths < most)]
-        figures = {"every": watched_ns / max(len(those), NONE_SEEN)}
-        if len(those):
-            figures["length"] = float(those.mean())
+    for kind, step, ns in means(lengths, len(found) * seconds * 1e9):
+        least, most = KINDS[kind]
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
-        for step, ns in figures.items():
-            mean = Samples(np.array([ns]), noisy=not calm)
-            bench.add("interruption", mean, "time", of, operation=kind, step=step)
+        mean = Samples(np.array([ns]), noisy=not calm)
+        bench.add("interruption", mean, "time", of, operation=kind, step=step)
+
+
+def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, float]]:
+    """Of each kind: from one to the next (``every``), and, where any was met, their ``length``; in
+    ns, of the ``lengths_ns`` (N,) met in so long."""
+    for kind, (least, most) in KINDS.items():
+        those = lengths_ns[(lengths_ns >= least) & (lengths_ns < most)]
+        yield kind, "every", watched_ns / max(len(those), NONE_SEEN)
+        if len(those):
+            yield kind, "length", float(those.mean())
 
 
 def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...]:

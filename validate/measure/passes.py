@@ -3,8 +3,8 @@
 Others use the host's caches, its memory and its cores' other threads, for minutes at a time. What
 one minute tells is of that minute, and figures that are held against one another may be of
 different ones. So each pass measures everything, and the figures of all passes come together: their
-median, and the quartiles of what they were. Passes in which a figure was disturbed are left out
-where most were calm.
+median, and the quartiles of what they were (of disturbances, all of it). Passes in which a figure was
+disturbed are left out where most were calm.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from .samples import DIGITS
 from .session import PARTS, Progress, Result, measure_pass
 
 PASSES = 3
+# What others do to programs here: no fact that passes find more or less exactly, but another one in
+# each minute. Their ranges hold all that was found.
+DISTURBANCES = ("interruption", "pace", "pace-lasts")
 
 
 def measure_host(
@@ -93,7 +96,8 @@ def _merged_figure(all_of: Sequence[Measurement]) -> Measurement:
     ends = [one.quartiles or (one.value, one.value) for one in used]
     value = _rounded(median(one.value.value for one in used))
     pooled = [one.value.value for one in used] + [end.value for pair in ends for end in pair]
-    low, high = (_rounded(float(end)) for end in np.percentile(pooled, [25, 75]))
+    ends_of = [0, 100] if used[0].name in DISTURBANCES else [25, 75]
+    low, high = (_rounded(float(end)) for end in np.percentile(pooled, ends_of))
     return used[0].model_copy(
         update={
             "value": Reading(value, kind),
