@@ -3,8 +3,8 @@
 Others use the host's caches, its memory and its cores' other threads, for minutes at a time. What
 one minute tells is of that minute, and figures that are held against one another may be of
 different ones. So each pass measures everything, and the figures of all passes come together: their
-median, and the quartiles of what they were (of disturbances, all of it). Passes in which a figure was
-disturbed are left out where most were calm.
+median, and the quartiles of what they were (of disturbances, all of it). Passes in which a figure
+was disturbed are left out where most were calm.
 """
 
 from __future__ import annotations
