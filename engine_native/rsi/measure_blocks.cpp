@@ -31,6 +31,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
     }
     const std::string names[] = {"block-get", "block-update", "block-insert"};
     OwnPages pages;
+    Beginning beginning(memory.data());
     const auto add = [&](const char* name, std::uint64_t bytes, std::uint64_t region,
                          const std::function<double()>& work) {
         found.push_back({name, bytes, region, 1, means_ns(plan, work)});
@@ -49,14 +50,27 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                 };
             };
             blocks.warm_up();
+            // What is created goes to one place after another: while a client does other things,
+            // the processor fetches the next ones. Back to back it could not.
+            const auto amid = [&](auto step) {
+                return many([&beginning, step] {
+                    step();
+                    beginning.add_bit();
+                    beginning.get_words(Beginning::words_max);
+                });
+            };
+            const auto nothing = [] {};
             // In turn, so that what drifts on the host hits all alike.
-            const std::vector<std::function<double()>> works{
-                many([&] { return blocks.get(); }), many([&] { return blocks.update(); }),
-                many([&] { return blocks.insert(); }), many([] { return 0.0; })};
+            const std::vector<std::function<double()>> works{many([&] { blocks.get(); }),
+                                                             many([&] { blocks.update(); }),
+                                                             amid([&] { blocks.insert(); }),
+                                                             many(nothing),
+                                                             many(nothing),
+                                                             amid(nothing)};
             const auto add_all = [&](const char* end) {
                 auto samples = means_in_turn_ns(plan, works);
                 for (std::size_t k = 0; k < std::size(names); ++k) {
-                    less(samples[k], samples.back(), blocks_at_a_time);
+                    less(samples[k], samples[std::size(names) + k], blocks_at_a_time);
                     found.push_back({names[k] + end, bytes, region, 1, samples[k]});
                 }
             };
@@ -67,7 +81,6 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             companion->tell(0, bytes);
         }
     }
-    Beginning beginning(memory.data());
     for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}}) {
         const auto words = [&](bool gets) {
             return [&, gets] {

@@ -32,7 +32,8 @@ struct StepPlan {
 //
 //     block-get     READ a block at a random place, then its first word again
 //     block-update  the same, and lock it by CAS, copy it twice, WRITE it back
-//     block-insert  make a block and WRITE it, at one place after the other
+//     block-insert  make a block and WRITE it, at one place after the other; each time after a bit
+//                   was set and 8 KiB of words were read, which does not count
 //     words-get     READ words that are in the cache; per block of `bytes`
 //     word-add      an atomic add to a word of one's own
 //     key-draw      a record of a transaction: its number, and where it lies; uniform

@@ -25,6 +25,8 @@ class Beginning {
         fence();
         sum_ += load_acquire(own_.data());
     }
+    // Nobody else adds to it.
+    void add_bit() { sum_ += fetch_add(own_.data(), 1); }
     // A transaction's records, and where they lie; how many.
     double draw_keys() {
         draw_.next();

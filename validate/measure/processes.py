@@ -28,7 +28,8 @@ STEPS = {
     "block-get": "blocks at random places of shared memory read, and their first words again, each "
     "three after 32 KiB of one's own",
     "block-update": "the same, and locked by CAS, copied twice, written back",
-    "block-insert": "blocks made and written, one place of shared memory after the other",
+    "block-insert": "blocks made and written, one place of shared memory after the other; between "
+    "each three of them words are added to and read",
     "block-get-together": "the same as block-get, while another processor updates and inserts "
     "blocks of the same memory",
     "block-update-together": "the same as block-update, together likewise",
