@@ -1,6 +1,7 @@
 """``numatwin machine measure``: a machine file of this host, or one clear line."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def test_a_machine_file(numatwin: CommandLine) -> None:
     assert shown.status == 0
     assert "figures in the file, quick" in shown.out
     assert numatwin("machine", "show", "mine.yaml", "--json").json()["name"] == "this-host"
+
+
+def test_the_help_names_all_parts(numatwin: CommandLine) -> None:
+    told = set(re.split(r"[^a-z]+", numatwin("machine", "measure", "--help").out))
+    assert set(session.PARTS) <= told
 
 
 def test_one_json_object(numatwin: CommandLine) -> None:
