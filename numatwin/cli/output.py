@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-WIDTH_WITHOUT_TERMINAL = 100
+WIDTH_WITHOUT_TERMINAL = 1_000  # there lines have no end: no table is wrapped
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
