@@ -44,6 +44,11 @@ class Counted:
     ran_ns: Ints
     waited_ns: Ints
 
+    @property
+    def ended(self) -> int:
+        """Transactions that came to an end, whichever; each try of one that aborts counts."""
+        return self.commits + self.given_up + int(self.aborts.sum())
+
     def since(self, before: Counted) -> Counted:
         """What was counted from ``before`` to now."""
         names = self.__dataclass_fields__
@@ -73,6 +78,7 @@ class NativeCommits:
         self._seen_killed: set[int] = set()
         self._deaths: list[ControlEvent] = []
         self._warned: list[str] = []
+        self._after_death: Counted | None = None  # soon after the last one that nobody asked for
         self._ran_ns = np.zeros(self.plan.roles, dtype=np.int64)
         self._waited_ns = np.zeros(self.plan.roles, dtype=np.int64)
         self._started = self._stopped = False
@@ -268,6 +274,7 @@ class NativeCommits:
                 self.plan.lease_ns and role < self._clients
             ):
                 self._warned.append(f"{text}, which the scenario does not ask for")
+                self._after_death = self._count()
 
     def _faults(self) -> Iterator[ControlEvent]:
         for slow in self.system.stragglers:
@@ -283,8 +290,17 @@ class NativeCommits:
     def _warnings(self, counted: Counted) -> Iterator[str]:
         yield from self.plan.notes
         yield from self._warned
+        yield from self._silence()
         if not counted.commits:
             yield "no transaction committed while it was counted"
+
+    def _silence(self) -> Iterator[str]:
+        """Of a run that was over before the engine ends it for that (rsi/stall_watch.hpp)."""
+        if (then := self._after_death) is None:
+            return
+        since_s = self._now.time_s - then.time_s
+        if since_s >= self.LOOK_EVERY_S and self._now.ended == then.ended:
+            yield f"no transaction ended in the last {since_s:.2g} s, after that death"
 
 
 def signal_name(number: int) -> str:

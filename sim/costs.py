@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..inputs import Quantity
 from ..topologies.machine import CacheLevel, Machine, Node
 from .disturbances import Disturbances
+from .hand_overs import HandOvers
 from .instructions import INSTRUCTIONS, InstructionCounts
 
 Floats = npt.NDArray[np.float64]
@@ -44,8 +44,6 @@ ASSUMED_STREAMING_MISSES = 16.0
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
 ASSUMED_LATENCY_NS = 100.0
-# What was measured as nothing is still a time.
-TIME_MIN_S = 1e-12
 
 # What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
 # and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
@@ -204,64 +202,9 @@ class CostModel:
         return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
 
     @cached_property
-    def handed_s(self) -> Floats:
-        """(n, n) latency of a line that a core of j hands over to one of i.
-
-        Within a node it comes from the shared cache, or as fast as messages were seen to go there.
-        """
-        handed = self.idle_s.copy()
-        cached, diagonal = self.last_cache.latency_s, np.diag_indices_from(handed)
-        handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
-        if self.engine is not None and self.engine.message is not None:
-            handed[diagonal] = self.engine.message.value / self.scales.latency
-        return handed
-
-    @cached_property
-    def handed_misses(self) -> tuple[Floats, Floats]:
-        """(n,) lines that one core gets from others at a time, when it streams them: to write them,
-        and to read them.
-
-        As many as from memory, or what the engine was seen to do: a line that one core writes and
-        another reads takes ``handed_line`` on both together, and the reader ``handed_line_read``.
-        """
-        seen = self.engine
-        if seen is None or seen.handed_line is None:
-            return self.streaming_misses, self.streaming_misses
-        both_s, read = seen.handed_line.value, seen.handed_line_read
-        read_s = both_s / 2.0 if read is None else read.value
-        write, read_ = (
-            np.diag(self.handed_s) * self.scales.latency / max(each_s, TIME_MIN_S)
-            for each_s in (both_s - read_s, read_s)
-        )
-        return write * self.scales.misses, read_ * self.scales.misses
-
-    @cached_property
-    def read_waits(self) -> float:
-        """Waits for a line of another core's of who takes what others have sent, however much.
-
-        0 where they were not measured: then all waits are put to who flushes.
-        """
-        return self._waits(None if self.engine is None else self.engine.message_read)
-
-    @cached_property
-    def part_waits(self) -> float:
-        """The same for each header of a part of a batch: where it lies, only the one before it
-        tells. Headers of whole batches lie evenly, and are there when they are read.
-        """
-        return self._waits(None if self.engine is None else self.engine.part_read)
-
-    def _waits(self, time: Quantity | None) -> float:
-        """How often one waits for another core's line in that time; 0 if it is not known."""
-        if time is None or self.engine is None or self.engine.message is None:
-            return 0.0
-        return time.value / max(self.engine.message.value, TIME_MIN_S)
-
-    @property
-    def handed_beside(self) -> bool:
-        """Whether what lines from other cores take comes on top of instructions: so it was measured
-        of the native engine. Else the two overlap.
-        """
-        return self.engine is not None and self.engine.handed_line is not None
+    def hand_overs(self) -> HandOvers:
+        """What lines that cores hand over to each other cost."""
+        return HandOvers(self)
 
     def scan_from_last_s(self, core_node: Ints) -> Floats | None:
         """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
@@ -277,27 +220,6 @@ class CostModel:
         all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
         one_s = alone + (all_s - alone) * self._others_working(core_node)
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
-
-    @property
-    def exchanged_at_once(self) -> bool:
-        """Whether a buffer's descriptor comes to be written at once, as in our engine: nobody can
-        change it between a writer's look at it and its exchange.
-        """
-        return self.engine is not None
-
-    @property
-    def flushed_late(self) -> bool:
-        """Whether a full buffer waits for the next command that goes there, as in our engine; else
-        it is flushed at once.
-        """
-        return self.engine is not None
-
-    @property
-    def own_cached(self) -> bool:
-        """Whether what a worker sends to itself stays in its own cache, at no cost beside the
-        loops': so it was measured of the native engine.
-        """
-        return self.engine is not None
 
     @cached_property
     def random_misses(self) -> Floats:

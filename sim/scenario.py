@@ -6,11 +6,7 @@ and any field may be set from outside; what comes of it all stands in ``Scenario
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +15,6 @@ from pydantic import Field
 
 from ..inputs import (
     Catalogue,
-    DescriptionError,
     Document,
     InputError,
     Setting,
@@ -28,28 +23,30 @@ from ..inputs import (
     load_yaml,
     merged,
     parse_setting,
-    part_of,
     with_setting,
 )
-from ..inputs.fields import near
 from ..inputs.names import Name
 from ..inputs.quantities import Duration, time_text
 from ..inputs.yaml_file import Place
-from ..topologies import Machine, MachineDescription, load_machine, machine_from_document
-from ..topologies.catalogue import CATALOGUE as MACHINES
+from ..topologies import Machine
 from ..workloads import (
     Workload,
-    WorkloadDescription,
-    load_workload,
     scaled,
-    workload_from_document,
 )
-from ..workloads.catalogue import CATALOGUE as WORKLOADS
-from ..workloads.keys import Recorded
 from .commits.system import CommitSystem
 from .control import Policy, families
-from .control.policy_spec import ChosenPolicy, PolicySpec
+from .control.policy_spec import PolicySpec
 from .plan import Statistics
+from .scenario_parts import (
+    anywhere,
+    folder_of,
+    hash_of,
+    machine_of,
+    policies_of,
+    told_at,
+    with_files,
+    workload_of,
+)
 from .system import AnySystem, ErisSystem
 
 BUNDLED = Path(__file__).parent / "scenarios"
@@ -62,7 +59,6 @@ NATIVE = "native"
 SIMULATED = ("flow", "event", "reference")
 
 BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
-NO_POLICY = "none"
 EXTENDED_MAX = 16
 SEED_MAX = 2**64 - 1
 # Kernels count picoseconds in 64 bits, and look ahead; nobody waits longer for a real clock.
@@ -187,8 +183,8 @@ def _extended(document: Document, depth: int = 0) -> Document:
         raise document.error(
             place, "extends too many", expected=f"at most {EXTENDED_MAX}, and no circle"
         )
-    with _told_at(document, place):
-        path = CATALOGUE.path(extends, _folder(document, place))
+    with told_at(document, place):
+        path = CATALOGUE.path(extends, folder_of(document, place))
     own = {key: value for key, value in document.value.items() if key != "extends"}
     return merged(_extended(load_yaml(path), depth + 1), replace(document, value=own))
 
@@ -225,9 +221,9 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     document = _with_all_families(document)  # so that they stand in the settings
     description = document.read_as(ScenarioDescription)
     _check_plane(document, description.plane)
-    machine = _machine(document, inner["machine"])
-    described, folder, written = _workload(document, inner["workload"])
-    with _told_at(document, ()):
+    machine = machine_of(document, inner["machine"])
+    described, folder, written = workload_of(document, inner["workload"])
+    with told_at(document, ()):
         workload = scaled(described, description.scale)
     if not any(node.cores for node in machine.nodes):
         raise document.error(
@@ -240,7 +236,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     _check_horizon(document, description)
     _check_warm_up(document, description)
     _check_deaths(document, description)
-    chosen = _policies(document, description)
+    chosen = policies_of(document, description.policies, description.system)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         # What facts were measured by, no plane reads; it would be taken along with each record.
         "machine": machine.description.model_dump(
@@ -264,8 +260,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         seed=description.seed,
         plane=description.plane,
         statistics=description.statistics,
-        settings=_with_files(whole, chosen, lambda path: _anywhere(path, folder)),
-        hash=_hash(whole, workload, chosen),
+        settings=with_files(whole, chosen, lambda path: anywhere(path, folder)),
+        hash=hash_of(whole, workload, chosen),
     )
 
 
@@ -308,7 +304,7 @@ def _check_system(
         raise document.error(
             ("workload",), f"a system of kind {system.kind} cannot run '{workload.name}': {why}"
         )
-    with _told_at(document, ("system",)):
+    with told_at(document, ("system",)):
         system.check(machine, workload)
 
 
@@ -413,124 +409,3 @@ def _check_deaths(document: Document, description: ScenarioDescription) -> None:
                 "after the horizon",
                 expected=f"less than {played_s:g} s",
             )
-
-
-def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
-    place = ("machine",)
-    named = document.part(place)
-    if isinstance(named, str) and not settings:
-        with _told_at(document, place):
-            return load_machine(MACHINES.path(named, _folder(document, place)))
-    part, _ = _part(document, place, MACHINES, MachineDescription, settings)
-    return machine_from_document(part)
-
-
-def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
-    """The workload, the folder that its files are looked for in, and how it is written."""
-    place = ("workload",)
-    named = document.part(place)
-    part, folder = _part(document, place, WORKLOADS, WorkloadDescription, settings)
-    if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
-        with _told_at(document, place):
-            return load_workload(named), WORKLOADS.folder, part
-    return workload_from_document(part, folder), folder, part
-
-
-def _part(
-    document: Document,
-    place: Place,
-    catalogue: Catalogue,
-    model: type[Strict],
-    settings: Sequence[Setting],
-) -> tuple[Document, Path]:
-    """The description that is named or held at ``place``, as set, and the folder of its file."""
-    named, folder = document.part(place), _folder(document, place)
-    if isinstance(named, str):
-        with _told_at(document, place):
-            path = catalogue.path(named, folder)
-        part, folder = load_yaml(path), path.parent
-    else:
-        part = part_of(document, place)
-    for setting in settings:
-        part = with_setting(part, model, setting)
-    return part, folder
-
-
-def _policies(document: Document, description: ScenarioDescription) -> dict[str, ChosenPolicy]:
-    chosen = {}
-    for family, spec in description.policies.items():
-        place = ("policies", family)
-        if family not in families():
-            raise document.error(
-                place, f"unknown kind of policy '{family}'", expected=near(family, families())
-            )
-        at = (*place, "file" if spec.file is not None else "policy")
-        with _told_at(document, at):
-            chosen[family] = spec.choose(family, _folder(document, at))
-        if not description.system.BALANCED and chosen[family].name != NO_POLICY:
-            kind = description.system.kind
-            raise document.error(
-                at,
-                f"a system of kind {kind} has nothing to balance",
-                token=chosen[family].name,
-                expected=NO_POLICY,
-            )
-    return chosen
-
-
-def _folder(document: Document, place: Place) -> Path:
-    """The folder that a path at ``place`` is relative to: its file's; else the current one."""
-    return Path(document.source_of(place)).parent if place in document.marks else Path()
-
-
-@contextmanager
-def _told_at(document: Document, place: Place) -> Iterator[None]:
-    """Gives an error that does not know where it stands its place in the document."""
-    try:
-        yield
-    except InputError as failure:
-        if failure.file is not None:
-            raise
-        raise document.error(
-            place, failure.message, token=failure.token, expected=failure.expected
-        ) from None
-    except DescriptionError as failure:
-        at = (*place, *failure.place)
-        raise document.error(at, f"{'.'.join(map(str, at))}: {failure}") from None
-
-
-def _with_files(
-    whole: dict[str, Any], chosen: Mapping[str, ChosenPolicy], written: Callable[[Path], str]
-) -> dict[str, Any]:
-    """A copy of the settings, in which each path of a file is as ``written`` writes it."""
-    copied = deepcopy(whole)
-    for family, policy in chosen.items():
-        if policy.file is not None:
-            copied["policies"][family]["file"] = written(policy.file.absolute())
-    workload = copied["workload"]
-    for part in (workload, *workload.get("phases", ())):
-        for operation in part["operations"].values():
-            if "file" in operation.get("keys", ()):
-                operation["keys"]["file"] = written(Path(operation["keys"]["file"]))
-    return copied
-
-
-def _anywhere(path: Path, folder: Path) -> str:
-    """A path that leads to the same file from any folder; a bundled file needs its name alone."""
-    beside = (folder / path).absolute()
-    return str(beside) if beside.exists() and beside.parent != WORKLOADS.folder else str(path)
-
-
-def _hash(whole: dict[str, Any], workload: Workload, chosen: Mapping[str, ChosenPolicy]) -> str:
-    """Of what the scenario says and of what its files hold, not of where they lie."""
-    said = _with_files(whole, chosen, lambda path: path.name)
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-    for family in sorted(chosen):
-        if (file := chosen[family].file) is not None:
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-    for phase in workload.phases:
-        for operation in phase.operations.values():
-            if isinstance(operation.keys, Recorded):
-                density = operation.keys.density()
-                digest.update(density.breaks.tobytes() + density.mass.tobytes())
-    return digest.hexdigest()

@@ -37,6 +37,12 @@ void Counters::add_latency(std::int64_t ps) {
     latency_total_ps.add(value);
 }
 
+std::uint64_t Counters::ended() const {
+    std::uint64_t count = commits.get() + given_up.get();
+    for (const Count& aborted : aborts) count += aborted.get();
+    return count;
+}
+
 std::uint64_t Board::bytes(const RunSetup& setup) {
     const std::uint64_t each = sizeof(RoleSlot) + sizeof(Counters) + setup.trace_rows * sizeof(Row);
     return sizeof(Head) + setup.roles() * each;

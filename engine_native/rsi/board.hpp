@@ -115,6 +115,8 @@ struct alignas(64) Counters {
     std::array<Count, buckets> latencies;
 
     void add_latency(std::int64_t ps);
+    // Transactions that have come to an end, whichever: each try of one that aborts counts.
+    std::uint64_t ended() const;
 };
 
 enum class RoleState : std::uint32_t { starting, ready, connected, done, failed };

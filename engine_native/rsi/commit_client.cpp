@@ -40,7 +40,10 @@ bool CommitClient::run_one() {
     counters_.busy_ns.add(static_cast<std::uint64_t>(ended_ns - began_ns));
     counters_.bytes.add(fabric_.carried_bytes - counted_bytes_);
     counted_bytes_ = fabric_.carried_bytes;
-    if (setup_.think_ns > 0) pause(draw_.think_ns() * factor_);
+    if (setup_.think_ns > 0) {
+        pause(draw_.think_ns() * factor_);
+        dragged_ns_ = board_.now_ns();  // it has been that slow already
+    }
     return committed;
 }
 

@@ -19,6 +19,7 @@
 #include "rsi/kept_connections.hpp"
 #include "rsi/roles.hpp"
 #include "rsi/segment_folder.hpp"
+#include "rsi/stall_watch.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -43,7 +44,7 @@ std::string name_of(const RunSetup& setup, std::uint32_t role) {
 class Launcher {
   public:
     Launcher(const RunSetup& setup, int board_descriptor, int control)
-        : setup_(setup), board_(setup, board_descriptor), control_(control) {
+        : setup_(setup), board_(setup, board_descriptor), control_(control), stall_(setup) {
         sigset_t children;
         ::sigemptyset(&children);
         ::sigaddset(&children, SIGCHLD);
@@ -76,6 +77,7 @@ class Launcher {
             if (board_.phase() != Phase::running) continue;
             for (const auto& [client, at_ns] : setup_.deaths) play_death(client, at_ns);
             for (std::uint32_t client = 0; client < setup_.clients; ++client) fence(client);
+            if (stall_.is_on()) look_for_stall();
         }
     }
 
@@ -136,15 +138,17 @@ class Launcher {
         auto& slot = board_.role(role);
         const bool wanted =
             slot.holding.load() != 0 || dying_.contains(role) || fenced_.contains(role);
-        const bool quiet = board_.phase() >= Phase::stopping;
+        const Phase phase = board_.phase();
         const bool was_done = slot.state.load() >= RoleState::done;
-        if (!was_done && role >= setup_.clients && board_.phase() != Phase::finished)
+        if (!was_done && role >= setup_.clients && phase != Phase::finished)
             board_.fail_run(name_of(setup_, role) + " died" + cause(status));
-        else if (!was_done && role < setup_.clients && board_.phase() == Phase::starting)
+        else if (!was_done && role < setup_.clients && phase == Phase::starting)
             board_.fail_run(name_of(setup_, role) + " died" + cause(status) +
                             " before the run began");
-        if (!was_done && !wanted && !quiet && board_.traced() && role < setup_.clients)
-            board_.log(role, RowKind::died, role, 0, 0);
+        if (!was_done && !wanted && phase < Phase::stopping && role < setup_.clients) {
+            if (board_.traced()) board_.log(role, RowKind::died, role, 0, 0);
+            stall_.died(name_of(setup_, role) + " died" + cause(status));
+        }
         if (WIFSIGNALED(status))
             slot.killed.store(1 + static_cast<std::uint32_t>(WTERMSIG(status)));
         slot.gone.store(1, std::memory_order_release);
@@ -153,6 +157,18 @@ class Launcher {
     static std::string cause(int status) {
         if (WIFSIGNALED(status)) return std::string(" (") + ::strsignal(WTERMSIG(status)) + ")";
         return " (exit status " + std::to_string(WEXITSTATUS(status)) + ")";
+    }
+
+    void look_for_stall() {
+        std::uint64_t ended = 0;
+        std::uint32_t left = 0;
+        for (std::uint32_t client = 0; client < setup_.clients; ++client) {
+            ended += board_.counters(client).ended();
+            left += pids_[client] != 0 && board_.role(client).state.load() < RoleState::done;
+        }
+        // Clients are done only after this has changed.
+        if (board_.phase() != Phase::running) return;
+        if (const auto why = stall_.look(board_.now_ns(), ended, left)) board_.fail_run(*why);
     }
 
     // Once its time has come: at the point where it holds locks.
@@ -209,6 +225,7 @@ class Launcher {
     std::vector<pid_t> pids_;  // by role; 0: not there
     std::uint32_t running_ = 0;
     std::set<std::uint32_t> dying_, fenced_;
+    StallWatch stall_;
 };
 
 }  // namespace

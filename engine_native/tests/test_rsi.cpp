@@ -236,6 +236,28 @@ TEST(Rsi, unclaimed_timestamps_of_a_straggler_are_skipped) {
         }
 }
 
+// It thinks for as many times as long: no part of that is work, which takes it longer once more.
+TEST(Rsi, what_a_straggler_thinks_is_no_part_of_its_latency) {
+    for (const bool one_sided : {true, false}) {
+        auto setup = small(1);
+        setup.one_sided = one_sided;
+        setup.trace_rows = 0;
+        setup.factors = {4};
+        setup.think_ns = 20'000'000;
+        ThreadCluster cluster(setup);
+        cluster.start();
+        const auto& counted = cluster.board().counters(0);
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (counted.commits.get() < 6 && std::chrono::steady_clock::now() < give_up)
+            std::this_thread::sleep_for(milliseconds(2));
+        cluster.stop();
+        ASSERT_GE(counted.commits.get(), 6u);
+        const double mean_ns = static_cast<double>(counted.latency_total_ps.get()) / 1e3 /
+                               static_cast<double>(counted.commits.get());
+        EXPECT_LT(mean_ns, 3.0 * static_cast<double>(setup.think_ns));
+    }
+}
+
 TEST(Rsi, a_few_words_of_the_vector_do_as_well_as_all) {
     auto setup = small(3);
     setup.snapshot_bytes = 8;

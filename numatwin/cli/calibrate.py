@@ -10,7 +10,7 @@ import typer
 
 from .files import check_ending
 from .machine import MachineArgument
-from .output import console, latency, number, print_json, table
+from .output import console, latency, number, print_json, print_whole, table
 from .run import progress_bar
 
 if TYPE_CHECKING:
@@ -96,12 +96,13 @@ def calibrate(
 def _print(found: Calibration, to: Console) -> None:
     from ..validate.calibrate.identify import UNTOLD
 
-    to.print(
+    print_whole(
+        to,
         table(
             ("fitted", "before", "now", "95% interval", "by"),
             (_estimate(found, key) for key in found.fit.estimates),
             left=1,
-        )
+        ),
     )
     open_ones = [one for one in found.fit.left if one.reason != UNTOLD]
     for one in open_ones:
@@ -143,12 +144,13 @@ def _print_rows(found: Calibration, to: Console) -> None:
     """The largest errors of what was fitted to, all of what was held out."""
     held, fitted = found.of("held out"), found.of("fitted")
     fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
-    to.print(
+    print_whole(
+        to,
         table(
             ("measurement", "set", "measured", "predicted", "95% interval", "error"),
             (_residual(one) for one in [*fitted, *held[:ROWS_MAX]]),
             left=2,
-        )
+        ),
     )
     left_out = len(found.residuals) - len(fitted) - len(held[:ROWS_MAX])
     if left_out:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH_WITHOUT_TERMINAL = 100
+WIDTH_MAX = 1_000
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -44,6 +45,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made
+
+
+def print_whole(to: Console, made: Table) -> None:
+    """Prints a table of long cells: off a terminal, where lines have no end, none is wrapped."""
+    kept = to.width
+    if not to.is_terminal:
+        to.width = WIDTH_MAX
+    try:
+        to.print(made)
+    finally:
+        to.width = kept
 
 
 def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:

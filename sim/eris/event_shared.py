@@ -139,5 +139,7 @@ class _Setup:
             return np.zeros(self.n)
         # From any node in use the line may come, and goes on from there.
         return np.asarray(
-            self.demand.contended * self.costs.handed_s[:, self.used].mean(axis=1) * PS_PER_S
+            self.demand.contended
+            * self.costs.hand_overs.line_s[:, self.used].mean(axis=1)
+            * PS_PER_S
         )

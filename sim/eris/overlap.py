@@ -11,21 +11,26 @@ shares of a cache and slower memory move along this curve.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
+from ...topologies.machine import Machine
 from ..caches import hit_rates
 from ..costs import LINE_BYTES, CostModel
+from ..instructions import InstructionCounts
 from ..prefix_tree import ArrayTree
 from .index import placed_regions, with_page_walks
 
 Floats = npt.NDArray[np.float64]
 
 NOTHING_S = 1e-15  # a thousandth of what planes count in
+KEPT_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,26 @@ class Overlap:
         return np.where(more_s > 0, found, np.minimum(found, 1.0))
 
 
+# Machines hold arrays, which have no hash; none of them changes.
+_KEPT: deque[tuple[Machine, InstructionCounts, float, Overlap | None]] = deque(maxlen=KEPT_MAX)
+
+
 def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
-    """The curves of the machine as it was measured, None where it was not."""
+    """The curves of the machine as it was measured, None where it was not.
+
+    Those of the machines asked for last are kept: a calibration asks for one machine from many
+    scenarios, what-ifs from one scenario again and again.
+    """
     costs = costs.unscaled
+    for machine, counted, page, known in _KEPT:
+        if machine is costs.machine and counted is costs.counted and page == page_bytes:
+            return known
+    found = _overlap(costs, page_bytes)
+    _KEPT.append((costs.machine, costs.counted, page_bytes, found))
+    return found
+
+
+def _overlap(costs: CostModel, page_bytes: float) -> Overlap | None:
     walk = costs.engine.walk if costs.engine is not None else ()
     if len(walk) < 2:
         return None
@@ -129,22 +151,45 @@ def _misses(
     """Of a lookup by the only core at work, one each ``each_s``: time that its misses hold its
     slots, idle, and lines from memory.
     """
-    one = np.ones((1, 1))
-    regions = with_page_walks(
-        placed_regions(ArrayTree(keys), np.full((1, 1), float(keys)), one),
+    private, last = costs.private_cache, costs.last_cache
+    in_private, in_last, from_memory = _found(
+        keys,
         page_bytes,
-        costs.tlb_pages(page_bytes)[[node]],
+        float(costs.tlb_pages(page_bytes)[node]),
+        *((float(at.lines[node]), float(at.others_per_s[node]) * each_s) for at in (private, last)),
+    )
+    held_s = in_private * private.latency_s[node]
+    held_s += in_last * last.latency_s[node]
+    held_s += from_memory * np.nanmin(costs.idle_s[node])
+    return float(held_s / costs.random_misses[node]), from_memory
+
+
+@lru_cache(maxsize=4096)
+def _found(
+    keys: int,
+    page_bytes: float,
+    reach: float,
+    private: tuple[float, float],
+    last: tuple[float, float],
+) -> tuple[float, float, float]:
+    """Lines that a lookup by the only core at work finds in its private caches, in the last one,
+    and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for,
+    and those that others bring in the time of a lookup.
+
+    Kept, as a calibration asks again and again: it moves latencies, of which this knows nothing.
+    """
+    regions = with_page_walks(
+        placed_regions(ArrayTree(keys), np.full((1, 1), float(keys)), np.ones((1, 1))),
+        page_bytes,
+        np.array([reach]),
         np.ones(1),
     )
     lines, rate = regions.lines.reshape(1, -1), regions.rate.reshape(1, -1)
-    private, last = costs.private_cache, costs.last_cache
-    in_private = hit_rates(
-        lines, rate, private.lines[[node]], private.others_per_s[[node]] * each_s
+    hits = hit_rates(lines, rate, *(np.array([part]) for part in private))
+    missed = rate * (1.0 - hits)
+    met = hit_rates(lines, missed, *(np.array([part]) for part in last))
+    return (
+        float((rate * hits).sum()),
+        float((missed * met).sum()),
+        float((missed * (1.0 - met)).sum()),
     )
-    missed = rate * (1.0 - in_private)
-    in_last = hit_rates(lines, missed, last.lines[[node]], last.others_per_s[[node]] * each_s)
-    from_memory = float((missed * (1.0 - in_last)).sum())
-    held_s = float((rate * in_private).sum()) * private.latency_s[node]
-    held_s += float((missed * in_last).sum()) * last.latency_s[node]
-    held_s += from_memory * np.nanmin(costs.idle_s[node])
-    return float(held_s / costs.random_misses[node]), from_memory

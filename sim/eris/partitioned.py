@@ -175,8 +175,10 @@ class PartitionedDemands(ErisDemands):
         all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
         routing = self._routing(walked.commands, phase)
         if routing is not None:
-            handed_s = np.diag(costs.handed_s)
-            lines_s = routing.lines * handed_s * sum(1.0 / slots for slots in costs.handed_misses)
+            handed_s = np.diag(costs.hand_overs.line_s)
+            lines_s = (
+                routing.lines * handed_s * sum(1.0 / slots for slots in costs.hand_overs.slots)
+            )
             away = 1.0 - 1.0 / self.workers.count
             routed_s = routing.issue_s + routing.flush_s + routing.receive_s
             parts = float(routing.parts.sum())
@@ -199,9 +201,10 @@ class PartitionedDemands(ErisDemands):
         walks = self._walks(phase, time_s, partitions)
         missed, met = self._scans_meet(phase, partitions)
         # Waits for lines of the other's of who flushes and who takes, and instructions.
-        waits = FLUSH_WAITS + costs.read_waits
+        waits = FLUSH_WAITS + costs.hand_overs.read_waits
         flushed = (
-            waits * costs.handed_s[node, node] * self.worker_rate + costs.instructions.flush_fixed
+            waits * costs.hand_overs.line_s[node, node] * self.worker_rate
+            + costs.instructions.flush_fixed
         )
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
@@ -276,8 +279,8 @@ class PartitionedDemands(ErisDemands):
             atomics=commands * FLUSH_WAITS * all_flushes,
             parts=commands * self._per_core(self._parts(executed / commands, phase)),
             part_s=self.costs.core_s(costs.part),
-            part_waits=self.costs.part_waits,
-            read_waits=self.costs.read_waits,
+            part_waits=self.costs.hand_overs.part_waits,
+            read_waits=self.costs.hand_overs.read_waits,
             made=each_round / commands,
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
@@ -287,7 +290,7 @@ class PartitionedDemands(ErisDemands):
         """(A,) headers of parts of batches, per command, under which workers get their shares
         ``executed`` (A,); none where they cost nothing.
         """
-        if not (self.costs.instructions.part or self.costs.part_waits):
+        if not (self.costs.instructions.part or self.costs.hand_overs.part_waits):
             return np.zeros_like(executed)
         by_key = np.array([one.share for one in phase.operations.values() if one.keys is not None])
         shares = np.outer(executed, by_key / by_key.sum())

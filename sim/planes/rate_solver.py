@@ -51,7 +51,7 @@ class RateSolver:
         self._wires = {} if wires is None else wires
         self._ways: dict[tuple[int, int], tuple[Ints, Floats]] = {}
         self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
-        self.idle_s, self.idle_handed_s = costs.idle_s, costs.handed_s
+        self.idle_s, self.idle_handed_s = costs.idle_s, costs.hand_overs.line_s
 
     def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
         """Resources of links, and wire bytes on each, of a line that one node reads from another.
@@ -276,7 +276,7 @@ class _Search:
 
     def _handing(self, core_s: Floats, held_s: Floats) -> Floats:
         """The same of a step whose lines come from another core, or go to it."""
-        if not self.costs.handed_beside:
+        if not self.costs.hand_overs.beside:
             return self._overlap(core_s, held_s)
         return core_s + held_s * self.solver.threads
 
@@ -297,9 +297,9 @@ class _Search:
         time issues.
         """
         node = self.node
-        write_slots, read_slots = (slots[node] for slots in self.costs.handed_misses)
+        write_slots, read_slots = (slots[node] for slots in self.costs.hand_overs.slots)
         # What a worker sends to itself stays where it is.
-        apart = 1.0 - routing.executed if self.costs.own_cached else np.ones(len(node))
+        apart = 1.0 - routing.executed if self.costs.hand_overs.own_cached else np.ones(len(node))
         target = group_sums(node, routing.executed, self.n)
         to_target = latency.handed_s(target)
         lines = routing.lines + routing.answer_lines
@@ -314,7 +314,7 @@ class _Search:
         receive_core = receive_core + routing.parts * routing.part_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
-            if self.costs.own_cached:
+            if self.costs.hand_overs.own_cached:
                 apart = 1.0 - self.issued
             from_source = latency.handed_s(source)[node]
             receive_miss = apart * routing.executed * lines * from_source / read_slots

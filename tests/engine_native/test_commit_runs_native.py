@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,34 @@ def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0.02 <= dead.time_s < 2
         noted = any("leases of" in note for note in record.warnings)
         assert noted == name.endswith("lease")
+
+
+@pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+@pytest.mark.parametrize("stands_still", [True, False])
+def test_a_record_tells_that_nothing_ended_after_a_death(stands_still: bool) -> None:
+    """Of a run that is over before the engine would end it (rsi/stall_watch.hpp)."""
+    scenario = load_scenario(
+        "nam-fig6-two-sided", plane="native", scale=0.005, settings=["system.clients=2"]
+    )
+    with native_commits("shm") as make:
+        plane = make(scenario, 1)
+        assert isinstance(plane, NativeCommits)
+        plane.advance(0.2)
+        pids = plane.cluster.pids()
+        for pid in pids[2:] if stands_still else []:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(pids[1], signal.SIGKILL)
+        plane.advance(plane.cluster.board.now_ns * 1e-9 + 1.0)
+        warnings = plane.outcome().warnings
+    at = warnings.index("client 1 is dead (SIGKILL), which the scenario does not ask for")
+    told = [warning for warning in warnings[at:] if "after that death" in warning]
+    assert len(told) == stands_still
+    if stands_still:
+        seconds = re.fullmatch(
+            r"no transaction ended in the last ([\d.]+) s, after that death", told[0]
+        )
+        assert seconds is not None
+        assert 0.5 < float(seconds[1]) < 60
 
 
 def test_too_many_records_say_which_scale_fits(monkeypatch: pytest.MonkeyPatch) -> None:

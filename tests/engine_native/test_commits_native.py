@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -130,13 +131,7 @@ def test_others_go_on_when_clients_are_killed(
 ) -> None:
     """Over TCP each such death ended a server in one of four cases, before connections were kept
     (rsi/kept_connections.hpp). Over shared memory one in a hundred strikes in the middle of a
-    message, and the server waits for its end (rsi/README.md); RSI's clients hardly send any."""
-    tries = 3 if transport == "shm" and not one_sided else 1
-    assert any(others_go_on(transport, one_sided, nothing_left) for _ in range(tries))
-
-
-def others_go_on(transport: str, one_sided: bool, started: list[int]) -> bool:
-    """Whether the others commit after each of four deaths."""
+    message, which ends the run with a line (rsi/stall_watch.hpp); RSI's clients hardly send any."""
     # Without a skip of dead clients' timestamps those who died without a lock would stop the others
     # once each record has a version that no snapshot reaches: within milliseconds.
     settings = small_run(
@@ -148,20 +143,78 @@ def others_go_on(transport: str, one_sided: bool, started: list[int]) -> bool:
     )
     with CommitCluster(settings, transport) as cluster:
         cluster.start()
-        started += [*cluster.pids(), cluster.parent_pid or 0]
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
         cluster.wait_until(0.02)
         for client in 1, 2, 3, 5:
             os.kill(cluster.pids()[client], signal.SIGKILL)
             assert until(lambda dead=client: cluster.board.killed()[dead] == signal.SIGKILL, 30.0)  # type: ignore[misc]
             before = cluster.board.counts()["commits"]
-            if not until(
-                lambda enough=before + 5: cluster.board.counts()["commits"] > enough,  # type: ignore[misc]
-                20.0,
-                cluster.check,
-            ):
-                return False
+            seen: list[int] = []
+
+            def more(enough: int = before + 5, seen: list[int] = seen) -> bool:
+                seen.append(cluster.board.counts()["commits"])
+                return seen[-1] > enough
+
+            ended: InputError | None = None
+            try:
+                assert until(more, 20.0, cluster.check)
+            except InputError as failure:
+                ended = failure
+            if ended is not None:
+                # The one way in which it may end, and only where nobody commits any more.
+                assert transport == "shm"
+                assert not one_sided
+                assert re.search(STALLED, str(ended)), ended
+                assert len(set(seen[-100:])) == 1
+                return
         cluster.stop()
-    return True
+
+
+STALLED = (
+    r"^the native run failed: client \d died \(Killed\), .*, and no transaction of the others has "
+    r"ended for 5 s: .* half sent in shared memory, .*; .* NUMATWIN_TRANSPORT=tcp, .*$"
+)
+
+
+@needs_ucx
+@pytest.mark.parametrize("stopped", ["servers", "all but the dead"])
+def test_a_run_that_stands_still_since_a_client_was_killed_ends(
+    stopped: str, nothing_left: list[int]
+) -> None:
+    """Servers that wait for the rest of a message do as these: nothing."""
+    with CommitCluster(small_run(3, one_sided=False), "shm") as cluster:
+        cluster.start()
+        pids = cluster.pids()
+        nothing_left += [*pids, cluster.parent_pid or 0]
+        assert until(lambda: cluster.board.counts()["commits"] > 0, 30.0, cluster.check)
+        for pid in pids[3:] if stopped == "servers" else [pids[0], *pids[2:]]:
+            os.kill(pid, signal.SIGSTOP)
+        # Nobody is missed as long as all live.
+        cluster.wait_until(cluster.board.now_ns * 1e-9 + 6.0)
+        os.kill(pids[1], signal.SIGKILL)
+        with pytest.raises(InputError, match=STALLED) as raised:
+            cluster.wait_until(cluster.board.now_ns * 1e-9 + 60.0)
+        assert "client 1 died" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@needs_ucx
+@pytest.mark.parametrize("one_sided", [True, False])
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_a_run_without_a_client_left_ends(
+    transport: str, one_sided: bool, nothing_left: list[int]
+) -> None:
+    with CommitCluster(small_run(2, one_sided=one_sided), transport) as cluster:
+        cluster.start()
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
+        for client in 0, 1:
+            os.kill(cluster.pids()[client], signal.SIGKILL)
+        told = (
+            r"client \d died \(Killed\), the last of 2 that the scenario does not ask for, and no "
+            "client is left to commit"
+        )
+        with pytest.raises(InputError, match=told):
+            cluster.wait_until(60.0)
 
 
 @needs_ucx

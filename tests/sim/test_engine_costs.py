@@ -122,10 +122,10 @@ def test_what_a_command_costs_on_its_way_by_hand(tmp_path: Path) -> None:
     found = routing_costs(costs, ErisSystem(), 2)
     # A key, its part of a batch of 128 commands, its target.
     assert found.issue / rate == pytest.approx(1e-9 + 1e-9 + 2e-9)
-    assert np.diag(costs.handed_s) == pytest.approx([50e-9])
+    assert np.diag(costs.hand_overs.line_s) == pytest.approx([50e-9])
     # 4 ns on each side for a line that takes 50 ns: 12.5 at a time.
-    assert np.concatenate(costs.handed_misses) == pytest.approx([12.5, 12.5])
-    assert costs.read_waits == 0.0
+    assert np.concatenate(costs.hand_overs.slots) == pytest.approx([12.5, 12.5])
+    assert costs.hand_overs.read_waits == 0.0
 
 
 # The same engine: of a batch's costs and of what is handed over each side has its own.
@@ -146,8 +146,8 @@ def test_each_side_has_its_own_part(tmp_path: Path) -> None:
     costs = CostModel(load_machine(machine_file(tmp_path, SIDES)))
     rate = 3e9 * 2
     # 40 ns for a line that takes 3 ns to write and 5 ns to read; one wait of 20 ns is half of one.
-    assert np.concatenate(costs.handed_misses) == pytest.approx([40 / 3, 40 / 5])
-    assert [costs.read_waits, costs.part_waits] == pytest.approx([0.5, 0.25])
+    assert np.concatenate(costs.hand_overs.slots) == pytest.approx([40 / 3, 40 / 5])
+    assert [costs.hand_overs.read_waits, costs.hand_overs.part_waits] == pytest.approx([0.5, 0.25])
     found = routing_costs(costs, ErisSystem(), 1)
     assert found.issue / rate == pytest.approx(1e-9 + 40e-9 / 128 + 1e-9)
     # One worker makes 128 commands a round, and gets all of them.

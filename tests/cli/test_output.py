@@ -1,0 +1,17 @@
+"""Tables where lines have no end: off a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from numatwin.cli.output import console, print_whole, table
+
+
+def test_off_a_terminal_a_table_of_long_cells_is_not_wrapped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cells = ["in the middle of words " * 4] * 5
+    print_whole(console(), table(("a", "b", "c", "d", "e"), [cells, cells], left=2))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].count("in the middle of words") == 20
