@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from numatwin.validate.measure import quiet
-from numatwin.validate.measure.quiet import LOOKS_FIRST, Look, Quiet
+from numatwin.validate.measure.quiet import LOOKS_FIRST, Look, Probe, Quiet
 
 FULL, NEAR = Look(np.array([10.0, 10.0]), np.array([45.0])), 45.0
 ONE_CORE = Look(np.array([5.0, 5.0]), np.array([30.0]))
@@ -89,13 +89,30 @@ def test_without_patience_the_first_figure_is_kept_and_told_apart() -> None:
     assert told.restless > 0.0
 
 
-def test_one_figure_does_not_use_up_the_patience_of_all() -> None:
-    host = Host(*[FULL] * LOOKS_FIRST, ONE_CORE)
+def slowly(host: Host) -> Probe:
+    """Looks that take a millisecond at least."""
 
     def probe() -> Look:
         time.sleep(1e-3)
         return host()
 
-    told = Quiet(probe, 1e6, 0.01)
-    assert told.take(lambda: None) == (None, False)
+    return probe
+
+
+def test_one_figure_does_not_use_up_the_patience_of_all() -> None:
+    told = Quiet(slowly(Host(*[FULL] * LOOKS_FIRST, ONE_CORE)), 1e6, 0.01)
+    taken: list[int] = []
+    # All its patience goes into the wait before: nothing is left to take it again.
+    assert told.take(lambda: taken.append(1)) == (None, False)
+    assert len(taken) == 1
     assert 0.0 < told.spent_s < 1e5
+
+
+def test_waits_between_takes_use_up_the_patience_of_a_figure() -> None:
+    """Never calm after, and seldom before: looks of 20 ms and a round of them, however short the
+    figure itself is.
+    """
+    restless = [*[ONE_CORE] * 9, FULL]
+    told = Quiet(slowly(Host(*[FULL] * LOOKS_FIRST, *restless * 100)), 1e6, 0.02)
+    assert told.take(lambda: None) == (None, False)
+    assert told.looks - LOOKS_FIRST <= 20 + len(restless) + 2

@@ -90,7 +90,10 @@ class Quiet:
             self.look()
         left_s = min(self.each_s, self.patience_s)
         while True:
-            calm, begun = self._wait(left_s), time.monotonic()
+            begun = time.monotonic()
+            calm = self._wait(left_s)
+            left_s -= self._spend(begun)
+            begun = time.monotonic()
             found = measure()
             if self.look() and calm:
                 return found, True
@@ -100,13 +103,11 @@ class Quiet:
 
     def _wait(self, limit_s: float) -> bool:
         """Looks until it is calm; False where it takes longer than the limit."""
-        begun = time.monotonic()
+        until = time.monotonic() + limit_s
         while time.monotonic() >= self._calm_until and not self.look():
-            if time.monotonic() - begun > limit_s:
-                self._spend(begun)
+            if time.monotonic() > until:
                 return False
             time.sleep(PAUSE_S)
-        self._spend(begun)
         return True
 
     @property
