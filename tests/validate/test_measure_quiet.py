@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from numatwin.validate.measure import quiet
-from numatwin.validate.measure.quiet import LOOKS_FIRST, Look, Probe, Quiet
+from numatwin.validate.measure.quiet import LOOKS_FIRST, Look, Probe, Quiet, mostly_calm
 
 FULL, NEAR = Look(np.array([10.0, 10.0]), np.array([45.0])), 45.0
 ONE_CORE = Look(np.array([5.0, 5.0]), np.array([30.0]))
@@ -116,3 +116,17 @@ def test_waits_between_takes_use_up_the_patience_of_a_figure() -> None:
     told = Quiet(slowly(Host(*[FULL] * LOOKS_FIRST, *restless * 100)), 1e6, 0.02)
     assert told.take(lambda: None) == (None, False)
     assert told.looks - LOOKS_FIRST <= 20 + len(restless) + 2
+
+
+def test_what_tells_how_restless_a_host_is_chooses_no_moments() -> None:
+    """Three times, two looks each: neither is a restless one waited out, nor a figure taken again."""
+    told = Quiet(Host(*[FULL] * LOOKS_FIRST, FULL, FULL, FULL, ONE_CORE, FAR, FULL), 9.0, 9.0)
+    taken = iter("abc")
+    assert list(told.watch(lambda: next(taken), 3)) == [("a", True), ("b", False), ("c", False)]
+    assert told.spent_s == 0.0
+
+
+def test_calm_figures_count_alone_where_they_are_the_most() -> None:
+    assert mostly_calm([("a", True), ("b", False), ("c", True)]) == (["a", "c"], True)
+    assert mostly_calm([("a", True), ("b", False)]) == (["a", "b"], False)
+    assert mostly_calm([("a", False)]) == (["a"], False)

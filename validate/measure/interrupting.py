@@ -17,6 +17,7 @@ from ...inputs import Quantity
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Interruption
 from .bench import Bench
+from .quiet import mostly_calm
 from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
@@ -43,15 +44,13 @@ def measure(bench: Bench) -> Iterator[float]:
 
     cpus = bench.layout.starts[0].cores[:CPUS]
     seconds = QUICK_SECONDS if bench.effort.quick else SECONDS
-    found: list[list[float]] = []
-    calm = True
-    for at in range(ROUNDS):
-        some, quiet = bench.quiet.take(lambda: gaps(list(cpus), seconds, KINDS["short"][0]))
-        found += some
-        calm &= quiet
-        yield (at + 1) / ROUNDS
-    lengths = np.concatenate([np.array(one) for one in found])
-    for kind, step, ns in means(lengths, len(found) * seconds * 1e9):
+    watched = []
+    for one in bench.quiet.watch(lambda: gaps(list(cpus), seconds, KINDS["short"][0]), ROUNDS):
+        watched.append(one)
+        yield len(watched) / ROUNDS
+    rounds, calm = mostly_calm(watched)
+    found = [np.array(of_cpu) for one in rounds for of_cpu in one]
+    for kind, step, ns in means(np.concatenate(found), len(found) * seconds * 1e9):
         least, most = KINDS[kind]
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
         mean = Samples(np.array([ns]), noisy=not calm)

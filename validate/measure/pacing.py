@@ -17,6 +17,7 @@ from ...topologies.measurements import Measurement
 from ...topologies.schema import PACE_SHARES, Fact, Paces
 from .bench import Bench
 from .interrupting import CPUS
+from .quiet import mostly_calm
 from .samples import Floats, Samples
 
 METHOD = (
@@ -25,7 +26,7 @@ METHOD = (
 )
 KINDS = ("cached", "memory")
 MOMENT_NS = 100_000
-# As long as a real run of the bundled suite; the same host is asked for the same patience.
+# As long as a real run of the bundled suite.
 SECONDS, QUICK_SECONDS, ROUNDS = 0.3, 0.1, 3
 CACHED_PART, MEMORY_CACHES = 4, 2
 CACHED_BYTES = 1 << 20  # where no cache is known
@@ -43,14 +44,15 @@ def measure(bench: Bench) -> Iterator[float]:
     seconds = QUICK_SECONDS if bench.effort.quick else SECONDS
     rounds: list[Floats] = []
     lengths: list[Floats] = []
-    calm = True
-    for at in range(ROUNDS):
-        ns, quiet = bench.quiet.take(lambda: paces(cpus, cached, memory, seconds, MOMENT_NS))
-        calm &= quiet
+    watched = []
+    for one in bench.quiet.watch(lambda: paces(cpus, cached, memory, seconds, MOMENT_NS), ROUNDS):
+        watched.append(one)
+        yield len(watched) / ROUNDS
+    found, calm = mostly_calm(watched)
+    for ns in found:
         of_cpus = [np.median(one, axis=1, keepdims=True) / one for one in map(np.array, ns)]
         rounds.append(np.quantile(np.concatenate(of_cpus, axis=1), PACE_SHARES, axis=1))
         lengths += [slow_times(kind) for one in of_cpus for kind in one]
-        yield (at + 1) / ROUNDS
     for share, by_kind in zip(PACE_SHARES, np.array(rounds).transpose(1, 2, 0), strict=True):
         what = METHOD.format(f"that of the slowest {share:.1%} of them")
         for kind, of_rounds in zip(KINDS, by_kind, strict=True):

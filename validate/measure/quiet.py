@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -101,6 +101,18 @@ class Quiet:
             if left_s <= 0.0:
                 return found, False
 
+    def watch(self, measure: Callable[[], T], times: int) -> Iterator[tuple[T, bool]]:
+        """What ``measure`` returns so many times, and whether it was calm before and after.
+
+        Unlike ``take`` it chooses no moments: for what tells how restless a host is.
+        """
+        while len(self._known) < LOOKS_FIRST:
+            self.look()
+        for _ in range(times):
+            calm = self.look()
+            found = measure()
+            yield found, self.look() and calm
+
     def _wait(self, limit_s: float) -> bool:
         """Looks until it is calm; False where it takes longer than the limit."""
         until = time.monotonic() + limit_s
@@ -120,6 +132,14 @@ class Quiet:
         self.patience_s -= seconds
         self.spent_s += seconds
         return seconds
+
+
+def mostly_calm(found: Sequence[tuple[T, bool]]) -> tuple[list[T], bool]:
+    """Those that were calm where most were, else all; and whether they were."""
+    calm = [one for one, quiet in found if quiet]
+    if 2 * len(calm) > len(found):
+        return calm, True
+    return [one for one, _ in found], False
 
 
 def core_probe(layout: Layout) -> Probe:
