@@ -119,7 +119,7 @@ def test_waits_between_takes_use_up_the_patience_of_a_figure() -> None:
 
 
 def test_what_tells_how_restless_a_host_is_chooses_no_moments() -> None:
-    """Three times, two looks each: neither is a restless one waited out, nor a figure taken again."""
+    """Three times, two looks each: no restless one is waited out, no figure is taken again."""
     told = Quiet(Host(*[FULL] * LOOKS_FIRST, FULL, FULL, FULL, ONE_CORE, FAR, FULL), 9.0, 9.0)
     taken = iter("abc")
     assert list(told.watch(lambda: next(taken), 3)) == [("a", True), ("b", False), ("c", False)]
