@@ -168,7 +168,12 @@ def _print(result: Result, to: Console) -> None:
     for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
     if result.noisy:
-        to.print("\nNoisy host: errors count from interval to interval.")
+        to.print("\nNoisy host: errors count from interval to interval. From point to point:")
+        for one in result.by_points:
+            to.print(
+                f"{one.kind}: median {percent(one.median)}, {percent(one.near)} of {one.rows} rows "
+                f"within 10%, worst {percent(one.worst)}"
+            )
     to.print()
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -31,7 +31,7 @@ def validation_of(result: Result) -> Validation:
         answer=" ".join(_answer(result)),
         version=__version__,
         rows=[_drawn(row) for row in sorted(result.rows, key=lambda row: row.set != "test")],
-        summaries=[_aims(result.checks), _errors(result.errors, result.noisy)],
+        summaries=[_aims(result.checks), _errors(result)],
         tables=[*_rows(result), _failures(result), _left_out(result)],
         doubts=result.warnings,
         facts=_facts(result),
@@ -85,7 +85,20 @@ def _aims(checks: list[Check]) -> Table:
     )
 
 
-def _errors(errors: list[Errors], noisy: bool) -> Table:
+def _by_points(found: Sequence[Errors]) -> str:
+    """What no interval softens, where the host was noisy."""
+    told = (
+        f"{one.kind} median {percent(one.median, 1)}, {percent(one.near)} within 10%, worst "
+        f"{percent(one.worst, 1)}"
+        for one in found
+    )
+    return (
+        "Errors are gaps between intervals, as the host was noisy. From point to point: "
+        f"{'; '.join(told)}."
+    )
+
+
+def _errors(result: Result) -> Table:
     return Table(
         "Errors",
         ("set", "of", "plane", "rows", "median", "worst", "within 10%"),
@@ -99,12 +112,12 @@ def _errors(errors: list[Errors], noisy: bool) -> Table:
                 Cell(percent(one.worst, 1)),
                 Cell(percent(one.near)),
             ]
-            for one in errors
+            for one in result.errors
         ],
         texts=3,
         note="Calibration set: primitives that the machine file was made of. Test set: real runs, "
         "to which nothing was fitted."
-        + (" Errors are gaps between intervals, as the host was noisy." if noisy else ""),
+        + (f" {_by_points(result.by_points)}" if result.noisy else ""),
     )
 
 

@@ -79,6 +79,12 @@ class Result:
         return errors_of(self.rows, self.noisy)
 
     @cached_property
+    def by_points(self) -> list[Errors]:
+        """Of the test set, all planes together: what errors would be if no interval counted."""
+        rows = [row for row in self.rows if row.set == "test"]
+        return [one for one in errors_of(rows, noisy=False) if one.plane is None]
+
+    @cached_property
     def checks(self) -> list[Check]:
         """The aim, part by part."""
         return checks_of(self.rows, self.noisy)
@@ -112,6 +118,7 @@ class Result:
                 "worst_error": WORST_MAX,
             },
             "summary": [one.as_json() for one in self.errors],
+            "summary_by_points": [one.as_json() for one in self.by_points],
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],
