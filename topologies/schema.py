@@ -309,12 +309,24 @@ class LoadedPoint(Strict):
     latency: Duration
 
 
+INTERRUPTIONS_APART_MIN_S, INTERRUPTION_MAX_S = 1e-9, 100_000.0
+
+
 class Interruption(Strict):
     """A kind of time for which the operating system, or a hypervisor, takes a CPU from its program:
-    how long, and how long from one to the next, on average."""
+    how long, and how long from the end of one to the next, on average."""
 
     length: Duration
     every: Duration
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Interruption:
+        # Planes count whole picoseconds, and draw each one.
+        if self.length.value > INTERRUPTION_MAX_S:
+            raise ValueError(f"length: expected at most {INTERRUPTION_MAX_S:,.0f} s")
+        if not INTERRUPTIONS_APART_MIN_S <= self.every.value <= INTERRUPTION_MAX_S:
+            raise ValueError(f"every: expected from 1 ns to {INTERRUPTION_MAX_S:,.0f} s")
+        return self
 
 
 # Shares of a core's time, rising, for which a machine file has its paces.

@@ -6,6 +6,7 @@ reference model take the same parameters.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
@@ -17,6 +18,8 @@ from .spread import Spread
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
 VERSIONS_MAX = 64
+# Turns are drawn one by one, and the longest of all draws is 37 times the mean.
+TURNS_APART_MIN_PS, TURN_MAX_PS = 1e3, 1e17
 TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
 FACTOR_MAX = 1_000_000
 
@@ -361,11 +364,14 @@ def _check_processors(p: CommitParameters) -> None:
 
 
 def _check_turns(turns: Turns) -> None:
-    _expect(turns.every_ps > 0, "every_ps of turns", f"{turns.every_ps:g}", "above 0")
-    fine = len(turns.length_ps) == len(turns.share) > 0 and turns.share[-1] == 1.0
-    _expect(fine, "share of turns", str(turns.share), "one for each length, up to 1")
+    fine = TURNS_APART_MIN_PS <= turns.every_ps <= TURN_MAX_PS
+    _expect(fine, "every_ps of turns", f"{turns.every_ps:g}", "from 1,000 to 10^17")
+    rises = all(a <= b for a, b in itertools.pairwise((0.0, *turns.share)))
+    fine = len(turns.length_ps) == len(turns.share) > 0 and rises and turns.share[-1] == 1.0
+    _expect(fine, "share of turns", str(turns.share), "one for each length, rising to 1")
     for length_ps in turns.length_ps:
-        _expect(length_ps >= 0, "length_ps of turns", f"{length_ps:g}", "at least 0")
+        fine = 0 <= length_ps <= TURN_MAX_PS
+        _expect(fine, "length_ps of turns", f"{length_ps:g}", "from 0 to 10^17")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -85,9 +85,13 @@ def test_draws_take_nothing_from_other_streams() -> None:
     ("turns", "told_of"),
     [
         (Turns(0.0, (1.0,), (1.0,)), "every_ps"),
-        (Turns(1.0, (1.0,), (0.5,)), "share"),
-        (Turns(1.0, (), ()), "share"),
-        (Turns(1.0, (-1.0,), (1.0,)), "length_ps"),
+        (Turns(999.0, (1.0,), (1.0,)), "every_ps"),
+        (Turns(math.inf, (1.0,), (1.0,)), "every_ps"),
+        (Turns(1e6, (1.0,), (0.5,)), "share"),
+        (Turns(1e6, (1.0, 1.0, 1.0), (0.9, 0.5, 1.0)), "share"),
+        (Turns(1e6, (), ()), "share"),
+        (Turns(1e6, (-1.0,), (1.0,)), "length_ps"),
+        (Turns(1e6, (1e18,), (1.0,)), "length_ps"),
     ],
 )
 def test_what_are_no_turns_is_refused(turns: Turns, told_of: str) -> None:

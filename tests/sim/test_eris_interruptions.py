@@ -95,3 +95,17 @@ def test_shares_end_at_one() -> None:
 def test_a_bare_length_is_refused() -> None:
     with pytest.raises(InputError, match="every"):
         load_scenario("eris-fig5", settings=["machine.interruptions=[{length: 1 us, every: 3}]"])
+
+
+@pytest.mark.parametrize(
+    ("length", "every", "told_of"),
+    [
+        ("1 us", "0.01 ps", "every: expected from 1 ns"),
+        ("1 us", "100000000 s", "every: expected from 1 ns to 100,000 s"),
+        ("100000000 s", "1 ms", "length: expected at most 100,000 s"),
+    ],
+)
+def test_what_no_plane_can_count_is_refused(length: str, every: str, told_of: str) -> None:
+    kinds = f"machine.interruptions=[{{length: {length}, every: {every}}}]"
+    with pytest.raises(InputError, match=told_of):
+        load_scenario("eris-fig5", settings=[kinds])

@@ -33,10 +33,12 @@ def in_passes(*passes: Sequence[Measurement]) -> Result:
 
 
 def test_each_kind_has_its_mean_length_and_how_often_it_comes() -> None:
-    found = interruptions(met(2, 4, 4.5, 200, 250, 2_500, 0.5, 20_000))
+    lengths_us = (2, 4, 4.5, 200, 250, 2_500, 0.5, 20_000)
+    found = interruptions(met(*lengths_us))
     lengths = [one.length.value for one in found]
     assert lengths == pytest.approx([3.5e-6, 225e-6, 2.5e-3])
-    assert [one.every.value for one in found] == pytest.approx([2 / 3, 1.0, 2.0])
+    left_s = 2.0 - 1e-6 * sum(lengths_us)
+    assert [one.every.value for one in found] == pytest.approx([left_s / 3, left_s / 2, left_s])
     assert interruptions([]) == ()
 
 
@@ -51,7 +53,7 @@ def test_what_some_passes_did_not_meet_came_seldom_in_them() -> None:
     found = measured_description(in_passes(met(2), met(2, 2_000, 2_000), met(2))).interruptions
     assert [one.length.value for one in found] == pytest.approx([2e-6, 2e-3])
     turn = found[1].every
-    assert (turn.low, turn.value, turn.high) == pytest.approx((1.0, 4.0, 4.0))
+    assert (turn.low, turn.value, turn.high) == pytest.approx((1.0, 4.0, 4.0), rel=3e-3)
 
 
 def test_ranges_hold_all_that_passes_found() -> None:
@@ -59,7 +61,7 @@ def test_ranges_hold_all_that_passes_found() -> None:
     passes = [met(*(150.0 + k,) * (10 * k)) for k in range(1, 6)]
     (found,) = measured_description(in_passes(*passes)).interruptions
     assert (found.every.low, found.every.value, found.every.high) == pytest.approx(
-        (0.04, 2 / 30, 0.2), rel=1e-3
+        (0.04, 2 / 30, 0.2), rel=5e-3
     )
     assert (found.length.low, found.length.high) == pytest.approx((151e-6, 155e-6))
 
@@ -68,8 +70,8 @@ def test_the_worse_machine_is_interrupted_more_often_and_for_longer() -> None:
     ends = corners(measured_description(in_passes(met(150), met(*(160,) * 10), met(*(155,) * 5))))
     assert ends is not None
     worse, better = (MachineDescription.model_validate(end).interruptions[0] for end in ends)
-    assert (worse.length.value, worse.every.value) == pytest.approx((160e-6, 0.2))
-    assert (better.length.value, better.every.value) == pytest.approx((150e-6, 2.0))
+    assert (worse.length.value, worse.every.value) == pytest.approx((160e-6, 0.2), rel=2e-3)
+    assert (better.length.value, better.every.value) == pytest.approx((150e-6, 2.0), rel=2e-3)
 
 
 def test_this_hosts_interruptions() -> None:

@@ -50,19 +50,23 @@ def measure(bench: Bench) -> Iterator[float]:
         yield len(watched) / ROUNDS
     rounds, calm = mostly_calm(watched)
     found = [np.array(of_cpu) for one in rounds for of_cpu in one]
-    for kind, step, ns in means(np.concatenate(found), len(found) * seconds * 1e9):
+    lengths = np.concatenate(found)
+    for kind, step, ns in means(lengths, len(found) * seconds * 1e9):
         least, most = KINDS[kind]
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
+        if not ((lengths >= least) & (lengths < most)).any():
+            of += "; none did: as if half a one had"
         mean = Samples(np.array([ns]), noisy=not calm)
         bench.add("interruption", mean, "time", of, operation=kind, step=step)
 
 
 def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, float]]:
-    """Of each kind: from one to the next (``every``), and, where any was met, their ``length``; in
-    ns, of the ``lengths_ns`` (N,) met in so long."""
+    """Of each kind: from the end of one to the next (``every``), and, where any was met, their
+    ``length``; in ns, of the ``lengths_ns`` (N,) met in so long."""
+    left_ns = watched_ns - float(lengths_ns.sum())
     for kind, (least, most) in KINDS.items():
         those = lengths_ns[(lengths_ns >= least) & (lengths_ns < most)]
-        yield kind, "every", watched_ns / max(len(those), NONE_SEEN)
+        yield kind, "every", left_ns / max(len(those), NONE_SEEN)
         if len(those):
             yield kind, "length", float(those.mean())
 
@@ -75,12 +79,15 @@ def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ..
         if m.name == "interruption"
     }
     return tuple(
-        Interruption(length=_time(found[kind, "length"]), every=_time(found[kind, "every"]))
+        Interruption(
+            length=as_quantity(found[kind, "length"]), every=as_quantity(found[kind, "every"])
+        )
         for kind in KINDS
         if (kind, "length") in found
     )
 
 
-def _time(found: Measurement) -> Quantity:
+def as_quantity(found: Measurement) -> Quantity:
+    """With its range."""
     low, high = found.quartiles or (found.value, found.value)
     return Quantity(found.value.value, low.value, high.value, doubtful=found.noisy)

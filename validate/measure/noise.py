@@ -17,6 +17,8 @@ from .layout import read_text
 DRIFT_MAX = 0.05
 STEAL_MAX = 0.01
 OTHERS_MAX = 0.1
+# What others do to programs here.
+DISTURBANCES = ("interruption", "pace", "pace-lasts")
 SPREAD_MAX = 0.2
 UNSTEADY_MAX = 0.1
 DISTURBED_MAX = 0.2
@@ -106,8 +108,10 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
             f"noisy host: {len(noisy)} of {len(measurements)} figures have hardly an undisturbed "
             f"repetition: doubtful, such as {_named(noisy[0])}"
         )
-    # What varies from step to step is a figure of its own; its rare end is never steady.
-    unsteady = [m for m in measurements if m.spread > SPREAD_MAX and m.name != "spread"]
+    # What varies from step to step, or from minute to minute, is a figure of its own; its rare end
+    # is never steady.
+    varying = ("spread", *DISTURBANCES)
+    unsteady = [m for m in measurements if m.spread > SPREAD_MAX and m.name not in varying]
     if len(unsteady) > UNSTEADY_MAX * len(measurements):
         worst = max(unsteady, key=lambda m: m.spread)
         yield (

@@ -16,7 +16,7 @@ import numpy as np
 from ...topologies.measurements import Measurement
 from ...topologies.schema import PACE_SHARES, Fact, Paces
 from .bench import Bench
-from .interrupting import CPUS
+from .interrupting import CPUS, as_quantity
 from .quiet import mostly_calm
 from .samples import Floats, Samples
 
@@ -79,7 +79,7 @@ def measured_paces(measurements: Sequence[Measurement]) -> Paces | None:
     if not lasts:
         return None
     facts = {kind: [_fact(found[kind, share]) for share in PACE_SHARES] for kind in KINDS}
-    return Paces.model_validate({"lasts": lasts[-1].value.text(), **facts})
+    return Paces.model_validate({"lasts": as_quantity(lasts[-1]), **facts})
 
 
 def _fact(found: Measurement) -> Fact:

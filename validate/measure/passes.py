@@ -3,7 +3,7 @@
 Others use the host's caches, its memory and its cores' other threads, for minutes at a time. What
 one minute tells is of that minute, and figures that are held against one another may be of
 different ones. So each pass measures everything, and the figures of all passes come together: their
-median, and the quartiles of what they were (of disturbances, all of it). Passes in which a figure
+median, and the quartiles of what they were (of disturbances, all of them). Passes in which a figure
 was disturbed are left out where most were calm.
 """
 
@@ -18,14 +18,13 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...topologies.measurements import HostState, Measurement, Reading
-from .noise import noise_warnings
+from .noise import DISTURBANCES, noise_warnings
 from .samples import DIGITS
 from .session import PARTS, Progress, Result, measure_pass
 
 PASSES = 3
-# What others do to programs here: no fact that passes find more or less exactly, but another one in
-# each minute. Their ranges hold all that was found.
-DISTURBANCES = ("interruption", "pace", "pace-lasts")
+# Their ranges hold what each pass that counts found: what others do to programs here is another
+# thing in each minute, no fact that passes find more or less exactly.
 
 
 def measure_host(
