@@ -101,7 +101,7 @@ class Processors {
         if (event.kind == kinds_.tick) return tick(clock, event.subject);
         if (c.generation != event.data) return;  // it was interrupted before
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
-        c.job_end = c.turns.moved(c.job_began, c.job_end);
+        c.job_end = c.turns.moved(c.job_end);
         if (clock.now() < c.job_end)
             return clock.schedule(c.job_end, kinds_.run_over, event.subject, c.generation);
         Process& p = process_[c.process];
@@ -147,7 +147,7 @@ class Processors {
         Time base = 0;                     // V when it became empty
         std::uint64_t generation = 0;      // of its events: only the latest counts
         bool tick_asked = false;
-        Time job_began = 0, job_end = 0;
+        Time job_end = 0;
         Turns turns;
     };
 
@@ -338,7 +338,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         count(clock.now(), c);
-        const Time end = c.turns.moved(c.job_began, c.job_end, clock.now());
+        const Time end = c.turns.moved(c.job_end, clock.now());
         const Time left = end - c.turns.there(clock.now());
         if (p.current)
             p.current->left = left;
@@ -378,14 +378,14 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
-        c.job_began = c.turns.there(clock.now());
+        const Time begins = c.turns.there(clock.now());
         if (!p.current && !next_job(p)) {
             p.state = p.debt > 0 ? State::settling : State::spinning;
-            c.job_end = c.job_began + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
+            c.job_end = begins + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
         } else {
             p.state = State::running;
             p.current->left += p.debt;
-            c.job_end = c.job_began + p.current->left;
+            c.job_end = begins + p.current->left;
         }
         p.debt = 0;
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);

@@ -45,23 +45,23 @@ class Turns {
         return std::max(now, taken_until_);
     }
 
-    // The end of work from `began` to `end`, moved by the turns that begin before it and `by`.
-    Time moved(Time began, Time end, Time by = std::numeric_limits<Time>::max()) {
-        while (next_ < std::min(end, by)) {
-            const Time from = std::max(next_, began);
-            take();
-            end += std::max<Time>(taken_until_ - from, 0);
-        }
+    // The end of work that began when the processor was there, moved by the turns that begin before
+    // it and `by`.
+    Time moved(Time end, Time by = std::numeric_limits<Time>::max()) {
+        while (next_ < std::min(end, by)) end += take();
         return end;
     }
 
   private:
-    void take() {
+    // How long the next one lasts.
+    Time take() {
         const double u = stream_.uniform();
         std::size_t k = 0;
         while (u >= share_[k]) ++k;
-        taken_until_ = next_ + rounded_ps(length_[k]);
+        const Time lasts = rounded_ps(length_[k]);
+        taken_until_ = next_ + lasts;
         next_ = taken_until_ + rounded_ps(stream_.exponential(every_));
+        return lasts;
     }
 
     double every_ = 0;

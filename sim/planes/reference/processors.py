@@ -86,7 +86,6 @@ class Processor:
     """V when the queue became empty."""
     generation: int = 0
     tick_asked: bool = False
-    job_began_ps: int = 0
     job_end_ps: int = 0
     turns: ProcessorTurns | None = None
 
@@ -107,22 +106,21 @@ class Processor:
 
     def begin_job(self, now_ps: int, takes_ps: int) -> None:
         """As soon as the processor is there."""
-        turns = self.turns
-        self.job_began_ps = now_ps if turns is None else turns.there_ps(now_ps)
-        self.job_end_ps = self.job_began_ps + takes_ps
+        begins_ps = now_ps if self.turns is None else self.turns.there_ps(now_ps)
+        self.job_end_ps = begins_ps + takes_ps
 
     def move_job(self) -> bool:
         """Whether others had the processor before its end, which comes as much later then."""
         before_ps = self.job_end_ps
         if self.turns is not None:
-            self.job_end_ps = self.turns.moved_ps(self.job_began_ps, self.job_end_ps)
+            self.job_end_ps = self.turns.moved_ps(self.job_end_ps)
         return self.job_end_ps > before_ps
 
     def left_ps(self, now_ps: int) -> int:
         """What is left of the job."""
         if self.turns is None:
             return self.job_end_ps - now_ps
-        end_ps = self.turns.moved_ps(self.job_began_ps, self.job_end_ps, now_ps)
+        end_ps = self.turns.moved_ps(self.job_end_ps, now_ps)
         return end_ps - self.turns.there_ps(now_ps)
 
     def behind_ps(self, process: Process) -> int:

@@ -25,19 +25,20 @@ class ProcessorTurns:
             self._take()
         return max(now_ps, self.taken_until_ps)
 
-    def moved_ps(self, began_ps: int, end_ps: int, by_ps: int | None = None) -> int:
-        """The end of work from ``began_ps`` to ``end_ps``, moved by the turns that begin before it
-        and ``by_ps``."""
+    def moved_ps(self, end_ps: int, by_ps: int | None = None) -> int:
+        """The end of work that began when the processor was there, moved by the turns that begin
+        before it and ``by_ps``."""
         while self.next_ps < (end_ps if by_ps is None else min(end_ps, by_ps)):
-            from_ps = max(self.next_ps, began_ps)
-            self._take()
-            end_ps += max(self.taken_until_ps - from_ps, 0)
+            end_ps += self._take()
         return end_ps
 
-    def _take(self) -> None:
+    def _take(self) -> int:
+        """How long the next one lasts."""
         kind = bisect_right(self.turns.share, self.stream.uniform())
-        self.taken_until_ps = self.next_ps + rounded(self.turns.length_ps[kind])
+        lasts_ps = rounded(self.turns.length_ps[kind])
+        self.taken_until_ps = self.next_ps + lasts_ps
         self.next_ps = self.taken_until_ps + rounded(self.stream.exponential(self.turns.every_ps))
+        return lasts_ps
 
 
 def rounded(time_ps: float) -> int:
