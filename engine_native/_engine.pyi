@@ -147,7 +147,8 @@ def measure_blocks(
     windows: int,
     window_ns: int,
 ) -> list[dict[str, Any]]:
-    """Forks: see rsi/measure_steps.hpp; here and below, samples_ns of each name and size."""
+    """Forks: see rsi/measure_steps.hpp; here and below, samples_ns of each name and size,
+    and lines_ns, one for each sample, of what depends on that."""
 
 def measure_ends(
     run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int

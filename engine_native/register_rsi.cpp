@@ -31,6 +31,7 @@ py::list steps(const std::vector<StepCost>& costs) {
         row["region"] = cost.region;
         row["count"] = cost.count;
         row["samples_ns"] = cost.samples_ns;
+        row["lines_ns"] = cost.lines_ns;
         found.append(row);
     }
     return found;

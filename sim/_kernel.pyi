@@ -320,6 +320,11 @@ class CommitSetup:
     ) -> None:
         """How steps vary: which of the tables each message type has, and being woken (-1: none).
         streams [2 * places]: Philox keys of each client, then of each node."""
+    def set_apart(
+        self, near_ps: float, apart_ps: float, costs: Sequence[int], stream: Sequence[int]
+    ) -> None:
+        """How long processors are near and apart at a time, on average; costs, in the order of
+        ``costs``, while they are apart; stream [2]: a Philox key."""
 
 class _Commits:
     """A cluster whose clients run transactions; numatwin.sim.commits.model reads it."""

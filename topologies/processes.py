@@ -41,7 +41,8 @@ class BlockCost(Strict):
     copied twice and written back. ``insert``: a new one is made and written, one place after the
     other. Per block, three at a time, as processors overlap what they miss, each time after 32 KiB
     of other data have been gone through. ``…_together``: while another processor updates and
-    inserts blocks of the same memory.
+    inserts blocks of the same memory; ``…_apart``: the same while the two are far apart (see
+    ``Apart``).
     """
 
     size: Size
@@ -52,6 +53,9 @@ class BlockCost(Strict):
     get_together: Duration | None = None
     update_together: Duration | None = None
     insert_together: Duration | None = None
+    get_apart: Duration | None = None
+    update_apart: Duration | None = None
+    insert_apart: Duration | None = None
 
 
 class BlockSpread(Strict):
@@ -123,8 +127,8 @@ class ProcessCosts(Strict):
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
-    what a transaction did. ``line``: a cache
-    line from core to core. ``begin_spread``: how single ones vary of all that a client does for a
+    what a transaction did. ``line``: a cache line from core to core; ``line_apart``: where they are
+    far apart. ``begin_spread``: how single ones vary of all that a client does for a
     transaction beside its requests; factors as in a BlockSpread.
     """
 
@@ -139,6 +143,7 @@ class ProcessCosts(Strict):
     word_add: Duration
     note: Duration | None = None
     line: Duration | None = None
+    line_apart: Duration | None = None
     begin_spread: Factors | None = None
     block_spreads: tuple[BlockSpread, ...] = ()
     blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]

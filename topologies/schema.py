@@ -309,7 +309,7 @@ class LoadedPoint(Strict):
     latency: Duration
 
 
-INTERRUPTIONS_APART_MIN_S, INTERRUPTION_MAX_S = 1e-9, 100_000.0
+DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
 
 
 class Interruption(Strict):
@@ -322,10 +322,10 @@ class Interruption(Strict):
     @model_validator(mode="after")
     def _bounded(self) -> Interruption:
         # Planes count whole picoseconds, and draw each one.
-        if self.length.value > INTERRUPTION_MAX_S:
-            raise ValueError(f"length: expected at most {INTERRUPTION_MAX_S:,.0f} s")
-        if not INTERRUPTIONS_APART_MIN_S <= self.every.value <= INTERRUPTION_MAX_S:
-            raise ValueError(f"every: expected from 1 ns to {INTERRUPTION_MAX_S:,.0f} s")
+        if self.length.value > DISTURBANCE_MAX_S:
+            raise ValueError(f"length: expected at most {DISTURBANCE_MAX_S:,.0f} s")
+        if not DISTURBANCE_MIN_S <= self.every.value <= DISTURBANCE_MAX_S:
+            raise ValueError(f"every: expected from 1 ns to {DISTURBANCE_MAX_S:,.0f} s")
         return self
 
 
@@ -348,6 +348,26 @@ class Paces(Strict):
     lasts: Duration
     cached: PaceFacts
     memory: PaceFacts
+
+
+class Apart(Strict):
+    """How CPUs of a host are now near each other, now far apart: a hypervisor moves them to parts
+    of the socket that have no cache in common, and back.
+
+    ``near``: the share of the time in which they are near, up to 1. ``lasts``: how long they stay
+    apart, in the middle of such a time.
+    """
+
+    near: Fact
+    lasts: Duration
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Apart:
+        if self.near.value > 1.0:
+            raise ValueError("near: expected at most 1")
+        if not DISTURBANCE_MIN_S <= self.lasts.value <= DISTURBANCE_MAX_S:
+            raise ValueError(f"lasts: expected from 1 ns to {DISTURBANCE_MAX_S:,.0f} s")
+        return self
 
 
 class ReadWriteMix(Strict):
@@ -459,6 +479,7 @@ class MachineDescription(Strict):
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
     paces: Paces | None = None
+    apart: Apart | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     engine: EngineCosts | None = None

@@ -17,7 +17,8 @@ struct StepCost {
     std::uint64_t bytes = 0;   // of a block or message
     std::uint64_t region = 0;  // bytes of the memory that blocks lie in, at random
     std::uint64_t count = 0;   // steps posted at a time
-    std::vector<double> samples_ns;
+    std::vector<double> samples_ns = {};
+    std::vector<double> lines_ns = {};  // from processor to processor meanwhile, where that matters
 };
 
 // How long to measure: windows of a figure, and the least time of each.
@@ -28,7 +29,8 @@ struct StepPlan {
 
 // Steps on shared memory by this processor's own loads and stores, by one thread that goes through
 // 32 KiB of its own before each get, update and insert, which does not count; those on blocks
-// again (…-together) while a second process works on the same blocks, where there are two `cpus`:
+// again (…-together) while a second process works on the same blocks, where there are two `cpus`,
+// each with what a line took from one to the other just before and after:
 //
 //     block-get     READ a block at a random place, then its first word again
 //     block-update  the same, and lock it by CAS, copy it twice, WRITE it back

@@ -93,6 +93,7 @@ def commit_parameters(
         processors=costs.processors,
         spreads=costs.spreads,
         wake_spread=costs.wake_spread,
+        apart=costs.apart,
     )
     return parameters, costs
 

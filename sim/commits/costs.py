@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...topologies import Machine
 from ...topologies.nics import MessageCurve
 from ...workloads import Workload
+from .apart import Apart
 from .host import Host, host_costs
 from .parameters import MessageCost
 from .processors import Processors
@@ -90,6 +91,8 @@ class CommitCosts:
     """How steps on messages vary, by type; those that are not named take the same time always."""
     wake_spread: Spread | None = None
     """How waking varies."""
+    apart: Apart | None = None
+    """When processors are far apart, and what messages cost meanwhile."""
 
 
 def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
@@ -157,6 +160,7 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         processors=found.processors,
         spreads=found.spreads,
         wake_spread=found.wake_spread,
+        apart=found.apart,
     )
 
 

@@ -19,10 +19,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...inputs import Quantity
 from ...topologies import Machine
 from ...topologies.processes import ProcessCosts
 from ...workloads import Workload
 from ..disturbances import Disturbances
+from .apart import Apart
 from .host_spreads import direct_spreads, end_spread, wake_spread
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
@@ -41,6 +43,7 @@ CLOCKS = 2  # looks at the clock, of a transaction
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 # Interruptions from here on are turns of others (turn_ns in engine_native/rsi/measure_spreads.cpp).
 TURN_S = 100e-6
+APART_MAX_PS = 1e17
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class HostCosts:
     processors: Processors
     spreads: Mapping[str, Spread]
     wake_spread: Spread | None
+    apart: Apart | None
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def host_costs(
         }
         messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
     elif ends is None:
-        messages, spreads = _direct(host, facts, blocks, region, records, sizes)
+        messages, spreads = _direct(host, facts, facts.line, blocks, region, records, sizes)
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
@@ -137,6 +141,7 @@ def host_costs(
         processors=processors,
         spreads=spreads,
         wake_spread=None if ends is None else wake_spread(ends.costs, processors),
+        apart=_apart(host, facts, machine, workload, records, sizes),
     )
 
 
@@ -203,6 +208,29 @@ def _turns(machine: Machine) -> Turns | None:
     return Turns(PS_PER_S * found.every_s, lengths_ps, tuple(found.share.tolist()))
 
 
+def _apart(
+    host: Host,
+    facts: ProcessCosts,
+    machine: Machine,
+    workload: Workload,
+    records: Records,
+    sizes: Sizes,
+) -> Apart | None:
+    """What clients take while their processors are far apart, where they work on one memory."""
+    told = machine.description.apart
+    if told is None or told.near.value == 1.0 or not (host.direct and host.together):
+        return None
+    if facts.line_apart is None or all(block.get_apart is None for block in facts.blocks):
+        return None
+    blocks = BlockCosts(facts.blocks, together=True, apart=True)
+    region = Region(machine, workload, blocks, records, host.insert_bytes)
+    costs, _ = _direct(host, facts, facts.line_apart, blocks, region, records, sizes)
+    # Seen from a moment within one, a time that ends at random lasts twice its mean.
+    apart_ps = PS_PER_S * told.lasts.value / 2
+    near_ps = apart_ps * told.near.value / (1.0 - told.near.value)
+    return Apart(min(near_ps, APART_MAX_PS), apart_ps, costs)
+
+
 def _begin_s(facts: ProcessCosts, records: Records) -> float:
     """A client's own time for each transaction: it draws records, looks at the clock and at its
     timestamps, and counts what it did."""
@@ -216,17 +244,21 @@ def _begin_s(facts: ProcessCosts, records: Records) -> float:
 def _direct(
     host: Host,
     facts: ProcessCosts,
+    line: Quantity | None,
     blocks: BlockCosts,
     region: Region,
     records: Records,
     sizes: Sizes,
 ) -> tuple[dict[str, tuple[MessageCost, ...]], dict[str, Spread]]:
-    """All is the client's own time; answers cost nothing. And how it varies."""
+    """All is the client's own time; answers cost nothing. And how it varies.
+
+    ``line``: what one takes from core to core.
+    """
     size = host.block_bytes
     lines_s = 0.0
-    if facts.line is not None:
+    if line is not None:
         # Others' lines, of those that run at the same time.
-        lines_s = (min(host.clients, host.cpus) - 1) * facts.line.value
+        lines_s = (min(host.clients, host.cpus) - 1) * line.value
     get_s = region.mean("get", size)
     # They were measured one after the other: on a restless host one may be more than both.
     update_s = max(region.mean("update", size) - get_s, 0.0)

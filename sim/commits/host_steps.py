@@ -22,11 +22,18 @@ class BlockCosts:
 
     Between measured points in proportion to the size, and to the logarithm of the region; beyond
     the last as that, below the first in proportion to the size. ``together``: while others work on
-    the same memory.
+    the same memory; ``apart``: and are far away. What was not measured so is as it is without.
     """
 
-    def __init__(self, blocks: Sequence[BlockCost], *, together: bool = False) -> None:
-        self._end = "_together" if together and blocks[0].get_together is not None else ""
+    def __init__(
+        self, blocks: Sequence[BlockCost], *, together: bool = False, apart: bool = False
+    ) -> None:
+        self._end = next(
+            end
+            for end, wanted in (("_apart", together and apart), ("_together", together), ("", True))
+            if wanted and any(getattr(block, f"get{end}") is not None for block in blocks)
+        )
+        blocks = [block for block in blocks if getattr(block, f"get{self._end}") is not None]
         self._regions = sorted({block.region.value for block in blocks})
         self._rows = {
             region: sorted(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, fields
 
 from .._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
 from ..streams import stream_key
+from .apart import STREAM
 from .history import CAUSES, Row
-from .parameters import CommitParameters
+from .parameters import CommitParameters, MessageCost
 from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import (
@@ -132,14 +134,10 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     setup.client_factor = [factors.get(client, 1) for client in range(len(p.client_machine))]
     setup.node_machine = [node.machine for node in p.nodes]
     setup.node_threads = [node.threads for node in p.nodes]
-    entries = max(len(p.costs[name]) for name in p.message_types)
+    known = [p.costs] if p.apart is None else [p.costs, p.apart.costs]
+    entries = max(len(costs[name]) for costs in known for name in p.message_types)
     setup.cost_entries = entries
-    setup.costs = [
-        part
-        for name in p.message_types
-        for k in range(entries)
-        for part in astuple(p.costs[name][min(k, len(p.costs[name]) - 1)])
-    ]
+    setup.costs = _plain(p.costs, p.message_types, entries)
     setup.death_client = [death.client for death in p.deaths]
     setup.death_ps = [death.at_ps for death in p.deaths]
     for name in ("lease_ps", "skip_after_ps"):
@@ -159,7 +157,22 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     setup.traced = traced
     if p.spreads or p.wake_spread is not None:
         _set_spreads(setup, p, seed, replication)
+    if p.apart is not None:
+        costs = _plain(p.apart.costs, p.message_types, entries)
+        key = stream_key(seed, replication, STREAM)
+        setup.set_apart(p.apart.near_ps, p.apart.apart_ps, costs, key)
     return setup
+
+
+def _plain(
+    costs: Mapping[str, tuple[MessageCost, ...]], types: tuple[str, ...], entries: int
+) -> list[int]:
+    return [
+        part
+        for name in types
+        for k in range(entries)
+        for part in astuple(costs[name][min(k, len(costs[name]) - 1)])
+    ]
 
 
 def _set_spreads(setup: CommitSetup, p: CommitParameters, seed: int, replication: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
 from ...inputs import InputError
+from .apart import Apart
 from .processors import Processors, Turns
 from .spread import Spread
 
@@ -217,6 +218,8 @@ class CommitParameters:
     one that is not named takes its cost always. Each place draws from a stream of its own."""
     wake_spread: Spread | None = None
     """How ``wake_ps`` of the processors varies."""
+    apart: Apart | None = None
+    """When the shared processors are far apart, and what messages cost meanwhile."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -269,11 +272,12 @@ def _check(parameters: CommitParameters) -> None:
 
 
 def _check_costs(p: CommitParameters) -> None:
-    for name in p.message_types:
-        _expect(bool(p.costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
-        for cost in p.costs[name]:
-            for part, value in zip(fields(cost), astuple(cost), strict=True):
-                _time(f"{part.name} of message '{name}'", value)
+    for costs in (p.costs, *(() if p.apart is None else (p.apart.costs,))):
+        for name in p.message_types:
+            _expect(bool(costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
+            for cost in costs[name]:
+                for part, value in zip(fields(cost), astuple(cost), strict=True):
+                    _time(f"{part.name} of message '{name}'", value)
     _expect(
         p.costs["read"][0].send_ps > 0,
         "send_ps of message 'read'",
@@ -343,6 +347,11 @@ def _check_processors(p: CommitParameters) -> None:
     if p.timestamp_reach is not None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors
+    if p.apart is not None:
+        _expect(host is not None, "apart", None, "processors that are shared")
+        for name, time_ps in (("near_ps", p.apart.near_ps), ("apart_ps", p.apart.apart_ps)):
+            fine = TURNS_APART_MIN_PS <= time_ps <= TURN_MAX_PS
+            _expect(fine, f"{name} of processors", f"{time_ps:g}", "from 1,000 to 10^17")
     if host is None:
         return
     _at_least(1, processors=host.count)

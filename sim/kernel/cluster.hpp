@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "apart.hpp"
 #include "fifo_server.hpp"
 #include "processors.hpp"
 #include "simulation.hpp"
@@ -60,11 +61,11 @@ class Cluster {
 
     Simulation clock;
 
-    // costs: by type, then by records aboard, `entries` of them.
+    // costs: by type, then by records aboard, `entries` of them; costs_apart: while processors are.
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
             std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
             std::uint32_t entries, const ProcessorSetup& processors, const SpreadSetup& spreads,
-            bool traced)
+            const ApartSetup& apart, std::vector<MessageCost> costs_apart, bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
           spreads_(spreads, places_.size(), costs.size() / entries),
@@ -72,7 +73,9 @@ class Cluster {
           outgoing_(machines),
           incoming_(machines),
           gone_(clients, 0),
+          apart_(apart),
           costs_(std::move(costs)),
+          costs_apart_(std::move(costs_apart)),
           entries_(entries),
           sent_(costs_.size() / entries, 0),
           traced_(traced) {
@@ -205,7 +208,7 @@ class Cluster {
               std::uint32_t subject, std::uint32_t sender = Processors::none) {
         work(place, spreads_.step(place, type, ps), kind, subject, sender);
     }
-    Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send; }
+    Time send_ps(std::uint32_t type) { return costs()[type * entries_].send; }
 
     bool is_gone(std::uint32_t place) const { return place < gone_.size() && gone_[place]; }
     void leave(std::uint32_t client) { gone_[client] = 1; }
@@ -221,8 +224,12 @@ class Cluster {
   private:
     static constexpr std::int64_t message_row = 12;  // history.MESSAGE
 
-    const MessageCost& cost(const Flight& f) const {
-        return costs_[f.type * entries_ + std::min(f.records, entries_ - 1)];
+    // Just now.
+    const std::vector<MessageCost>& costs() {
+        return apart_.at(clock.now()) ? costs_apart_ : costs_;
+    }
+    const MessageCost& cost(const Flight& f) {
+        return costs()[f.type * entries_ + std::min(f.records, entries_ - 1)];
     }
 
     void take(std::uint32_t at) {
@@ -256,7 +263,8 @@ class Cluster {
     std::vector<FifoServer> incoming_;
     std::vector<FifoServers> threads_;  // by place
     std::vector<std::uint8_t> gone_;    // by client
-    std::vector<MessageCost> costs_;
+    Apart apart_;
+    std::vector<MessageCost> costs_, costs_apart_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;
     std::vector<std::uint32_t> free_flights_;

@@ -16,12 +16,10 @@ std::vector<Place> places_of(const CommitSetup& setup) {
     return places;
 }
 
-std::vector<MessageCost> costs_of(const CommitSetup& setup) {
+std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
     std::vector<MessageCost> costs;
-    for (std::size_t k = 0; k + 4 < setup.costs.size(); k += 5) {
-        costs.push_back({setup.costs[k], setup.costs[k + 1], setup.costs[k + 2], setup.costs[k + 3],
-                         setup.costs[k + 4]});
-    }
+    for (std::size_t k = 0; k + 4 < parts.size(); k += 5)
+        costs.push_back({parts[k], parts[k + 1], parts[k + 2], parts[k + 3], parts[k + 4]});
     return costs;
 }
 
@@ -41,7 +39,13 @@ const CommitSetup& checked(const CommitSetup& setup) {
     expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
     expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
     expect(setup.cost_entries > 0 && setup.costs.size() % (5 * setup.cost_entries) == 0, "costs");
-    expect(std::ranges::all_of(setup.costs, [](Time ps) { return ps >= 0; }), "costs");
+    const auto times = [](const std::vector<Time>& all) {
+        return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
+    };
+    expect(times(setup.costs), "costs");
+    expect(setup.apart.apart_ps <= 0 ||
+               (setup.apart.costs.size() == setup.costs.size() && times(setup.apart.costs)),
+           "costs of processors apart");
     expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
                setup.updates + setup.inserts > 0,
            "numbers of records");
@@ -61,8 +65,9 @@ const CommitSetup& checked(const CommitSetup& setup) {
 Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
-              static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup),
-              setup.cost_entries, setup.processors, setup.spreads, setup.traced),
+              static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup.costs),
+              setup.cost_entries, setup.processors, setup.spreads, setup.apart,
+              costs_of(setup.apart.costs), setup.traced),
       compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),

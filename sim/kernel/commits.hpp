@@ -53,6 +53,7 @@ struct CommitSetup {
     bool doorbell = true;
     ProcessorSetup processors;
     SpreadSetup spreads;                 // how steps vary
+    ApartSetup apart;                    // when processors are, and costs meanwhile
     bool gives_way = false;              // on shared processors, after aborts and while it waits
     Time awake_ps = 0;                   // the end of a pause, which is not slept through
     std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times

@@ -48,6 +48,11 @@ void set_turns(CommitSetup& setup, double every_ps, const std::vector<double>& l
     setup.processors.turns = {every_ps, length_ps, share, streams};
 }
 
+void set_apart(CommitSetup& setup, double near_ps, double apart_ps, const std::vector<Time>& costs,
+               const std::vector<std::uint64_t>& stream) {
+    setup.apart = {near_ps, apart_ps, costs, stream};
+}
+
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -140,7 +145,9 @@ void register_commits(py::module_& module) {
         .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
              py::arg("streams"))
         .def("set_turns", &set_turns, py::arg("every_ps"), py::arg("length_ps"), py::arg("share"),
-             py::arg("streams"));
+             py::arg("streams"))
+        .def("set_apart", &set_apart, py::arg("near_ps"), py::arg("apart_ps"), py::arg("costs"),
+             py::arg("stream"));
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");
     register_model<OneSidedCommits>(module, "OneSidedCommits",
                                     "RSI: snapshot isolation with one-sided verbs.");

@@ -23,6 +23,7 @@ PARTS = (
     "nics",
     "interruptions",
     "paces",
+    "apart",
     "engine",
     "processes",
 )

@@ -22,6 +22,7 @@ from ...topologies.schema import (
     ReadWriteMix,
 )
 from .bandwidth import TRAFFICS
+from .distance import measured_distance
 from .engine_loop import engine_costs
 from .interrupting import interruptions
 from .pacing import measured_paces
@@ -60,6 +61,7 @@ class _Writer:
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
             "interruptions": interruptions(result.measurements) or base.interruptions,
             "paces": measured_paces(result.measurements) or base.paces,
+            "apart": measured_distance(result.measurements) or base.apart,
             "engine": engine_costs(result.measurements) or base.engine,
             "processes": process_costs(result.measurements, self.day),
         }

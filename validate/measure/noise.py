@@ -18,7 +18,7 @@ DRIFT_MAX = 0.05
 STEAL_MAX = 0.01
 OTHERS_MAX = 0.1
 # What others do to programs here.
-DISTURBANCES = ("interruption", "pace", "pace-lasts")
+DISTURBANCES = ("interruption", "pace", "pace-lasts", "near", "apart-lasts")
 SPREAD_MAX = 0.2
 UNSTEADY_MAX = 0.1
 DISTURBED_MAX = 0.2

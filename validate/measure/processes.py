@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from ...topologies.processes import (
     TransportCosts,
 )
 from .bench import Bench
+from .quiet import APART_TIMES, NEAR_QUANTILE
 from .samples import Samples
 
 # What the engine calls them, and what they are (rsi/measure_steps.hpp).
@@ -34,6 +36,9 @@ STEPS = {
     "blocks of the same memory",
     "block-update-together": "the same as block-update, together likewise",
     "block-insert-together": "the same as block-insert, together likewise",
+    "block-get-apart": "the same as block-get-together, while both processors are far apart",
+    "block-update-apart": "the same as block-update, apart likewise",
+    "block-insert-apart": "the same as block-insert, apart likewise",
     "words-get": "words that a cache holds read from shared memory",
     "word-add": "atomic adds to a word in shared memory, alone",
     "key-draw": "records of a transaction drawn, uniform, and where they lie",
@@ -55,6 +60,7 @@ STEPS = {
     "idle-look": "looks at the network with nothing there",
     "arm": "going to sleep, but for the sleep",
 }
+TOGETHER, APART = "-together", "-apart"
 ENDS = "both ends in one thread, which works for one and then for the other; of each request"
 PARTS = ("post", "serve", "complete")
 OTHERS = {
@@ -102,14 +108,16 @@ def measure(bench: Bench) -> Iterator[float]:
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
+    blocks: list[tuple[dict[str, Any], bool]] = []
     for at, region in enumerate(regions):
         # Each between two looks at the host.
         transport = "shm" if HAS_UCX else "threads"
         arguments = (sizes, [region], cpus[:2], *plan)
         rows, calm = bench.quiet.take(partial(_call, "measure_blocks", transport, arguments))
         # What has no region is the same each time.
-        _add(bench, [row for row in rows if row["region"] or at == 0], calm)
+        blocks += [(row, calm) for row in rows if row["region"] or at == 0]
         yield 0.4 * (at + 1) / len(regions)
+    _add_blocks(bench, blocks)
     windows = SPREAD_WINDOWS * bench.effort.wanted
     spread_regions = [region for region in SPREAD_REGIONS if region <= free]
     spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
@@ -148,6 +156,26 @@ def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dic
     finally:
         process.close()
     return found
+
+
+def _add_blocks(bench: Bench, rows: Sequence[tuple[dict[str, Any], bool]]) -> None:
+    """Steps on blocks, each whether it was calm; those together where both processors were near
+    each other, and those where they were far apart."""
+    near_ns = math.inf
+    if lines_ns := [line_ns for row, _ in rows for line_ns in row["lines_ns"]]:
+        near_ns = float(np.quantile(lines_ns, NEAR_QUANTILE))
+    if (known := bench.find("line", place="near")) is not None:
+        near_ns = min(near_ns, known.value.value * 1e9)
+    for row, calm in rows:
+        if not row["lines_ns"]:
+            _add(bench, [row], calm)
+            continue
+        samples_ns = np.array(row["samples_ns"])
+        apart = np.array(row["lines_ns"]) > APART_TIMES * near_ns
+        for end, those in ((TOGETHER, ~apart), (APART, apart)):
+            if those.any():
+                name = row["name"].removesuffix(TOGETHER) + end
+                _add(bench, [row | {"name": name, "samples_ns": samples_ns[those]}], calm)
 
 
 def _add(
@@ -190,13 +218,16 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     measurements = list(measurements)
     found: dict[tuple[str, str | None], list[Measurement]] = {}
     spreads = _Spreads(measurements)
-    line = None
+    line: Measurement | None = None
+    lines: dict[str, Measurement] = {}  # near and apart
     for measurement in measurements:
         if measurement.name.startswith("step-"):
             key = measurement.name.removeprefix("step-"), measurement.parameters.transport
             found.setdefault(key, []).append(measurement)
         elif measurement.name == "message.latency":
             line = measurement
+        elif measurement.name == "line":
+            lines[str(measurement.parameters.place)] = measurement
 
     def one(name: str, transport: str | None = None, last: bool = False) -> Quantity | None:
         of_name = found.get((name, transport))
@@ -224,28 +255,32 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     parts: dict[str, Any] = {**turns, **words}
     if any(part is None for part in parts.values()) or ("block-get", None) not in found:
         return None
-    steps = [
-        (step + end.replace("-", "_"), of_step)
-        for end in ("", "-together")
-        for step in ("get", "update", "insert")
-        if (of_step := found.get((f"block-{step}{end}", None)))
-    ]
+    line = lines.get("near", line)
     return ProcessCosts(
         **parts,
         note=one("note"),
         begin_spread=spreads.of("begin"),
         block_spreads=spreads.blocks(),
         line=None if line is None else _quantity(line, day),
-        blocks=tuple(
-            BlockCost(
-                size=of_block[0].parameters.size,
-                region=of_block[0].parameters.region,
-                **{name: _quantity(one) for (name, _), one in zip(steps, of_block, strict=True)},
-            )
-            for of_block in zip(*(of_step for _, of_step in steps), strict=True)
-        ),
+        line_apart=_quantity(lines["apart"], day) if "apart" in lines else None,
+        blocks=tuple(_blocks(found)),
         transports=transports,
     )
+
+
+def _blocks(found: Mapping[tuple[str, str | None], Sequence[Measurement]]) -> Iterator[BlockCost]:
+    """By size and region, in the order of steps by one processor alone."""
+    steps: dict[tuple[float, float], dict[str, Quantity]] = {}
+    for end in ("", TOGETHER, APART):
+        for step in ("get", "update", "insert"):
+            for one in found.get((f"block-{step}{end}", None), ()):
+                size, region = one.parameters.size, one.parameters.region
+                assert size is not None
+                assert region is not None
+                of_block = steps.setdefault((size.value, region.value), {})
+                of_block |= {"size": size, "region": region}
+                of_block[step + end.replace("-", "_")] = _quantity(one)
+    yield from (BlockCost.model_validate(of_block) for of_block in steps.values())
 
 
 class _Spreads:

@@ -37,6 +37,9 @@ REMEMBERED, LOOKS_FIRST = 1_000, 20
 LOOK_WINDOWS, LOOK_WINDOW_NS, LOOK_LIMIT_NS = 3, 200_000, 5_000_000
 PAUSE_S = 0.02
 FRESH_S = 0.02  # a look as old as that still tells of now
+# Parts of a socket lie so many times as far from each other as cores of one of them, and more.
+APART_TIMES = 2.0
+NEAR_QUANTILE = 1.0 - BEST_QUANTILE
 LINES_APART = 4  # a processor may fetch lines in pairs
 BLOCK_BYTES, LINE_BYTES = 2 << 20, 64
 
@@ -77,7 +80,7 @@ class Quiet:
             # Threads of one core are closer than cores can be: such looks do not count.
             apart = np.array([known.messages_ns for known in self._known])
             apart = apart[(rates >= full_rates).all(axis=1)]
-            near_ns = np.quantile(apart, 1.0 - BEST_QUANTILE, axis=0)
+            near_ns = np.quantile(apart, NEAR_QUANTILE, axis=0)
             calm = bool((look.messages_ns <= (1.0 + FARTHER_MAX) * near_ns).all())
         self.looks += 1
         self.calm_looks += calm

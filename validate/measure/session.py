@@ -13,6 +13,7 @@ from ...topologies.measurements import HostState, Measurement
 from . import (
     bandwidth,
     copying,
+    distance,
     engine_costs,
     engine_loop,
     interrupting,
@@ -42,6 +43,7 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "walk": (engine_loop.measure_walk, 4.0),
     "interruptions": (interrupting.measure, 1.0),
     "paces": (pacing.measure, 1.0),
+    "distance": (distance.measure, 1.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
     "processes": (processes.measure, 3.0),
 }

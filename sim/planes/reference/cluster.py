@@ -25,6 +25,7 @@ from ...commits.parameters import MessageCost
 from ...commits.processors import Processors
 from ...commits.spread import Spread
 from . import processors as shared
+from .apart import Distance
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -127,6 +128,7 @@ class Cluster:
             )
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
+        self.distance: Distance | None = None
         self.types = {name: index for index, name in enumerate(types)}
         self.sent: Counter[str] = Counter()
         self.trace: list[Row] = []
@@ -138,7 +140,10 @@ class Cluster:
 
     def cost(self, kind: str, records: int) -> MessageCost:
         """What a message of this type costs with so many records aboard."""
-        entries = self.costs[kind]
+        costs = self.costs
+        if self.distance is not None and self.distance.is_apart(self.env.now):
+            costs = self.distance.setup.costs
+        entries = costs[kind]
         return entries[min(records, len(entries) - 1)]
 
     def work(self, place: Place, ps: int, sender: Place | None = None) -> simpy.Event:

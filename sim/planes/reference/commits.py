@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ...commits.apart import STREAM
 from ...commits.history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ...commits.parameters import CommitParameters, Death
 from ...commits.result import CommitResult, Latencies
 from ...commits.workload import TransactionDraw, server_of, step_streams, turn_streams
 from ...streams import stream
+from .apart import Distance
 from .cluster import Cluster, Place, Process, Servers, Steps
 
 
@@ -70,6 +72,8 @@ class CommitModel(ABC):
         steps = Steps(p.spreads, p.wake_spread, streams)
         turns = [stream(seed, replication, name) for name in turn_streams(p.processors)]
         self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps, turns)
+        if p.apart is not None:
+            self.cluster.distance = Distance(p.apart, stream(seed, replication, STREAM))
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [
