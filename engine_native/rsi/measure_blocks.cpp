@@ -10,8 +10,8 @@
 namespace numatwin::native {
 namespace {
 
-// Windows of both at work for each of one alone: the processors are now near, now far apart. So much
-// farther or nearer, and they were moved meanwhile.
+// Windows of both at work for each of one alone: the processors are now near, now far apart. So
+// much farther or nearer, and they were moved meanwhile.
 constexpr std::uint32_t together_windows = 8;
 constexpr double moved = 1.5;
 

@@ -33,8 +33,8 @@ def measure(
         typer.Option(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
-            "routing, index, loop, walk, interruptions, paces, fabric or processes; may be given "
-            "again.",
+            "routing, index, loop, walk, interruptions, paces, distance, fabric or processes; may "
+            "be given again.",
             show_default=False,
         ),
     ] = None,

@@ -348,7 +348,7 @@ def _check_processors(p: CommitParameters) -> None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors
     if p.apart is not None:
-        _expect(host is not None, "apart", None, "processors that are shared")
+        _expect(host is not None, "apart", "given", "only where processors are shared")
         for name, time_ps in (("near_ps", p.apart.near_ps), ("apart_ps", p.apart.apart_ps)):
             fine = TURNS_APART_MIN_PS <= time_ps <= TURN_MAX_PS
             _expect(fine, f"{name} of processors", f"{time_ps:g}", "from 1,000 to 10^17")

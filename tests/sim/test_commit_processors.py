@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
+from numatwin.sim.commits.apart import Apart
 from numatwin.sim.commits.history import snapshot_isolation_violations
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import (
@@ -36,6 +37,14 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
     """The crowded little clusters, all of their processes on one host."""
     drawn = draw(configurations())
     clients = len(drawn.client_machine)
+    farther = st.sampled_from((0, 1, 300_000))
+    far = {
+        name: tuple(
+            replace(c, send_ps=c.send_ps + draw(farther), receive_ps=draw(farther)) for c in costs
+        )
+        for name, costs in drawn.costs.items()
+    }
+    times = st.sampled_from((1_000.0, 3.0 * US, 20.0 * US))
     return replace(
         drawn,
         machines=1,
@@ -64,6 +73,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             turns=draw(st.sampled_from((None, *TURNS))),
         ),
         wake_spread=draw(st.one_of(st.none(), SPREADS)),
+        apart=draw(st.one_of(st.none(), st.builds(Apart, times, times, st.just(far)))),
     )
 
 
