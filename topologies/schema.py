@@ -358,7 +358,7 @@ class Apart(Strict):
     apart, in the middle of such a time.
     """
 
-    near: Fact
+    near: FactOrZero
     lasts: Duration
 
     @model_validator(mode="after")

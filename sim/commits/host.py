@@ -43,7 +43,7 @@ CLOCKS = 2  # looks at the clock, of a transaction
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 # Interruptions from here on are turns of others (turn_ns in engine_native/rsi/measure_spreads.cpp).
 TURN_S = 100e-6
-APART_MAX_PS, APART_PLAYED_MAX_S = 1e17, 0.5e-3
+APART_MIN_PS, APART_MAX_PS, APART_PLAYED_MAX_S = 1e3, 1e17, 0.5e-3
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _apart(
     # is played as several: transactions are so much shorter that it is the same to them.
     apart_ps = PS_PER_S * min(told.lasts.value / 2, APART_PLAYED_MAX_S)
     near_ps = apart_ps * told.near.value / (1.0 - told.near.value)
-    return Apart(min(near_ps, APART_MAX_PS), apart_ps, costs)
+    return Apart(min(max(near_ps, APART_MIN_PS), APART_MAX_PS), apart_ps, costs)
 
 
 def _begin_s(facts: ProcessCosts, records: Records) -> float:

@@ -98,6 +98,12 @@ def test_a_hosts_clients_take_what_was_measured_apart() -> None:
     assert more_ps == pytest.approx(160e3 - line.value * 1e12, abs=2)
 
 
+def test_who_is_always_apart_is_so_all_the_time() -> None:
+    found = of_host("machine.apart={near: 0, lasts: 1 ms}", APART[1]).apart
+    assert found is not None
+    assert found.near_ps <= 1e-5 * found.apart_ps
+
+
 def test_long_times_apart_are_played_as_several() -> None:
     found = of_host("machine.apart={near: 0.5, lasts: 400 ms}", APART[1]).apart
     assert found is not None
@@ -121,7 +127,7 @@ def test_where_nothing_is_known_of_it_or_nothing_matters_none_is_apart(
 
 
 @pytest.mark.parametrize(
-    "apart", ["{near: 1.5, lasts: 1 ms}", "{near: 0, lasts: 1 ms}", "{near: 0.5, lasts: 1 ps}"]
+    "apart", ["{near: 1.5, lasts: 1 ms}", "{near: -1, lasts: 1 ms}", "{near: 0.5, lasts: 1 ps}"]
 )
 def test_what_is_no_distance_is_refused_in_one_line(apart: str) -> None:
     with pytest.raises(InputError, match="apart") as refused:

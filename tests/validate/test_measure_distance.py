@@ -1,6 +1,7 @@
 """How far apart CPUs are: by hand, and as it is measured."""
 
 import itertools
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_hosts import figure
 
-from numatwin.topologies.measurements import Measurement
 from numatwin.validate.crossvalidate.corners import corners
 from numatwin.validate.measure import measured_description, processes
 from numatwin.validate.measure.distance import measured_distance, smoothed, times
@@ -46,15 +46,12 @@ def test_figures_become_facts() -> None:
 class Told:
     """Where figures go."""
 
-    def __init__(self, near: Measurement | None = None) -> None:
+    def __init__(self, near_ns: float) -> None:
         self.figures: dict[str, Samples] = {}
-        self.near = near
+        self.quiet = SimpleNamespace(near_ns=near_ns)
 
     def add(self, name: str, samples: Samples, *_: Any, **of: object) -> None:
         self.figures[name] = samples
-
-    def find(self, name: str, **of: object) -> Measurement | None:
-        return self.near if (name, of) == ("line", {"place": "near"}) else None
 
 
 def row(name: str, samples_ns: list[float], lines_ns: list[float]) -> tuple[dict[str, Any], bool]:
@@ -62,8 +59,8 @@ def row(name: str, samples_ns: list[float], lines_ns: list[float]) -> tuple[dict
     return told | {"samples_ns": samples_ns, "lines_ns": lines_ns}, True
 
 
-def split(*rows: tuple[dict[str, Any], bool], near: Measurement | None = None) -> dict[str, Any]:
-    told = Told(near)
+def split(*rows: tuple[dict[str, Any], bool], near_ns: float = math.inf) -> dict[str, list[float]]:
+    told = Told(near_ns)
     processes._add_blocks(told, rows)  # type: ignore[arg-type]
     return {name: samples.values.tolist() for name, samples in told.figures.items()}
 
@@ -80,10 +77,9 @@ def test_steps_together_go_where_the_line_shows_that_processors_were() -> None:
     }
 
 
-def test_a_pass_all_of_which_was_apart_knows_it_from_the_line() -> None:
+def test_what_was_apart_all_the_time_is_known_from_other_looks() -> None:
     together = row("block-update-together", [260.0, 270.0], [158.0, 160.0])
-    near = figure("line", 30e-9, "time")
-    assert split(together, near=near) == {"step-block-update-apart": [260.0, 270.0]}
+    assert split(together, near_ns=30.0) == {"step-block-update-apart": [260.0, 270.0]}
     assert split(together) == {"step-block-update-together": [260.0, 270.0]}
 
 

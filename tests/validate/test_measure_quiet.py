@@ -68,6 +68,15 @@ def test_without_pairs_the_adders_decide() -> None:
     assert not told.look()
 
 
+def test_how_near_the_first_two_are_at_best_is_remembered() -> None:
+    told = Quiet(Host(*[FAR] * 10, *[FULL] * 5, *[FAR] * 10), 1.0, 1.0)
+    assert told.near_ns == float("inf")
+    for _ in range(25):
+        told.look()
+    assert told.near_ns == NEAR
+    assert Quiet(Host(Look(np.array([10.0]), np.empty(0))), 1.0, 1.0).near_ns == float("inf")
+
+
 def test_a_figure_is_taken_again_until_the_looks_around_it_are_calm() -> None:
     # Before, after: calm, shared; then far once more before it is calm; calm, calm.
     host = Host(*[FULL] * LOOKS_FIRST, FULL, ONE_CORE, FAR, FULL, FULL)

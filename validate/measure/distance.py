@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 
 from ...topologies.measurements import Measurement
-from ...topologies.schema import Apart, Fact
+from ...topologies.schema import Apart, FactOrZero
 from .bench import Bench
 from .interrupting import as_quantity
 from .quiet import APART_TIMES, LINES_APART, NEAR_QUANTILE
@@ -47,13 +47,15 @@ def measure(bench: Bench) -> Iterator[float]:
         rounds.append(smoothed(elapsed_ns[:, 0] / amounts[:, 0]))
         yield len(rounds) / ROUNDS
     lines_ns = np.concatenate(rounds)
-    near_ns = APART_TIMES * np.quantile(lines_ns, NEAR_QUANTILE)
+    # They may have been apart all the time now, but hardly in the whole pass.
+    near_ns = APART_TIMES * min(np.quantile(lines_ns, NEAR_QUANTILE), bench.quiet.near_ns)
     apart = [of_round > near_ns for of_round in rounds]
     near = 1.0 - float(np.concatenate(apart).mean())
     told = METHOD.format("share of the moments in which they are near")
     bench.add("near", Samples(np.array([near])), "count", told)
-    line = METHOD.format("a way while they are near")
-    bench.add("line", Samples(lines_ns[lines_ns <= near_ns]), "time", line, place="near")
+    if near > 0.0:
+        line = METHOD.format("a way while they are near")
+        bench.add("line", Samples(lines_ns[lines_ns <= near_ns]), "time", line, place="near")
     lengths = np.concatenate([times(of_round) for of_round in apart])
     if not len(lengths):
         return
@@ -85,6 +87,6 @@ def measured_distance(measurements: Sequence[Measurement]) -> Apart | None:
     near = found["near"]
     ends = near.quartiles or (near.value, near.value)
     return Apart(
-        near=Fact(value=near.value.value, range=(ends[0].value, ends[1].value)),
+        near=FactOrZero(value=near.value.value, range=(ends[0].value, ends[1].value)),
         lasts=as_quantity(found["apart-lasts"]),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -161,11 +160,9 @@ def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dic
 def _add_blocks(bench: Bench, rows: Sequence[tuple[dict[str, Any], bool]]) -> None:
     """Steps on blocks, each whether it was calm; those together where both processors were near
     each other, and those where they were far apart."""
-    near_ns = math.inf
+    near_ns = bench.quiet.near_ns
     if lines_ns := [line_ns for row, _ in rows for line_ns in row["lines_ns"]]:
-        near_ns = float(np.quantile(lines_ns, NEAR_QUANTILE))
-    if (known := bench.find("line", place="near")) is not None:
-        near_ns = min(near_ns, known.value.value * 1e9)
+        near_ns = min(near_ns, float(np.quantile(lines_ns, NEAR_QUANTILE)))
     for row, calm in rows:
         if not row["lines_ns"]:
             _add(bench, [row], calm)

@@ -126,6 +126,13 @@ class Quiet:
         return True
 
     @property
+    def near_ns(self) -> float:
+        """What a message between the first two cores takes at best; infinite where that is not
+        known."""
+        pairs = [known.messages_ns[0] for known in self._known if len(known.messages_ns)]
+        return float(np.quantile(pairs, NEAR_QUANTILE)) if pairs else float("inf")
+
+    @property
     def restless(self) -> float:
         """Share of the looks that were not calm."""
         return 1.0 - self.calm_looks / self.looks if self.looks else 0.0
