@@ -55,6 +55,8 @@ class Disturbances:
     """As a machine file has them; ``paces`` are None where they were not measured.
 
     ``lengths_s``, ``rates`` (K,): how long interruptions of each kind are, how many come a second.
+    ``distances``: shares of the time, and how many times as long as mostly a line of another core's
+    takes in each; [(1, 1)] where cores stay where they are.
     ``left``, ``left_memory``: what all leave of a core's time, on average, for work and for waits
     for memory.
     """
@@ -64,6 +66,10 @@ class Disturbances:
         self.lengths_s = np.array([one.length.value for one in found], dtype=np.float64)
         self.rates = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
         self.left = self.left_memory = 1.0 / (1.0 + float(self.lengths_s @ self.rates))
+        self.distances: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
+        if (apart := description.apart) is not None and apart.near.value < 1.0:
+            farther = max(apart.line_apart.value / apart.line.value, 1.0)
+            self.distances = (apart.near.value, 1.0), (1.0 - apart.near.value, farther)
         self.paces: Paces | None = None
         if (facts := description.paces) is not None:
             share = np.array([0.0, *PACE_SHARES, 1.0])

@@ -127,9 +127,9 @@ class ProcessCosts(Strict):
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
-    what a transaction did. ``line``: a cache line from core to core; ``line_apart``: where they are
-    far apart. ``begin_spread``: how single ones vary of all that a client does for a
-    transaction beside its requests; factors as in a BlockSpread.
+    what a transaction did. ``line``: a cache line from core to core.
+    ``begin_spread``: how single ones vary of all that a client does for a transaction beside its
+    requests; factors as in a BlockSpread.
     """
 
     slice: Duration
@@ -143,7 +143,6 @@ class ProcessCosts(Strict):
     word_add: Duration
     note: Duration | None = None
     line: Duration | None = None
-    line_apart: Duration | None = None
     begin_spread: Factors | None = None
     block_spreads: tuple[BlockSpread, ...] = ()
     blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]

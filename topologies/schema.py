@@ -355,11 +355,14 @@ class Apart(Strict):
     of the socket that have no cache in common, and back.
 
     ``near``: the share of the time in which they are near, up to 1. ``lasts``: how long they stay
-    apart, in the middle of such a time.
+    apart, in the middle of such a time. ``line``, ``line_apart``: what a line of the other's takes
+    while they are near, and while they are not.
     """
 
     near: FactOrZero
     lasts: Duration
+    line: Duration
+    line_apart: Duration
 
     @model_validator(mode="after")
     def _bounded(self) -> Apart:

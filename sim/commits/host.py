@@ -220,11 +220,11 @@ def _apart(
     told = machine.description.apart
     if told is None or told.near.value == 1.0 or not (host.direct and host.together):
         return None
-    if facts.line_apart is None or all(block.get_apart is None for block in facts.blocks):
+    if all(block.get_apart is None for block in facts.blocks):
         return None
     blocks = BlockCosts(facts.blocks, together=True, apart=True)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
-    costs, _ = _direct(host, facts, facts.line_apart, blocks, region, records, sizes)
+    costs, _ = _direct(host, facts, told.line_apart, blocks, region, records, sizes)
     # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer one
     # is played as several: transactions are so much shorter that it is the same to them.
     apart_ps = PS_PER_S * min(told.lasts.value / 2, APART_PLAYED_MAX_S)

@@ -23,7 +23,7 @@ from .transfer_flows import TransferFlows
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-TOLERANCE = 1e-6
+TOLERANCE, TIME_MIN_S = 1e-6, 1e-15
 ITERATIONS_MAX = 80
 
 # Control messages have a channel of their own on every link and go first; what is left is for data,
@@ -257,15 +257,32 @@ class _Search:
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
         if self.demand.routing is not None:
-            routed = self._route(self.demand.routing, worker_s * left, latency)
-            worker_s, core_s, miss_s = (
-                a + b / left for a, b in zip((worker_s, core_s, miss_s), routed, strict=True)
+            worker_s, core_s, miss_s = self._routed(
+                self.demand.routing, (worker_s, core_s, miss_s), left, latency
             )
-            for name in (ISSUE, RECEIVE):
-                self.steps[name] = self.steps[name] / left
         if self.transfers is not None:
             self.transfers.update(latency)
         return worker_s, core_s, miss_s
+
+    def _routed(
+        self, routing: Routing, times: tuple[Floats, Floats, Floats], left: float, latency: Latency
+    ) -> tuple[Floats, ...]:
+        """``times`` (C,) of workers, of executing and of miss slots, with those of routing: means
+        of units, of which more are done in times in which cores are near each other."""
+        found, units = [], []
+        for share, farther in self.costs.disturbances.distances:
+            lines = latency if farther == 1.0 else latency.farther(farther)
+            routed = self._route(routing, times[0] * left, lines)
+            steps = (self.steps[ISSUE], self.steps[RECEIVE])
+            found.append((*routed, *steps))
+            units.append(share / np.maximum(times[0] + routed[0] / left, TIME_MIN_S))
+        parts = np.array(units) / np.sum(units, axis=0)
+        means = [
+            sum(part * of_time for part, of_time in zip(parts, each, strict=True)) / left
+            for each in zip(*found, strict=True)
+        ]
+        self.steps[ISSUE], self.steps[RECEIVE] = means[3:]
+        return tuple(a + b for a, b in zip(times, means[:3], strict=True))
 
     def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
         """Time that a step takes in one worker: instructions and misses overlap.

@@ -76,7 +76,8 @@ def of_host(*settings: str, clients: int = 2, far: bool = True) -> CommitParamet
     return commit_parameters(load_scenario(HOST, settings=[*facts, *settings]))[0]
 
 
-APART = ("machine.apart={near: 0.75, lasts: 1 ms}", "machine.processes.line_apart=160 ns")
+LINES = "line: 30 ns, line_apart: 160 ns"
+APART = ("machine.apart={near: 0.75, lasts: 1 ms, " + LINES + "}",)
 
 
 def test_a_hosts_clients_take_what_was_measured_apart() -> None:
@@ -99,13 +100,13 @@ def test_a_hosts_clients_take_what_was_measured_apart() -> None:
 
 
 def test_who_is_always_apart_is_so_all_the_time() -> None:
-    found = of_host("machine.apart={near: 0, lasts: 1 ms}", APART[1]).apart
+    found = of_host("machine.apart={near: 0, lasts: 1 ms, " + LINES + "}").apart
     assert found is not None
     assert found.near_ps <= 1e-5 * found.apart_ps
 
 
 def test_long_times_apart_are_played_as_several() -> None:
-    found = of_host("machine.apart={near: 0.5, lasts: 400 ms}", APART[1]).apart
+    found = of_host("machine.apart={near: 0.5, lasts: 400 ms, " + LINES + "}").apart
     assert found is not None
     assert found.apart_ps == found.near_ps == 500 * US
 
@@ -115,8 +116,7 @@ def test_long_times_apart_are_played_as_several() -> None:
     [
         (APART, 1, True),  # one processor is near itself
         (APART, 2, False),
-        (APART[:1], 2, True),
-        (("machine.apart={near: 1, lasts: 1 ms}", APART[1]), 2, True),
+        (("machine.apart={near: 1, lasts: 1 ms, " + LINES + "}",), 2, True),
         (("system.host_transport=tcp", *APART), 2, True),
     ],
 )
@@ -127,9 +127,9 @@ def test_where_nothing_is_known_of_it_or_nothing_matters_none_is_apart(
 
 
 @pytest.mark.parametrize(
-    "apart", ["{near: 1.5, lasts: 1 ms}", "{near: -1, lasts: 1 ms}", "{near: 0.5, lasts: 1 ps}"]
+    "apart", ["near: 1.5, lasts: 1 ms", "near: -1, lasts: 1 ms", "near: 0.5, lasts: 1 ps"]
 )
 def test_what_is_no_distance_is_refused_in_one_line(apart: str) -> None:
     with pytest.raises(InputError, match="apart") as refused:
-        load_scenario(HOST, settings=[f"machine.apart={apart}"])
+        load_scenario(HOST, settings=[f"machine.apart={{{apart}, {LINES}}}"])
     assert "\n" not in str(refused.value)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_hosts import figure
 
+from numatwin.topologies.measurements import Measurement, Parameters
 from numatwin.validate.crossvalidate.corners import corners
 from numatwin.validate.measure import measured_description, processes
 from numatwin.validate.measure.distance import measured_distance, smoothed, times
@@ -33,11 +34,20 @@ def test_times_apart_are_all_moments_apart(apart: list[bool]) -> None:
     assert len(found) == sum(b and not a for a, b in itertools.pairwise([False, *apart]))
 
 
+def line(place: str, value: float) -> Measurement:
+    made = figure("line", value, "time")
+    return made.model_copy(update={"parameters": Parameters(place=place)})
+
+
+OTHERS = (figure("apart-lasts", 0.2, "time"), line("near", 30e-9), line("apart", 160e-9))
+
+
 def test_figures_become_facts() -> None:
     near = figure("near", 0.7, "count", spread=0.1)
     assert measured_distance([near]) is None  # never apart
-    found = measured_distance([near, figure("apart-lasts", 0.2, "time")])
+    found = measured_distance([near, *OTHERS])
     assert found is not None
+    assert (found.line.value, found.line_apart.value) == (30e-9, 160e-9)
     assert found.near.value == 0.7
     assert found.near.range == pytest.approx((0.63, 0.77))
     assert found.lasts.value == 0.2
@@ -92,9 +102,9 @@ def test_the_worse_machine_is_apart_for_more_of_the_time() -> None:
     assert 0.0 < figures["near"].value.value <= 1.0
     line = next(m for m in result.measurements if m.name == "line")
     assert 1e-9 < line.value.value < 1e-6
-    made = SimpleNamespace(spread=0.2)
-    others = [m for m in result.measurements if m.name not in ("near", "apart-lasts")]
-    of_time = [figure("near", 0.7, "count", spread=made.spread), figure("apart-lasts", 0.2, "time")]
+    names = {"near", *(m.name for m in OTHERS)}
+    others = [m for m in result.measurements if m.name not in names]
+    of_time = [figure("near", 0.7, "count", spread=0.2), *OTHERS]
     description = measured_description(
         type(result)(
             result.layout, result.host, (*others, *of_time), result.warnings, result.clock_Hz

@@ -80,13 +80,15 @@ def times(apart: Sequence[bool] | np.ndarray) -> Floats:
 
 
 def measured_distance(measurements: Sequence[Measurement]) -> Apart | None:
-    """As a machine file has it; None where they never were apart."""
-    found = {m.name: m for m in measurements}
-    if "apart-lasts" not in found:
+    """As a machine file has it; None where they never were apart, or never near."""
+    found = {m.name if m.name != "line" else f"{m.parameters.place}-line": m for m in measurements}
+    if "apart-lasts" not in found or "near-line" not in found:
         return None
     near = found["near"]
     ends = near.quartiles or (near.value, near.value)
     return Apart(
         near=FactOrZero(value=near.value.value, range=(ends[0].value, ends[1].value)),
         lasts=as_quantity(found["apart-lasts"]),
+        line=as_quantity(found["near-line"]),
+        line_apart=as_quantity(found["apart-line"]),
     )

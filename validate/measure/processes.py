@@ -216,15 +216,12 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     found: dict[tuple[str, str | None], list[Measurement]] = {}
     spreads = _Spreads(measurements)
     line: Measurement | None = None
-    lines: dict[str, Measurement] = {}  # near and apart
     for measurement in measurements:
         if measurement.name.startswith("step-"):
             key = measurement.name.removeprefix("step-"), measurement.parameters.transport
             found.setdefault(key, []).append(measurement)
         elif measurement.name == "message.latency":
             line = measurement
-        elif measurement.name == "line":
-            lines[str(measurement.parameters.place)] = measurement
 
     def one(name: str, transport: str | None = None, last: bool = False) -> Quantity | None:
         of_name = found.get((name, transport))
@@ -252,14 +249,12 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     parts: dict[str, Any] = {**turns, **words}
     if any(part is None for part in parts.values()) or ("block-get", None) not in found:
         return None
-    line = lines.get("near", line)
     return ProcessCosts(
         **parts,
         note=one("note"),
         begin_spread=spreads.of("begin"),
         block_spreads=spreads.blocks(),
         line=None if line is None else _quantity(line, day),
-        line_apart=_quantity(lines["apart"], day) if "apart" in lines else None,
         blocks=tuple(_blocks(found)),
         transports=transports,
     )
