@@ -619,6 +619,9 @@ class ErisMachine:
     pace_share: list[float]
     pace_slowdown: list[float]
     pace_memory_slowdown: list[float]
+    near_ps: float
+    apart_ps: float
+    apart_times: float
     scan_chunk_lines: int
 
 class ErisDemands:

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..topologies.schema import PACE_SHARES, Fact, MachineDescription
+from ..topologies.schema import (
+    DISTURBANCE_MAX_S,
+    PACE_SHARES,
+    Fact,
+    MachineDescription,
+)
+from ..topologies.schema import Apart as Facts
 
 Floats = npt.NDArray[np.float64]
+APART_PLAYED_MAX_S, APART_LEAST_S = 0.5e-3, 1e-9
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,22 @@ class Interruptions:
     share: Floats
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Cores are near each other for ``near_s``, then apart for ``apart_s``, on average, both
+    exponentially distributed; a line of another core's takes ``times`` as long meanwhile."""
+
+    near_s: float
+    apart_s: float
+    times: float
+
+
 class Disturbances:
     """As a machine file has them; ``paces`` are None where they were not measured.
 
     ``lengths_s``, ``rates`` (K,): how long interruptions of each kind are, how many come a second.
-    ``distances``: shares of the time, and how many times as long as mostly a line of another core's
-    takes in each; [(1, 1)] where cores stay where they are.
+    ``apart`` likewise; ``distances``: shares of the time, and how many times as long as mostly a
+    line of another core's takes in each.
     ``left``, ``left_memory``: what all leave of a core's time, on average, for work and for waits
     for memory.
     """
@@ -66,10 +83,11 @@ class Disturbances:
         self.lengths_s = np.array([one.length.value for one in found], dtype=np.float64)
         self.rates = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
         self.left = self.left_memory = 1.0 / (1.0 + float(self.lengths_s @ self.rates))
+        self.apart = None if description.apart is None else _apart(description.apart)
         self.distances: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
-        if (apart := description.apart) is not None and apart.near.value < 1.0:
-            farther = max(apart.line_apart.value / apart.line.value, 1.0)
-            self.distances = (apart.near.value, 1.0), (1.0 - apart.near.value, farther)
+        if self.apart is not None:
+            near = self.apart.near_s / (self.apart.near_s + self.apart.apart_s)
+            self.distances = (near, 1.0), (1.0 - near, self.apart.times)
         self.paces: Paces | None = None
         if (facts := description.paces) is not None:
             share = np.array([0.0, *PACE_SHARES, 1.0])
@@ -87,6 +105,17 @@ class Disturbances:
         share = np.cumsum(rates) / rates.sum()
         share[-1] = 1.0
         return Interruptions(1.0 / float(rates.sum()), self.lengths_s[kinds], share)
+
+
+def _apart(facts: Facts) -> Apart | None:
+    near = facts.near.value
+    if near == 1.0:
+        return None
+    # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer one
+    # is played as several: what goes on in a core is so much shorter that it is the same to it.
+    apart_s = min(max(facts.lasts.value / 2, APART_LEAST_S), APART_PLAYED_MAX_S)
+    near_s = min(max(apart_s * near / (1.0 - near), APART_LEAST_S), DISTURBANCE_MAX_S)
+    return Apart(near_s, apart_s, max(facts.line_apart.value / facts.line.value, 1.0))
 
 
 def _slowdown(facts: Sequence[Fact]) -> Floats:

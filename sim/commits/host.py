@@ -43,7 +43,6 @@ CLOCKS = 2  # looks at the clock, of a transaction
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 # Interruptions from here on are turns of others (turn_ns in engine_native/rsi/measure_spreads.cpp).
 TURN_S = 100e-6
-APART_MIN_PS, APART_MAX_PS, APART_PLAYED_MAX_S = 1e3, 1e17, 0.5e-3
 
 
 @dataclass(frozen=True)
@@ -217,19 +216,15 @@ def _apart(
     sizes: Sizes,
 ) -> Apart | None:
     """What clients take while their processors are far apart, where they work on one memory."""
-    told = machine.description.apart
-    if told is None or told.near.value == 1.0 or not (host.direct and host.together):
+    told, facts_of = Disturbances(machine.description).apart, machine.description.apart
+    if told is None or facts_of is None or not (host.direct and host.together):
         return None
     if all(block.get_apart is None for block in facts.blocks):
         return None
     blocks = BlockCosts(facts.blocks, together=True, apart=True)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
-    costs, _ = _direct(host, facts, told.line_apart, blocks, region, records, sizes)
-    # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer one
-    # is played as several: transactions are so much shorter that it is the same to them.
-    apart_ps = PS_PER_S * min(told.lasts.value / 2, APART_PLAYED_MAX_S)
-    near_ps = apart_ps * told.near.value / (1.0 - told.near.value)
-    return Apart(min(max(near_ps, APART_MIN_PS), APART_MAX_PS), apart_ps, costs)
+    costs, _ = _direct(host, facts, facts_of.line_apart, blocks, region, records, sizes)
+    return Apart(PS_PER_S * told.near_s, PS_PER_S * told.apart_s, costs)
 
 
 def _begin_s(facts: ProcessCosts, records: Records) -> float:

@@ -102,6 +102,9 @@ def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
         found.pace_share = _list(paces.share)
         found.pace_slowdown = _list(paces.slowdown)
         found.pace_memory_slowdown = _list(paces.memory_slowdown)
+    if (apart := disturbances.apart) is not None:
+        found.near_ps, found.apart_ps = PS_PER_S * apart.near_s, PS_PER_S * apart.apart_s
+        found.apart_times = apart.times
 
 
 def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
@@ -176,11 +179,12 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
 
 def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
     """Names of the random streams: of the commands that each worker makes, and forwards, of what
-    interrupts it, and of its core's paces, where there are such."""
+    interrupts it, and of its core's paces; of when cores are apart; where there are such."""
     kinds = ["commands", "forwards"]
     kinds += ["interruptions"] if disturbances.interruptions() else []
     kinds += ["paces"] if disturbances.paces is not None else []
-    return [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
+    names = [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
+    return [*names, "cores apart"] if disturbances.apart is not None else names
 
 
 def _list(values: npt.NDArray[np.generic]) -> list[Any]:

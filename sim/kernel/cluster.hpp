@@ -65,7 +65,7 @@ class Cluster {
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
             std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
             std::uint32_t entries, const ProcessorSetup& processors, const SpreadSetup& spreads,
-            const ApartSetup& apart, std::vector<MessageCost> costs_apart, bool traced)
+            const Apart& apart, std::vector<MessageCost> costs_apart, bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
           spreads_(spreads, places_.size(), costs.size() / entries),

@@ -23,6 +23,11 @@ std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
     return costs;
 }
 
+Apart apart_of(const CommitSetup& setup) {
+    if (setup.apart_ps <= 0) return {};
+    return {setup.near_ps, setup.apart_ps, Stream(setup.apart_stream[0], setup.apart_stream[1])};
+}
+
 // parameters.py has checked the values, and told the user; this is the last line.
 const CommitSetup& checked(const CommitSetup& setup) {
     const auto expect = [](bool fine, const char* what) {
@@ -43,9 +48,9 @@ const CommitSetup& checked(const CommitSetup& setup) {
         return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
     };
     expect(times(setup.costs), "costs");
-    expect(setup.apart.apart_ps <= 0 ||
-               (setup.apart.costs.size() == setup.costs.size() && times(setup.apart.costs)),
-           "costs of processors apart");
+    expect(setup.apart_ps <= 0 || (setup.apart_costs.size() == setup.costs.size() &&
+                                   times(setup.apart_costs) && setup.apart_stream.size() == 2),
+           "costs or stream of processors apart");
     expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
                setup.updates + setup.inserts > 0,
            "numbers of records");
@@ -66,8 +71,8 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
               static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup.costs),
-              setup.cost_entries, setup.processors, setup.spreads, setup.apart,
-              costs_of(setup.apart.costs), setup.traced),
+              setup.cost_entries, setup.processors, setup.spreads, apart_of(setup),
+              costs_of(setup.apart_costs), setup.traced),
       compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),

@@ -52,8 +52,11 @@ struct CommitSetup {
     bool in_step = false;
     bool doorbell = true;
     ProcessorSetup processors;
-    SpreadSetup spreads;                 // how steps vary
-    ApartSetup apart;                    // when processors are, and costs meanwhile
+    SpreadSetup spreads;  // how steps vary
+    // How long processors are near and apart at a time, 0: never apart; costs meanwhile; two words.
+    double near_ps = 0, apart_ps = 0;
+    std::vector<Time> apart_costs;
+    std::vector<std::uint64_t> apart_stream;
     bool gives_way = false;              // on shared processors, after aborts and while it waits
     Time awake_ps = 0;                   // the end of a pause, which is not slept through
     std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times

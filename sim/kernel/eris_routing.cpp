@@ -21,11 +21,15 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
+    if (machine_.apart_ps > 0 && !streams_.empty()) {
+        apart_ = Apart(machine_.near_ps, machine_.apart_ps, streams_.back());
+        streams_.pop_back();
+    }
     const bool interrupted = machine_.interrupt_every_ps > 0, paced = machine_.pace_lasts_ps > 0;
     if (streams_.size() != (2u + interrupted + paced) * count)
         throw std::invalid_argument(
-            "keys: expected two streams for each worker, one more where they are interrupted, and "
-            "one more where their pace changes");
+            "keys: expected two streams for each worker, one more where they are interrupted, one "
+            "more where their pace changes, and one where cores are now near, now apart");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));

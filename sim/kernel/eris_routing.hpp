@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "apart.hpp"
 #include "backlog.hpp"
 #include "eris_batches.hpp"
 #include "eris_setup.hpp"
@@ -274,19 +275,21 @@ class ErisRouting {
     bool has_lines(std::size_t i, std::size_t operation) const {
         return demand(i, operation).scan_lines > 0;
     }
-    Time handed(std::size_t i, std::size_t t) const {
+    Time handed(std::size_t i, std::size_t t) {
         if (i == t && machine_.own_cached) return 0;
-        return handed_[node(i) * nodes_ + node(t)];
+        const Time mostly = handed_[node(i) * nodes_ + node(t)];
+        if (node(i) != node(t) || !apart_.at(clock.now())) return mostly;
+        return rounded_ps(static_cast<double>(mostly) * machine_.apart_times);
     }
     double lines_of(std::uint64_t commands, std::uint64_t answers) const {
         return static_cast<double>(commands) * machine_.lines_per_command +
                static_cast<double>(answers) * machine_.answer_lines;
     }
-    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) const {
+    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) {
         return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
     }
 
-    Time lines_awaited(double waits, std::size_t i, std::size_t t) const {
+    Time lines_awaited(double waits, std::size_t i, std::size_t t) {
         return rounded_ps(waits * static_cast<double>(handed(i, t)));
     }
     // Headers of parts of what was made together, in the batch at place `b` of `taken`.
@@ -372,6 +375,7 @@ class ErisRouting {
     LargeVector<Wire> wire_;
     LargeVector<Way> way_;      // [n, v]
     LargeVector<Time> handed_;  // [n, n] of ErisMachine
+    Apart apart_;
     ErisBlocks blocks_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]

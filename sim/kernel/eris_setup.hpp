@@ -86,6 +86,9 @@ struct ErisMachine {
     // lines of memory, by the share [K], from 0 to 1, of the time in which it is that or more.
     double pace_lasts_ps = 0;
     Numbers pace_share, pace_slowdown, pace_memory_slowdown;
+    // Cores are now near each other, now far apart: how long at a time, on average (0: never), and
+    // how many times as long a line takes meanwhile that a core of the same node hands over.
+    double near_ps = 0, apart_ps = 0, apart_times = 1;
 };
 
 // What an operation demands of each worker, on its present partition. Per command, or per line

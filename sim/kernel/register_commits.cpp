@@ -50,7 +50,10 @@ void set_turns(CommitSetup& setup, double every_ps, const std::vector<double>& l
 
 void set_apart(CommitSetup& setup, double near_ps, double apart_ps, const std::vector<Time>& costs,
                const std::vector<std::uint64_t>& stream) {
-    setup.apart = {near_ps, apart_ps, costs, stream};
+    setup.near_ps = near_ps;
+    setup.apart_ps = apart_ps;
+    setup.apart_costs = costs;
+    setup.apart_stream = stream;
 }
 
 template <class Model>

@@ -134,6 +134,9 @@ void register_eris(py::module_& module) {
     FIELD(pace_share);
     FIELD(pace_slowdown);
     FIELD(pace_memory_slowdown);
+    FIELD(near_ps);
+    FIELD(apart_ps);
+    FIELD(apart_times);
     FIELD(scan_chunk_lines);
 #undef FIELD
 

@@ -6,17 +6,15 @@ The rules that the kernel's sim/kernel/apart.hpp follows too.
 from __future__ import annotations
 
 from ..._kernel import Stream
-from ...commits.apart import Apart
 from .turns import rounded
 
 
 class Distance:
     """Of the two, as time goes on."""
 
-    def __init__(self, setup: Apart, stream: Stream) -> None:
-        self.setup, self.stream = setup, stream
-        whole_ps = setup.near_ps + setup.apart_ps
-        self.apart = stream.uniform() * whole_ps < setup.apart_ps
+    def __init__(self, near_ps: float, apart_ps: float, stream: Stream) -> None:
+        self.near_ps, self.apart_ps, self.stream = near_ps, apart_ps, stream
+        self.apart = stream.uniform() * (near_ps + apart_ps) < apart_ps
         self.until_ps = self._stay_ps()
 
     def is_apart(self, now_ps: int) -> bool:
@@ -27,5 +25,5 @@ class Distance:
         return self.apart
 
     def _stay_ps(self) -> int:
-        mean_ps = self.setup.apart_ps if self.apart else self.setup.near_ps
+        mean_ps = self.apart_ps if self.apart else self.near_ps
         return rounded(self.stream.exponential(mean_ps))

@@ -128,6 +128,7 @@ class Cluster:
             )
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
+        self.costs_apart = costs
         self.distance: Distance | None = None
         self.types = {name: index for index, name in enumerate(types)}
         self.sent: Counter[str] = Counter()
@@ -142,7 +143,7 @@ class Cluster:
         """What a message of this type costs with so many records aboard."""
         costs = self.costs
         if self.distance is not None and self.distance.is_apart(self.env.now):
-            costs = self.distance.setup.costs
+            costs = self.costs_apart
         entries = costs[kind]
         return entries[min(records, len(entries) - 1)]
 

@@ -73,7 +73,9 @@ class CommitModel(ABC):
         turns = [stream(seed, replication, name) for name in turn_streams(p.processors)]
         self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps, turns)
         if p.apart is not None:
-            self.cluster.distance = Distance(p.apart, stream(seed, replication, STREAM))
+            key = stream(seed, replication, STREAM)
+            self.cluster.distance = Distance(p.apart.near_ps, p.apart.apart_ps, key)
+            self.cluster.costs_apart = p.apart.costs
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [

@@ -19,6 +19,7 @@ import simpy
 
 from ..._kernel import ErisDemands, ErisMachine, Stream
 from ...eris.routing import TOLD_APART_MIN
+from .apart import Distance
 from .eris_worker import Batch, Counts, Incoming, Worker
 from .servers import Backlog, Link
 
@@ -77,6 +78,9 @@ class ErisRoutingReference:
             for k, stream in enumerate(streams[: self.count])
         ]
         others = list(streams[self.count :])
+        self.distance: Distance | None = None
+        if self.m.apart_ps > 0:
+            self.distance = Distance(self.m.near_ps, self.m.apart_ps, others.pop())
         if self.m.interrupt_every_ps > 0:
             for w in self.workers:
                 w.interruptions = others.pop(0)
@@ -521,7 +525,11 @@ class ErisRoutingReference:
         """Latency of a line that one worker gets from another."""
         if worker == other and self.m.own_cached:
             return 0
-        return int(self.m.handed_ps[self.m.node[worker] * len(self.m.home) + self.m.node[other]])
+        one, two = self.m.node[worker], self.m.node[other]
+        mostly_ps = int(self.m.handed_ps[one * len(self.m.home) + two])
+        if one != two or self.distance is None or not self.distance.is_apart(self.now):
+            return mostly_ps
+        return _rounded(mostly_ps * self.m.apart_times)
 
     def node(self, w: Worker) -> int:
         """Position of the worker's node."""
