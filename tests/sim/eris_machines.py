@@ -54,6 +54,7 @@ def routing(
     kinds += ["interruptions"] if of.interrupt_every_ps > 0 else []
     kinds += ["paces"] if of.pace_lasts_ps > 0 else []
     names = [f"worker {k} {what}" for what in kinds for k in range(count)]
+    names += ["cores apart"] if of.apart_ps > 0 else []
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)
     demands = ErisDemands()

@@ -313,7 +313,7 @@ class ErisRoutingReference:
 
     def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
         """Copies an outgoing buffer into its target's incoming one; False where it has no room."""
-        target, count, way = self.workers[to], sum(w.out[to]), self.handed(w.index, to)
+        target, count = self.workers[to], sum(w.out[to])
         buffer = yield from self.reserve(w, to, count)
         if buffer is None:
             self.counts.full += 1
@@ -338,7 +338,7 @@ class ErisRoutingReference:
         buffer.waits = max(buffer.waits, waits)
         w.out[to], w.parts[to] = [0] * self.operations, {}
         self.note("copied", w.index, to, count)
-        yield self.flushing(w, way)
+        yield self.flushing(w, self.handed(w.index, to))
         buffer.writers -= 1
         self.counts.flushes += 1
         self.counts.flushed += count
