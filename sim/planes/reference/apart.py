@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..._kernel import Stream
 from ...commits.apart import Apart
-from .turns import rounded
+from .servers import rounded
 
 
 class Distance:
