@@ -15,18 +15,19 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...topologies.measurements import Measurement
-from ...topologies.schema import Interruption
+from ...topologies.schema import TURN_MIN_S, Interruption
 from .bench import Bench
 from .quiet import mostly_calm
 from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
+TURN_NS = round(1e9 * TURN_MIN_S)
 # By length, in ns. Shorter than the first is a cache miss.
 KINDS = {
     "short": (1_000, 5_000),
     "middle": (5_000, 30_000),
-    "long": (30_000, 100_000),
-    "short-turn": (100_000, 300_000),
+    "long": (30_000, TURN_NS),
+    "short-turn": (TURN_NS, 300_000),
     "turn": (300_000, 1_000_000),
     "long-turn": (1_000_000, 3_000_000),
     "longest-turn": (3_000_000, 10_000_000),
@@ -71,13 +72,15 @@ def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, flo
             yield kind, "length", float(those.mean())
 
 
-def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...]:
-    """As a machine file has them: those of the kinds that were met."""
+def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...] | None:
+    """As a machine file has them: those of the kinds that were met; None where nobody looked."""
     found = {
         (m.parameters.operation, m.parameters.step): m
         for m in measurements
         if m.name == "interruption"
     }
+    if not found:
+        return None
     return tuple(
         Interruption(
             length=as_quantity(found[kind, "length"]), every=as_quantity(found[kind, "every"])
