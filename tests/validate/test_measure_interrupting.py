@@ -62,6 +62,13 @@ def test_who_looked_and_met_none_knows_that_there_are_none() -> None:
         assert measured_description(result).interruptions == expected
 
 
+def test_who_was_away_all_the_time_still_has_a_machine_file() -> None:
+    """As one whose program was stopped for minutes while it watched."""
+    for lengths_us in ((6e7,), (2.0,) * 1_000_000, (2.0, 6e7)):
+        found = measured_description(measured(met(*lengths_us))).interruptions
+        assert all(one.every.value >= 1e-9 for one in found)
+
+
 def test_kinds_are_one_after_another_and_leave_no_gap() -> None:
     ends = [end for kind in KINDS.values() for end in kind]
     assert ends[1:-1:2] == ends[2::2]

@@ -52,7 +52,9 @@ def measure(bench: Bench) -> Iterator[float]:
     rounds, calm = mostly_calm(watched)
     found = [np.array(of_cpu) for one in rounds for of_cpu in one]
     lengths = np.concatenate(found)
-    for kind, step, ns in means(lengths, len(found) * seconds * 1e9):
+    # Who is away at the end watches for longer.
+    watched_ns = sum(max(seconds * 1e9, float(of_cpu.sum())) for of_cpu in found)
+    for kind, step, ns in means(lengths, watched_ns):
         least, most = KINDS[kind]
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
         if not ((lengths >= least) & (lengths < most)).any():
@@ -64,7 +66,8 @@ def measure(bench: Bench) -> Iterator[float]:
 def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, float]]:
     """Of each kind: from the end of one to the next (``every``), and, where any was met, their
     ``length``; in ns, of the ``lengths_ns`` (N,) met in so long."""
-    left_ns = watched_ns - float(lengths_ns.sum())
+    # A look between two of them takes a nanosecond at least.
+    left_ns = max(watched_ns - float(lengths_ns.sum()), 1.0 + len(lengths_ns))
     for kind, (least, most) in KINDS.items():
         those = lengths_ns[(lengths_ns >= least) & (lengths_ns < most)]
         yield kind, "every", left_ns / max(len(those), NONE_SEEN)
