@@ -167,11 +167,12 @@ def measure_block_spreads(
     cpus: list[int],
     windows: int,
     window_ns: int,
+    turn_ns: float,
 ) -> list[dict[str, Any]]:
     """Forks: see rsi/measure_steps.hpp; here and below, factors of each name and region."""
 
 def measure_message_spreads(
-    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
+    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int, turn_ns: float
 ) -> list[dict[str, Any]]:
     """Forks: see rsi/measure_steps.hpp."""
 

@@ -270,20 +270,22 @@ void register_rsi(py::module_& module) {
     module.def(
         "measure_block_spreads",
         [](const RunSetup&, std::uint64_t bytes, const Numbers& regions,
-           const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns) {
+           const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns,
+           double turn_ns) {
             return spreads(
-                measure_block_spreads(bytes, regions, cpus, plan_of(windows, window_ns)));
+                measure_block_spreads(bytes, regions, cpus, plan_of(windows, window_ns), turn_ns));
         },
         py::arg("run"), py::arg("bytes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"));
+        py::arg("window_ns"), py::arg("turn_ns"));
     module.def(
         "measure_message_spreads",
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
-           std::uint32_t windows, std::int64_t window_ns) {
-            return spreads(measure_message_spreads(run, bytes, cpus, plan_of(windows, window_ns)));
+           std::uint32_t windows, std::int64_t window_ns, double turn_ns) {
+            return spreads(
+                measure_message_spreads(run, bytes, cpus, plan_of(windows, window_ns), turn_ns));
         },
-        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"));
+        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
+        py::arg("turn_ns"));
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"));
 }
 

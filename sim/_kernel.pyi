@@ -214,6 +214,20 @@ class Spread:
     def draw(self, mean_ps: int, stream: Stream) -> int:
         """A time in picoseconds, with the next word of the stream."""
 
+class TurnSetup:
+    """Others' turns on processors: see Turns in numatwin.sim.disturbances. Raises ValueError where
+    every_ps is not above 0, a length_ps is below 0, or share does not end at 1."""
+
+    def __init__(
+        self, every_ps: float, length_ps: Sequence[float], share: Sequence[float]
+    ) -> None: ...
+    @property
+    def every_ps(self) -> float: ...
+    @property
+    def length_ps(self) -> list[float]: ...
+    @property
+    def share(self) -> list[float]: ...
+
 class KeyDraws:
     """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
 
@@ -304,13 +318,9 @@ class CommitSetup:
     traced: bool
 
     def __init__(self) -> None: ...
-    def set_turns(
-        self,
-        every_ps: float,
-        length_ps: Sequence[float],
-        share: Sequence[float],
-        streams: Sequence[int],
-    ) -> None: ...
+    def set_turns(self, turns: TurnSetup, keys: Sequence[tuple[int, int]]) -> None:
+        """Of others on the processors; keys: Philox keys, of each processor's stream."""
+
     def set_spreads(
         self,
         tables: Sequence[Spread],
@@ -612,9 +622,7 @@ class ErisMachine:
     think_ps: float
     arrival_ps: float
     scans_max: int
-    interrupt_every_ps: float
-    interrupt_ps: list[float]
-    interrupt_share: list[float]
+    turns: TurnSetup | None
     pace_lasts_ps: float
     pace_share: list[float]
     pace_slowdown: list[float]

@@ -1,23 +1,32 @@
-"""What others take of a core: interruptions, and times in which it goes slower than usual."""
+"""What others take of a core: turns on it, and times in which it goes slower than usual."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from ..inputs import InputError
 from ..topologies.schema import (
     DISTURBANCE_MAX_S,
+    DISTURBANCE_MIN_S,
     PACE_SHARES,
     Fact,
     MachineDescription,
 )
 from ..topologies.schema import Apart as Facts
+from ._kernel import TurnSetup
 
 Floats = npt.NDArray[np.float64]
-APART_PLAYED_MAX_S, APART_LEAST_S = 0.5e-3, 1e-9
+APART_PLAYED_MAX_S = 0.5e-3
+
+PS_PER_S = 1e12
+# Each is drawn by itself, and the longest of all draws is 37 times the mean.
+DISTURBANCE_MIN_PS = float(round(PS_PER_S * DISTURBANCE_MIN_S))
+DISTURBANCE_MAX_PS = PS_PER_S * DISTURBANCE_MAX_S
 
 
 @dataclass(frozen=True)
@@ -47,15 +56,39 @@ class Paces:
 
 
 @dataclass(frozen=True)
-class Interruptions:
-    """``every_s``: from the end of one to the beginning of the next, on average, exponentially
-    distributed; ``lengths_s`` (K,): of each kind; ``share`` (K,): which of all are of this kind or
-    one before it, up to 1.
+class Turns:
+    """When others have a processor, and all stands still there: a timer's handler, another program,
+    or another machine that a hypervisor lets run.
+
+    ``every_ps``: from the end of one to the beginning of the next on average, exponentially
+    distributed; ``length_ps`` (K,): of each kind; ``share`` (K,): which of all are of this kind or
+    one before it, up to 1. Each processor draws from a stream of its own. Raises InputError where
+    planes cannot count them.
     """
 
-    every_s: float
-    lengths_s: Floats
-    share: Floats
+    every_ps: float
+    length_ps: tuple[float, ...]
+    share: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not DISTURBANCE_MIN_PS <= self.every_ps <= DISTURBANCE_MAX_PS:
+            raise InputError(
+                "every_ps of turns", token=f"{self.every_ps:g}", expected="from 1,000 to 10^17"
+            )
+        for length_ps in self.length_ps:
+            if not 0 <= length_ps <= DISTURBANCE_MAX_PS:
+                raise InputError(
+                    "length_ps of turns", token=f"{length_ps:g}", expected="from 0 to 10^17"
+                )
+        rises = all(a <= b for a, b in pairwise((0.0, *self.share, 1.0)))
+        if not (len(self.length_ps) == len(self.share) > 0 and rises and self.share[-1] == 1.0):
+            raise InputError(
+                "share of turns", token=str(self.share), expected="one for each length, rising to 1"
+            )
+
+    def setup(self) -> TurnSetup:
+        """As the kernel takes them."""
+        return TurnSetup(self.every_ps, self.length_ps, self.share)
 
 
 @dataclass(frozen=True)
@@ -71,7 +104,7 @@ class Apart:
 class Disturbances:
     """As a machine file has them; ``paces`` are None where they were not measured.
 
-    ``lengths_s``, ``rates`` (K,): how long interruptions of each kind are, how many come a second.
+    ``lengths_s``, ``rates_per_s`` (K,): how long interruptions of each kind are, how many come.
     ``apart`` likewise; ``distances``: shares of the time, and how many times as long as mostly a
     line of another core's takes in each.
     ``left``, ``left_memory``: what all leave of a core's time, on average, for work and for waits
@@ -81,8 +114,8 @@ class Disturbances:
     def __init__(self, description: MachineDescription) -> None:
         found = description.interruptions
         self.lengths_s = np.array([one.length.value for one in found], dtype=np.float64)
-        self.rates = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
-        self.left = self.left_memory = 1.0 / (1.0 + float(self.lengths_s @ self.rates))
+        self.rates_per_s = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
+        self.left = self.left_memory = 1.0 / (1.0 + float(self.lengths_s @ self.rates_per_s))
         self.apart = None if description.apart is None else _apart(description.apart)
         self.distances: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
         if self.apart is not None:
@@ -96,15 +129,17 @@ class Disturbances:
             self.left *= self.paces.mean(self.paces.slowdown)
             self.left_memory *= self.paces.mean(self.paces.memory_slowdown)
 
-    def interruptions(self, least_s: float = 0.0) -> Interruptions | None:
-        """Of all kinds that last so long or longer; None where there are none."""
+    def turns(self, least_s: float = 0.0) -> Turns | None:
+        """Interruptions of all kinds that last so long or longer; None where there are none."""
         kinds = self.lengths_s >= least_s
-        rates = self.rates[kinds]
-        if not len(rates):
+        rates_per_s = self.rates_per_s[kinds]
+        if not len(rates_per_s):
             return None
-        share = np.cumsum(rates) / rates.sum()
+        every_s, share = 1.0 / float(rates_per_s.sum()), np.cumsum(rates_per_s)
+        share /= rates_per_s.sum()
         share[-1] = 1.0
-        return Interruptions(1.0 / float(rates.sum()), self.lengths_s[kinds], share)
+        lengths_ps = PS_PER_S * self.lengths_s[kinds]
+        return Turns(PS_PER_S * every_s, tuple(lengths_ps.tolist()), tuple(share.tolist()))
 
 
 def _apart(facts: Facts) -> Apart | None:
@@ -113,8 +148,8 @@ def _apart(facts: Facts) -> Apart | None:
         return None
     # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer one
     # is played as several: what goes on in a core is so much shorter that it is the same to it.
-    apart_s = min(max(facts.lasts.value / 2, APART_LEAST_S), APART_PLAYED_MAX_S)
-    near_s = min(max(apart_s * near / (1.0 - near), APART_LEAST_S), DISTURBANCE_MAX_S)
+    apart_s = min(max(facts.lasts.value / 2, DISTURBANCE_MIN_S), APART_PLAYED_MAX_S)
+    near_s = min(max(apart_s * near / (1.0 - near), DISTURBANCE_MIN_S), DISTURBANCE_MAX_S)
     return Apart(near_s, apart_s, max(facts.line_apart.value / facts.line.value, 1.0))
 
 

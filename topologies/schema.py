@@ -310,6 +310,8 @@ class LoadedPoint(Strict):
 
 
 DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
+# From here on one is a turn of others: no step of a commit has it in its table, the clock draws it.
+TURN_MIN_S = 100e-6
 
 
 class Interruption(Strict):

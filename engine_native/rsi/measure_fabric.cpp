@@ -14,6 +14,7 @@
 #include "rsi/forked.hpp"
 #include "rsi/one_sided_client.hpp"
 #include "rsi/roles.hpp"
+#include "rsi/single_steps.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -22,17 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 double ns_since(Clock::time_point began) {
     return std::chrono::duration<double, std::nano>(Clock::now() - began).count();
-}
-
-// The mean of all but the slowest twentieth, which other programs have interrupted. Clocks that
-// tick in tens of nanoseconds do it no harm, as they would a median.
-double trimmed_mean(std::vector<double>& values) {
-    const std::size_t kept = values.size() - values.size() / 20;
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(kept - 1),
-                     values.end());
-    double sum = 0;
-    for (std::size_t k = 0; k < kept; ++k) sum += values[k];
-    return sum / static_cast<double>(kept);
 }
 
 double median(std::vector<double>& values) {
@@ -332,10 +322,9 @@ CommitCost measure_commit(const RunSetup& setup, std::uint32_t commits) {
         hash = (hash ^ stock) * 1099511628211u;
     }
     // What two looks at the clock take is none of theirs.
-    const double clock_ns = trimmed_mean(clocks_ns);
-    return {trimmed_mean(commit_ns) - clock_ns,
-            raw_ns.empty() ? 0.0 : trimmed_mean(raw_ns) - clock_ns,
-            trimmed_mean(raw_fabric_ns) - clock_ns, trimmed_mean(transaction_ns) - clock_ns, hash};
+    const double clock_ns = usual_mean(clocks_ns);
+    return {usual_mean(commit_ns) - clock_ns, raw_ns.empty() ? 0.0 : usual_mean(raw_ns) - clock_ns,
+            usual_mean(raw_fabric_ns) - clock_ns, usual_mean(transaction_ns) - clock_ns, hash};
 }
 
 }  // namespace numatwin::native

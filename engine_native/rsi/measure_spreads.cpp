@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -10,74 +9,22 @@
 #include "rsi/measured_blocks.hpp"
 #include "rsi/measured_ends.hpp"
 #include "rsi/measured_sleepers.hpp"
+#include "rsi/single_steps.hpp"
 
 namespace numatwin::native {
 namespace {
 
 constexpr int steps_max = 5000;  // of a window: more tell no more
 constexpr std::int64_t falls_asleep_ns = 20'000;
-constexpr double usual = 0.95;
-// A step that took as much longer than usual was interrupted by another one's turn on the CPU:
-// the model draws these by the clock (TURN_S in sim/commits/host.py), not by the step.
-constexpr double turn_ns = 100'000;
-
-// A mean without the slowest: one of them may take longer than all others together.
-double usual_mean(std::vector<double> all) {
-    std::ranges::sort(all);
-    const auto count = static_cast<std::size_t>(usual * static_cast<double>(all.size())) + 1;
-    all.resize(std::min(count, all.size()));
-    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
-}
-
-// Times of single steps, each over what it took mostly in its window: so what drifts on the host
-// from one window to the next is no part of it.
-class Singles {
-  public:
-    // `keeps_turns`: of a step that sleeps, where a turn looks like waking late.
-    explicit Singles(bool keeps_turns = false) : keeps_turns_(keeps_turns) {}
-    void add(double ns) { window_.push_back(std::max(ns, 0.0)); }
-    void end_window() {
-        if (window_.empty()) return;
-        const double mean = usual_mean(window_);
-        if (mean > 0)
-            for (const double ns : window_)
-                if (keeps_turns_ || ns < mean + turn_ns) factors_.push_back(ns / mean);
-        window_.clear();
-    }
-    void drop_window() { window_.clear(); }
-    // Another step's, beside these.
-    void add(const Singles& other) {
-        factors_.insert(factors_.end(), other.factors_.begin(), other.factors_.end());
-    }
-
-    StepSpread spread(std::string name, std::uint64_t bytes, std::uint64_t region) const {
-        StepSpread found{std::move(name), bytes, region, factors_.size(), {}};
-        if (factors_.empty()) throw std::runtime_error("a step that takes no time");
-        std::vector<double> sorted = factors_;
-        std::ranges::sort(sorted);
-        const auto last = static_cast<double>(sorted.size() - 1);
-        for (const double share : spread_quantiles)
-            found.factors.push_back(sorted[static_cast<std::size_t>(share * last)]);
-        const auto rest =
-            sorted.begin() + static_cast<std::ptrdiff_t>(spread_quantiles.back() * last);
-        found.factors.push_back(std::accumulate(rest, sorted.end(), 0.0) /
-                                static_cast<double>(sorted.end() - rest));
-        return found;
-    }
-
-  private:
-    bool keeps_turns_;
-    std::vector<double> window_, factors_;
-};
 
 // Windows of steps, the first one to warm up; `step` adds to each of the singles.
-void in_windows(const StepPlan& plan, std::initializer_list<Singles*> singles,
+void in_windows(const StepPlan& plan, std::initializer_list<SingleSteps*> singles,
                 const std::function<void()>& step) {
     for (std::uint32_t window = 0; window <= plan.windows; ++window) {
         const std::int64_t began = steps_now_ns();
         for (int steps = 0; steps < steps_max && steps_now_ns() - began < plan.window_ns; ++steps)
             step();
-        for (Singles* one : singles) window > 0 ? one->end_window() : one->drop_window();
+        for (SingleSteps* one : singles) window > 0 ? one->end_window() : one->drop_window();
     }
 }
 
@@ -95,7 +42,8 @@ double clock_ns() {
 
 std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
                                               const std::vector<std::uint64_t>& regions,
-                                              const std::vector<int>& cpus, const StepPlan& plan) {
+                                              const std::vector<int>& cpus, const StepPlan& plan,
+                                              double turn_ns) {
     const std::uint64_t largest = *std::max_element(regions.begin(), regions.end());
     const SharedMemory memory(std::max<std::uint64_t>(largest, Beginning::words_max));
     if (!cpus.empty()) pin_thread(cpus[0]);
@@ -104,7 +52,7 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
     std::vector<StepSpread> found;
     OwnPages pages;
     const double look_ns = clock_ns();
-    const auto timed = [look_ns](Singles& into, const std::function<void()>& step) {
+    const auto timed = [look_ns](SingleSteps& into, const std::function<void()>& step) {
         const std::int64_t began = steps_now_ns();
         step();
         into.add(static_cast<double>(steps_now_ns() - began) - look_ns);
@@ -113,7 +61,7 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
         Blocks blocks(memory.data(), region, bytes);
         blocks.warm_up();
         const auto measure = [&](const char* end) {
-            Singles get, write, insert;
+            SingleSteps get(turn_ns), write(turn_ns), insert(turn_ns);
             in_windows(plan, {&get, &write}, [&] {
                 pages.touch();
                 timed(get, [&] { blocks.get(); });
@@ -123,7 +71,7 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
                 pages.touch();
                 timed(insert, [&] { blocks.insert(); });
             });
-            const std::pair<const char*, const Singles*> all[] = {
+            const std::pair<const char*, const SingleSteps*> all[] = {
                 {"get", &get}, {"write", &write}, {"insert", &insert}};
             for (const auto& [name, singles] : all)
                 found.push_back(singles->spread(std::string(name) + end, bytes, region));
@@ -135,7 +83,7 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
         companion->tell(0, bytes);
     }
     Beginning beginning(memory.data());
-    Singles begin;
+    SingleSteps begin(turn_ns);
     in_windows(plan, {&begin}, [&] {
         pages.touch();
         timed(begin, [&] {
@@ -151,14 +99,14 @@ std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
 }
 
 std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64_t bytes,
-                                                const std::vector<int>& cpus,
-                                                const StepPlan& plan) {
+                                                const std::vector<int>& cpus, const StepPlan& plan,
+                                                double turn_ns) {
     if (cpus.empty()) throw std::invalid_argument("expected a processor");
     pin_thread(cpus[0]);
     std::vector<StepSpread> found;
     {
         Ends ends(run);
-        Singles post, serve, complete;
+        SingleSteps post(turn_ns), serve(turn_ns), complete(turn_ns);
         in_windows(plan, {&post, &serve, &complete}, [&] {
             const Ends::Times times =
                 ends.round(1, false, [&](Fabric& fabric, std::uint64_t, Pending& pending) {
@@ -175,7 +123,7 @@ std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64
     if (cpus.size() < 2) return found;
     Sleepers sleepers(run, cpus[0], cpus[1], true);
     const std::vector<std::byte> message(bytes);
-    Singles there(true);
+    SingleSteps there;
     double post_ns = 0, serve_ns = 0;
     in_windows(plan, {&there}, [&] {
         // The other one is to be asleep.

@@ -76,7 +76,9 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);
 
 // How single steps vary. Each is timed by itself, over the mean of its window's steps but for the
-// slowest twentieth: `factors` at spread_quantiles, then the mean of the slowest thousandth.
+// slowest twentieth: `factors` at spread_quantiles, then the mean of the slowest thousandth. Those
+// of a sleeper apart, steps that met a turn of others on the CPU are left out: see
+// single_steps.hpp.
 inline constexpr std::array spread_quantiles{0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999};
 struct StepSpread {
     std::string name;
@@ -93,11 +95,13 @@ struct StepSpread {
 //     begin        all that a client does for a transaction beside its requests
 std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
                                               const std::vector<std::uint64_t>& regions,
-                                              const std::vector<int>& cpus, const StepPlan& plan);
+                                              const std::vector<int>& cpus, const StepPlan& plan,
+                                              double turn_ns);
 
 // end: posting, serving and completing a get of `bytes`, each a step; sleeper (where there are two
 // cpus): a message of `bytes` until a sleeper on another processor has received it.
 std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64_t bytes,
-                                                const std::vector<int>& cpus, const StepPlan& plan);
+                                                const std::vector<int>& cpus, const StepPlan& plan,
+                                                double turn_ns);
 
 }  // namespace numatwin::native

@@ -22,17 +22,17 @@ from dataclasses import dataclass, replace
 from ...inputs import Quantity
 from ...topologies import Machine
 from ...topologies.processes import ProcessCosts
+from ...topologies.schema import TURN_MIN_S
 from ...workloads import Workload
-from ..disturbances import Disturbances
+from ..disturbances import PS_PER_S, Disturbances
 from .apart import Apart
 from .host_spreads import direct_spreads, end_spread, wake_spread
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
-from .processors import Processors, Turns, homes
+from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
 from .spread import Spread
 
-PS_PER_S = 1e12
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
@@ -41,8 +41,6 @@ CLOCKS = 2  # looks at the clock, of a transaction
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
 # processors, of which so many count. It ends at a tick: that is the turn which is measured.
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
-# Interruptions from here on are turns of others (turn_ns in engine_native/rsi/measure_spreads.cpp).
-TURN_S = 100e-6
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,9 @@ def host_costs(
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
-    processors = replace(_processors(host, facts, ends), turns=_turns(machine))
+    # Tables of steps leave those out that took so much longer.
+    turns = Disturbances(machine.description).turns(least_s=TURN_MIN_S)
+    processors = replace(_processors(host, facts, ends), turns=turns)
     return HostCosts(
         messages=messages,
         read_work_ps=_ps(read_s),
@@ -196,15 +196,6 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
-
-
-def _turns(machine: Machine) -> Turns | None:
-    """What tables of steps do not hold: they leave steps out that took so much longer."""
-    found = Disturbances(machine.description).interruptions(least_s=TURN_S)
-    if found is None:
-        return None
-    lengths_ps = tuple((PS_PER_S * found.lengths_s).tolist())
-    return Turns(PS_PER_S * found.every_s, lengths_ps, tuple(found.share.tolist()))
 
 
 def _apart(

@@ -151,8 +151,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
             setattr(setup, name, getattr(p.processors, part))
         if (turns := p.processors.turns) is not None:
             keys = [stream_key(seed, replication, name) for name in turn_streams(p.processors)]
-            words = [word for key in keys for word in key]
-            setup.set_turns(turns.every_ps, turns.length_ps, turns.share, words)
+            setup.set_turns(turns.setup(), keys)
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
     if p.spreads or p.wake_spread is not None:

@@ -6,21 +6,19 @@ reference model take the same parameters.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
 from ...inputs import InputError
+from ..disturbances import DISTURBANCE_MAX_PS, DISTURBANCE_MIN_PS
 from .apart import Apart
-from .processors import Processors, Turns
+from .processors import Processors
 from .spread import Spread
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
 VERSIONS_MAX = 64
-# Turns are drawn one by one, and the longest of all draws is 37 times the mean.
-TURNS_APART_MIN_PS, TURN_MAX_PS = 1e3, 1e17
 TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
 FACTOR_MAX = 1_000_000
 
@@ -350,7 +348,7 @@ def _check_processors(p: CommitParameters) -> None:
     if p.apart is not None:
         _expect(host is not None, "apart", "given", "only where processors are shared")
         for name, time_ps in (("near_ps", p.apart.near_ps), ("apart_ps", p.apart.apart_ps)):
-            fine = TURNS_APART_MIN_PS <= time_ps <= TURN_MAX_PS
+            fine = DISTURBANCE_MIN_PS <= time_ps <= DISTURBANCE_MAX_PS
             _expect(fine, f"{name} of processors", f"{time_ps:g}", "from 1,000 to 10^17")
     if host is None:
         return
@@ -363,24 +361,11 @@ def _check_processors(p: CommitParameters) -> None:
             _time(f"{part.name} of the processors", getattr(host, part.name))
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
-    if host.turns is not None:
-        _check_turns(host.turns)
     for home in host.homes:
         _index("home of a process", home, host.count)
     if host.homes:
         fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
         _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
-
-
-def _check_turns(turns: Turns) -> None:
-    fine = TURNS_APART_MIN_PS <= turns.every_ps <= TURN_MAX_PS
-    _expect(fine, "every_ps of turns", f"{turns.every_ps:g}", "from 1,000 to 10^17")
-    rises = all(a <= b for a, b in itertools.pairwise((0.0, *turns.share)))
-    fine = len(turns.length_ps) == len(turns.share) > 0 and rises and turns.share[-1] == 1.0
-    _expect(fine, "share of turns", str(turns.share), "one for each length, rising to 1")
-    for length_ps in turns.length_ps:
-        fine = 0 <= length_ps <= TURN_MAX_PS
-        _expect(fine, "length_ps of turns", f"{length_ps:g}", "from 0 to 10^17")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Turns:
-    """When others have a processor: a hypervisor runs another machine there, and all stands still.
-
-    ``every_ps``: from the end of one to the beginning of the next on average, exponentially
-    distributed; ``length_ps`` (K,): of each kind; ``share`` (K,): which of all are of this kind or
-    one before it, up to 1. Each processor draws from a stream of its own.
-    """
-
-    every_ps: float
-    length_ps: tuple[float, ...]
-    share: tuple[float, ...]
+from ..disturbances import Turns
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ...workloads.workload import PhaseState
 from .._kernel import ErisDemands as KernelDemands
 from .._kernel import ErisMachine, SparseRows
 from ..costs import LINE_BYTES
-from ..disturbances import Disturbances
+from ..disturbances import PS_PER_S, Disturbances
 from ..workers import Workers
 from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
@@ -22,8 +22,6 @@ from .routing import routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-PS_PER_S = 1e12
 
 # Lines of a scan after which other work of a controller gets its turn: 256 KiB.
 SCAN_CHUNK_LINES = 4096
@@ -93,10 +91,8 @@ def machine_of(
 
 
 def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
-    if (interruptions := disturbances.interruptions()) is not None:
-        found.interrupt_every_ps = PS_PER_S * interruptions.every_s
-        found.interrupt_ps = _list(interruptions.lengths_s * PS_PER_S)
-        found.interrupt_share = _list(interruptions.share)
+    if (turns := disturbances.turns()) is not None:
+        found.turns = turns.setup()
     if (paces := disturbances.paces) is not None:
         found.pace_lasts_ps = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
         found.pace_share = _list(paces.share)
@@ -178,10 +174,10 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
 
 
 def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
-    """Names of the random streams: of the commands that each worker makes, and forwards, of what
-    interrupts it, and of its core's paces; of when cores are apart; where there are such."""
+    """Names of the random streams: of the commands that each worker makes, and forwards, of others'
+    turns on its core, and of its core's paces; of when cores are apart; where there are such."""
     kinds = ["commands", "forwards"]
-    kinds += ["interruptions"] if disturbances.interruptions() else []
+    kinds += ["interruptions"] if disturbances.turns() is not None else []
     kinds += ["paces"] if disturbances.paces is not None else []
     names = [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
     return [*names, "cores apart"] if disturbances.apart is not None else names

@@ -10,7 +10,8 @@ from ...workloads.workload import PhaseState
 from .._kernel import SharedSetup, SharedStep, SparseRows
 from ..costs import LINE_BYTES, LINK_LOAD_MAX, CostModel
 from ..demands import Demand, Reads
-from .event_model import PS_PER_S, SCAN_CHUNK_LINES, sparse
+from ..disturbances import PS_PER_S
+from .event_model import SCAN_CHUNK_LINES, sparse
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]

@@ -16,13 +16,13 @@ from ...workloads.workload import PhaseState
 from .._kernel import ErisRouting, ErisShared
 from ..costs import LINE_BYTES, CostModel
 from ..demands import RECEIVE
+from ..disturbances import PS_PER_S
 from ..histogram import Histogram, of_kernel
 from ..scenario import Scenario
 from ..streams import stream_key
 from ..sums import group_sums
 from .engine import Eris
 from .event_model import (
-    PS_PER_S,
     by_key_first,
     kernel_demands,
     machine_of,

@@ -25,11 +25,18 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         apart_ = Apart(machine_.near_ps, machine_.apart_ps, streams_.back());
         streams_.pop_back();
     }
-    const bool interrupted = machine_.interrupt_every_ps > 0, paced = machine_.pace_lasts_ps > 0;
-    if (streams_.size() != (2u + interrupted + paced) * count)
+    const bool paced = machine_.pace_lasts_ps > 0;
+    if (streams_.size() != (2u + machine_.turns.has_value() + paced) * count)
         throw std::invalid_argument(
-            "keys: expected two streams for each worker, one more where they are interrupted, one "
-            "more where their pace changes, and one where cores are now near, now apart");
+            "keys: expected two streams for each worker, one more where others have turns, one "
+            "more "
+            "where their pace changes, and one where cores are now near, now apart");
+    if (machine_.turns) {
+        const auto first = streams_.begin() + static_cast<std::ptrdiff_t>(2 * count);
+        const auto end = first + static_cast<std::ptrdiff_t>(count);
+        turns_ = {*machine_.turns, {first, end}};
+        streams_.erase(first, end);
+    }
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
@@ -71,9 +78,6 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
-        if (interrupted)
-            worker_[i].interrupted =
-                rounded_ps(streams_[2 * count + i].exponential(machine_.interrupt_every_ps));
     }
     start_counting();
 }
@@ -82,36 +86,6 @@ void ErisRouting::start() {
     if (version_ == 0 || demand_.empty())
         throw std::invalid_argument("start: expected demands and a table first");
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), round, i);
-}
-
-void ErisRouting::start_counting() {
-    const std::size_t count = workers();
-    since_ = clock.now();
-    counts = ErisCounts{};
-    counts.executed.assign(operations_ * count, 0);
-    counts.done.assign(operations_, 0);
-    counts.progress.assign(operations_, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-        Worker& w = worker_[i];
-        w.held_up = 0;
-        w.held_up = -held_up(i);
-        w.asleep = 0;
-        if (w.state == State::asleep) w.asleep_since = since_;
-        std::fill(std::begin(w.step), std::end(w.step), 0);
-    }
-    counts.memory_lines.assign(nodes_, 0);
-    counts.memory_asked.assign(nodes_, 0);
-    counts.link_bytes.assign(wire_.size(), 0);
-    for (auto& of_operation : latency) of_operation.reset();
-    for (auto& server : memory_) server.start_counting(since_);
-    for (auto& wire : wire_) {
-        wire.link.start_counting(since_);
-        wire.lines = wire.requests = 0;
-    }
-    for (auto& core : core_) {
-        core.server.start_counting(since_);
-        core.held = 0;
-    }
 }
 
 void ErisRouting::update(const ErisDemands& demands) {
@@ -543,48 +517,6 @@ void ErisRouting::awake(std::uint32_t i, Time delay) {
     w.state = State::working;
     w.asleep += clock.now() - w.asleep_since;
     clock.schedule(clock.now() + delay, round, i);
-}
-
-Time ErisRouting::busy(std::size_t worker) const {
-    const Worker& w = worker_[worker];
-    const Time asleep = w.asleep + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
-    return clock.now() - since_ - asleep - held_up(worker);
-}
-
-Time ErisRouting::held_up(std::size_t worker) const {
-    const Worker& w = worker_[worker];
-    return w.held_up + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
-}
-
-// -- every command is somewhere -------------------------------------------------------------------
-
-std::uint64_t ErisRouting::in_flight() const {
-    std::uint64_t found = 0;
-    found += count_.sum();
-    for (const Worker& w : worker_)
-        for (std::uint8_t k = 0; k < 2; ++k) {
-            if (k == w.taken && w.received) continue;
-            const ErisBatches& batches = w.incoming[k].batches;
-            for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at))
-                found += at->count;
-        }
-    for (std::size_t k = 0; k < to_do_.size(); ++k)
-        if (k % operations_ < keyed_) found += to_do_[k];
-    return found;
-}
-
-void ErisRouting::check() const {
-    const std::uint64_t flying = in_flight();
-    if (made_ != executed_ + flying)
-        throw std::logic_error("commands made: " + std::to_string(made_) +
-                               ", executed: " + std::to_string(executed_) +
-                               ", in flight: " + std::to_string(flying));
-    for (std::size_t k = 0; k < memory_.size(); ++k)
-        if (memory_done(k) > clock.now() - since_)
-            throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < wire_.size(); ++k)
-        if (link_done(k) > clock.now() - since_)
-            throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }
 
 }  // namespace numatwin

@@ -91,8 +91,8 @@ class ErisRouting {
         linked
     };
 
-    // `streams`: of each worker's commands, then of what each forwards, then, where they are
-    // interrupted, of that, then, where their pace changes, of that.
+    // `streams`: of each worker's commands, then of what each forwards, then, where others have
+    // turns on their cores, of these, then, where their pace changes, of that.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
@@ -226,8 +226,7 @@ class ErisRouting {
         // clients
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
-        Time interrupted = 0;  // when its core is taken next
-        Time pace_ends = 0;    // when its core may go at another pace
+        Time pace_ends = 0;  // when its core may go at another pace
         double slowdown = 1.0, memory_slowdown = 1.0;
         // What few events look at.
         Beside beside[2];
@@ -309,9 +308,7 @@ class ErisRouting {
         if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0, 0}, core);
         return phase(i, step, core, held);
     }
-    // When what would end at `done` does: later by the time for which the core is taken meanwhile.
     Time at_pace(std::size_t i, Time done, double waits);
-    Time with_interruptions(std::size_t i, Time done);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);
@@ -367,7 +364,8 @@ class ErisRouting {
     double guide_slots_ = 0;
     std::size_t nodes_, operations_, keyed_;
     std::uint32_t version_ = 0;
-    LargeVector<Stream> streams_;
+    LargeVector<Stream> streams_;  // but those of others' turns
+    Turns turns_;                  // by worker
     LargeVector<Worker> worker_;
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
     LargeVector<Core> core_;

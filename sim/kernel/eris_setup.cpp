@@ -138,11 +138,6 @@ void check(const ErisMachine& of) {
         refuse("incoming_commands", "less than 4 GiB of commands, which an offset can tell");
     at_least(of.think_ps, 0, "think_ps");
     at_least(of.arrival_ps, 0, "arrival_ps");
-    at_least(of.interrupt_every_ps, 0, "interrupt_every_ps");
-    if (of.interrupt_every_ps > 0 &&
-        (of.interrupt_share.empty() || of.interrupt_share.size() != of.interrupt_ps.size() ||
-         of.interrupt_share.back() != 1.0))
-        throw std::invalid_argument("interrupt_share: expected one for each length, up to 1");
     at_least(of.pace_lasts_ps, 0, "pace_lasts_ps");
     if (of.pace_lasts_ps > 0) {
         if (of.pace_share.size() < 2 || of.pace_share.front() != 0.0 ||

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "event_queue.hpp"
+#include "turns.hpp"
 
 namespace numatwin {
 
@@ -77,10 +79,7 @@ struct ErisMachine {
     double arrival_ps = 0;                 // mean time between a worker's arrivals; 0: closed
     std::int64_t scans_max = 1;            // scans of an operation under way at a time
     std::int64_t scan_chunk_lines = 4096;  // after so many lines others get their turn
-    // The operating system or a hypervisor takes a worker's core: mean time between, 0: never; for
-    // how long, [K], and the share [K] of those that are no longer, which ends at 1.
-    double interrupt_every_ps = 0;
-    Numbers interrupt_ps, interrupt_share;
+    std::optional<TurnSetup> turns;        // of others on each worker's core
     // A core is slower or faster than usual as others use what it shares: how long it stays so on
     // average, 0: always as usual; [K] how many times as long as usual work takes, and waiting for
     // lines of memory, by the share [K], from 0 to 1, of the time in which it is that or more.

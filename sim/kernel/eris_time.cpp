@@ -1,4 +1,4 @@
-// ErisRouting: how long what a worker does takes: waits, other threads, slow times, interruptions.
+// ErisRouting: how long what a worker does takes: waits, other threads, slow times, others' turns.
 #include <algorithm>
 
 #include "eris_routing.hpp"
@@ -37,7 +37,8 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, cons
             counts.link_bytes[link] += lines * each;
         });
     }
-    done = with_interruptions(i, at_pace(i, done, from.waits * of.threads));
+    done = at_pace(i, done, from.waits * of.threads);
+    done = turns_.moved(i, turns_.there(i, now) + done - now);
     of.held += held;
     w.step[step] += done - now;
     w.over = done;
@@ -54,7 +55,7 @@ Time ErisRouting::at_pace(std::size_t i, Time done, double waits) {
     const double of_memory = std::min(waits / static_cast<double>(left), 1.0);
     for (;;) {
         while (w.pace_ends <= now) {
-            Stream& stream = streams_[streams_.size() - workers() + i];  // the last kind
+            Stream& stream = streams_[2 * workers() + i];
             const double share = stream.uniform();
             w.slowdown = interpolated(share, machine_.pace_share, machine_.pace_slowdown);
             w.memory_slowdown =
@@ -69,22 +70,6 @@ Time ErisRouting::at_pace(std::size_t i, Time done, double waits) {
         left = std::max<Time>(left, 0);
         now = w.pace_ends;
     }
-}
-
-// One that began while the worker had nothing to do counts as far as it is not over yet.
-Time ErisRouting::with_interruptions(std::size_t i, Time done) {
-    if (machine_.interrupt_every_ps <= 0) return done;
-    Worker& w = worker_[i];
-    Stream& stream = streams_[2 * workers() + i];
-    while (w.interrupted < done) {
-        const double u = stream.uniform();
-        std::size_t k = 0;
-        while (u >= machine_.interrupt_share[k]) ++k;
-        const Time end = w.interrupted + rounded_ps(machine_.interrupt_ps[k]);
-        done += std::max<Time>(end - std::max(w.interrupted, clock.now()), 0);
-        w.interrupted = end + rounded_ps(stream.exponential(machine_.interrupt_every_ps));
-    }
-    return done;
 }
 
 // Of a line from home's memory, at the load of the last window.

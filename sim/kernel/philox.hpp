@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "elementary.hpp"
 
@@ -56,5 +58,14 @@ class alignas(64) Stream {
     std::array<std::uint64_t, 4> buffer_{};
     unsigned used_ = 4;
 };
+
+using StreamKeys = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+inline std::vector<Stream> streams_of(const StreamKeys& keys) {
+    std::vector<Stream> streams;
+    streams.reserve(keys.size());
+    for (const auto& [a, b] : keys) streams.emplace_back(a, b);
+    return streams;
+}
 
 }  // namespace numatwin

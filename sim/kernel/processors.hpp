@@ -11,7 +11,12 @@
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
 //     giving way, whether or not somebody waits    yield of the process's time
-//     another machine runs on the processor        its turn, of whatever is done there (turns.hpp)
+//     others have a turn on the processor          its length, of whatever is done there
+//     (turns.hpp)
+//
+// A turn counts as run time of the process that it stops, its slice among it: Linux takes only time
+// that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent of a
+// processor's time reported next to none.
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
 // on its own (what it answers to the one before).
@@ -37,7 +42,8 @@ struct ProcessorSetup {
     Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
          yield = 0, across = 0, interrupt = 0;
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
-    TurnSetup turns;
+    std::optional<TurnSetup> turns;
+    std::vector<Stream> turn_streams;  // by processor, where there are turns
 };
 
 class Processors {
@@ -66,7 +72,10 @@ class Processors {
             if (process_[k].home >= setup.count)
                 throw std::invalid_argument("processors: expected homes among them");
         }
-        for (std::uint32_t k = 0; k < setup.count; ++k) processor_[k].turns = {setup.turns, k};
+        if (!setup.turns) return;
+        if (setup.turn_streams.size() != setup.count)
+            throw std::invalid_argument("turns: expected a stream for each processor");
+        turns_ = {*setup.turns, setup.turn_streams};
     }
 
     bool shared() const { return !processor_.empty(); }
@@ -101,7 +110,7 @@ class Processors {
         if (event.kind == kinds_.tick) return tick(clock, event.subject);
         if (c.generation != event.data) return;  // it was interrupted before
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
-        c.job_end = c.turns.moved(c.job_end);
+        c.job_end = turns_.moved(event.subject, c.job_end);
         if (clock.now() < c.job_end)
             return clock.schedule(c.job_end, kinds_.run_over, event.subject, c.generation);
         Process& p = process_[c.process];
@@ -148,7 +157,6 @@ class Processors {
         std::uint64_t generation = 0;      // of its events: only the latest counts
         bool tick_asked = false;
         Time job_end = 0;
-        Turns turns;
     };
 
     static bool runs(const Process& p) {
@@ -338,8 +346,8 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         count(clock.now(), c);
-        const Time end = c.turns.moved(c.job_end, clock.now());
-        const Time left = end - c.turns.there(clock.now());
+        const Time end = turns_.moved(processor, c.job_end, clock.now());
+        const Time left = end - turns_.there(processor, clock.now());
         if (p.current)
             p.current->left = left;
         else if (p.state == State::settling)
@@ -378,7 +386,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
-        const Time begins = c.turns.there(clock.now());
+        const Time begins = turns_.there(processor, clock.now());
         if (!p.current && !next_job(p)) {
             p.state = p.debt > 0 ? State::settling : State::spinning;
             c.job_end = begins + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
@@ -414,6 +422,7 @@ class Processors {
     const Time lag_max_;
     std::vector<Processor> processor_;
     std::vector<Process> process_;
+    Turns turns_;
 };
 
 }  // namespace numatwin

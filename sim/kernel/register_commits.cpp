@@ -43,9 +43,9 @@ void set_spreads(CommitSetup& setup, const std::vector<Spread>& tables,
     for (const std::int64_t table : of_type) setup.spreads.of_type.push_back(index(table));
 }
 
-void set_turns(CommitSetup& setup, double every_ps, const std::vector<double>& length_ps,
-               const std::vector<double>& share, const std::vector<std::uint64_t>& streams) {
-    setup.processors.turns = {every_ps, length_ps, share, streams};
+void set_turns(CommitSetup& setup, const TurnSetup& turns, const StreamKeys& keys) {
+    setup.processors.turns = turns;
+    setup.processors.turn_streams = streams_of(keys);
 }
 
 void set_apart(CommitSetup& setup, double near_ps, double apart_ps, const std::vector<Time>& costs,
@@ -147,8 +147,7 @@ void register_commits(py::module_& module) {
         .def_readwrite("traced", &CommitSetup::traced)
         .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
              py::arg("streams"))
-        .def("set_turns", &set_turns, py::arg("every_ps"), py::arg("length_ps"), py::arg("share"),
-             py::arg("streams"))
+        .def("set_turns", &set_turns, py::arg("turns"), py::arg("keys"))
         .def("set_apart", &set_apart, py::arg("near_ps"), py::arg("apart_ps"), py::arg("costs"),
              py::arg("stream"));
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");

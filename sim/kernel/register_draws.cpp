@@ -1,4 +1,4 @@
-// Python's view of distributions: Durations, KeyDraws.
+// Python's view of distributions: Durations, Spread, TurnSetup, KeyDraws.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -7,6 +7,7 @@
 #include "key_draws.hpp"
 #include "register.hpp"
 #include "spread.hpp"
+#include "turns.hpp"
 
 namespace py = pybind11;
 
@@ -48,6 +49,12 @@ void register_draws(py::module_& module) {
         .def(py::init<std::vector<double>, std::vector<double>>(), py::arg("share"),
              py::arg("factor"))
         .def("draw", &Spread::draw, py::arg("mean_ps"), py::arg("stream"));
+    py::class_<TurnSetup>(module, "TurnSetup", "When others have a processor.")
+        .def(py::init<double, std::vector<double>, std::vector<double>>(), py::arg("every_ps"),
+             py::arg("length_ps"), py::arg("share"))
+        .def_readonly("every_ps", &TurnSetup::every_ps)
+        .def_readonly("length_ps", &TurnSetup::length_ps)
+        .def_readonly("share", &TurnSetup::share);
     py::class_<KeyDraws>(module, "KeyDraws", "A distribution of keys.")
         .def_static(
             "piecewise",

@@ -127,9 +127,7 @@ void register_eris(py::module_& module) {
     FIELD(think_ps);
     FIELD(arrival_ps);
     FIELD(scans_max);
-    FIELD(interrupt_every_ps);
-    FIELD(interrupt_ps);
-    FIELD(interrupt_share);
+    FIELD(turns);
     FIELD(pace_lasts_ps);
     FIELD(pace_share);
     FIELD(pace_slowdown);
@@ -173,12 +171,8 @@ void register_eris(py::module_& module) {
     py::class_<Model> model(module, "ErisRouting", "ERIS, every buffer and every exchange.");
     model
         .def(py::init([](const ErisMachine& of, std::size_t operations, std::size_t keyed,
-                         const std::vector<std::pair<std::uint64_t, std::uint64_t>>& keys,
-                         std::uint64_t seed, std::uint64_t replication) {
-                 std::vector<Stream> streams;
-                 streams.reserve(keys.size());
-                 for (const auto& [a, b] : keys) streams.emplace_back(a, b);
-                 return std::make_unique<Model>(of, operations, keyed, std::move(streams), seed,
+                         const StreamKeys& keys, std::uint64_t seed, std::uint64_t replication) {
+                 return std::make_unique<Model>(of, operations, keyed, streams_of(keys), seed,
                                                 replication);
              }),
              py::arg("machine"), py::arg("operations"), py::arg("keyed"), py::arg("keys"),

@@ -76,13 +76,9 @@ void register_eris_shared(py::module_& module) {
 #undef FIELD
     py::class_<Model> model(module, "ErisShared", "ERIS's baselines, event by event.");
     model
-        .def(py::init([](const SharedSetup& of,
-                         const std::vector<std::pair<std::uint64_t, std::uint64_t>>& keys,
-                         std::uint64_t seed, std::uint64_t replication) {
-                 std::vector<Stream> streams;
-                 streams.reserve(keys.size());
-                 for (const auto& [a, b] : keys) streams.emplace_back(a, b);
-                 return std::make_unique<Model>(of, std::move(streams), seed, replication);
+        .def(py::init([](const SharedSetup& of, const StreamKeys& keys, std::uint64_t seed,
+                         std::uint64_t replication) {
+                 return std::make_unique<Model>(of, streams_of(keys), seed, replication);
              }),
              py::arg("setup"), py::arg("keys"), py::arg("seed"), py::arg("replication"))
         .def("update", [](Model& self, const SharedSetup& of) { self->update(of); })

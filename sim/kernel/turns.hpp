@@ -1,10 +1,13 @@
-// Turns of others on a processor: a hypervisor lets another machine run there.
+// Turns of others on a processor: a timer's handler, another program, or another machine that a
+// hypervisor lets run there. All stands still meanwhile.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "backlog.hpp"
@@ -13,61 +16,73 @@
 
 namespace numatwin {
 
-// commits/processors.py. None where `every` is 0.
+// sim/disturbances.py.
 struct TurnSetup {
-    double every = 0;                    // from the end of one to the next, on average
-    std::vector<double> length;          // of each kind
-    std::vector<double> share;           // which of all are of this kind or one before it
-    std::vector<std::uint64_t> streams;  // two words a processor
+    TurnSetup(double every, std::vector<double> length, std::vector<double> shares)
+        : every_ps(every), length_ps(std::move(length)), share(std::move(shares)) {
+        const auto is_time = [](double ps) { return ps >= 0 && std::isfinite(ps); };
+        if (!is_time(every_ps) || every_ps == 0)
+            throw std::invalid_argument("every_ps: expected a time above 0");
+        if (!std::ranges::all_of(length_ps, is_time))
+            throw std::invalid_argument("length_ps: expected times from 0 on");
+        if (share.empty() || share.size() != length_ps.size() || share.back() != 1.0)
+            throw std::invalid_argument("share: expected one for each length, up to 1");
+    }
+
+    double every_ps;                // from the end of one to the next, on average
+    std::vector<double> length_ps;  // [K] of each kind
+    std::vector<double> share;      // [K] which of all are of this kind or one before it
 };
 
-// Of one processor. The next one is drawn when the one before has been met.
+// Of several processors, each with a stream of its own. The next turn is drawn when the one before
+// has been met.
 class Turns {
   public:
-    Turns() = default;
-    Turns(const TurnSetup& setup, std::size_t processor) {
-        if (setup.every <= 0) return;
-        if (setup.share.empty() || setup.share.size() != setup.length.size() ||
-            setup.share.back() != 1.0)
-            throw std::invalid_argument("turns: expected a share for each length, up to 1");
-        if (setup.streams.size() < 2 * processor + 2)
-            throw std::invalid_argument("turns: expected a stream for each processor");
-        every_ = setup.every;
-        length_ = setup.length;
-        share_ = setup.share;
-        stream_ = Stream(setup.streams[2 * processor], setup.streams[2 * processor + 1]);
-        next_ = rounded_ps(stream_.exponential(every_));
+    Turns() = default;  // nobody else ever has a processor
+    Turns(TurnSetup setup, const std::vector<Stream>& streams) : setup_(std::move(setup)) {
+        processor_.reserve(streams.size());
+        for (Stream stream : streams) {
+            const Time first = rounded_ps(stream.exponential(setup_->every_ps));
+            processor_.push_back({stream, first});
+        }
     }
 
     // When the processor is there: now, or at the end of the turn that is under way.
-    Time there(Time now) {
-        while (next_ < now) take();
-        return std::max(now, taken_until_);
+    Time there(std::size_t processor, Time now) {
+        if (processor_.empty()) return now;
+        Processor& p = processor_[processor];
+        while (p.next < now) take(p);
+        return std::max(now, p.taken_until);
     }
 
     // The end of work that began when the processor was there, moved by the turns that begin before
     // it and `by`.
-    Time moved(Time end, Time by = std::numeric_limits<Time>::max()) {
-        while (next_ < std::min(end, by)) end += take();
+    Time moved(std::size_t processor, Time end, Time by = std::numeric_limits<Time>::max()) {
+        if (processor_.empty()) return end;
+        Processor& p = processor_[processor];
+        while (p.next < std::min(end, by)) end += take(p);
         return end;
     }
 
   private:
+    struct Processor {
+        Stream stream;
+        Time next, taken_until = 0;
+    };
+
     // How long the next one lasts.
-    Time take() {
-        const double u = stream_.uniform();
+    Time take(Processor& p) {
+        const double u = p.stream.uniform();
         std::size_t k = 0;
-        while (u >= share_[k]) ++k;
-        const Time lasts = rounded_ps(length_[k]);
-        taken_until_ = next_ + lasts;
-        next_ = taken_until_ + rounded_ps(stream_.exponential(every_));
+        while (u >= setup_->share[k]) ++k;
+        const Time lasts = rounded_ps(setup_->length_ps[k]);
+        p.taken_until = p.next + lasts;
+        p.next = p.taken_until + rounded_ps(p.stream.exponential(setup_->every_ps));
         return lasts;
     }
 
-    double every_ = 0;
-    std::vector<double> length_, share_;
-    Stream stream_{0, 0};
-    Time next_ = std::numeric_limits<Time>::max(), taken_until_ = 0;
+    std::optional<TurnSetup> setup_;
+    std::vector<Processor> processor_;
 };
 
 }  // namespace numatwin

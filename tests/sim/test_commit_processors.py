@@ -22,7 +22,8 @@ from numatwin.sim.commits.parameters import (
     MessageCost,
     Node,
 )
-from numatwin.sim.commits.processors import Processors, Turns
+from numatwin.sim.commits.processors import Processors
+from numatwin.sim.disturbances import Turns
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 TURNS = (

@@ -11,7 +11,8 @@ from test_commit_processors import WORK_PS, commits, host, there_and_back
 from numatwin.inputs import InputError
 from numatwin.sim.commits.build import commit_parameters
 from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.processors import Processors, Turns
+from numatwin.sim.commits.processors import Processors
+from numatwin.sim.disturbances import Disturbances, Turns
 from numatwin.sim.scenario import load_scenario
 
 SLICE_PS = 10 * WORK_PS
@@ -82,21 +83,32 @@ def test_draws_take_nothing_from_other_streams() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "told_of"),
+    ("every_ps", "length_ps", "share", "told_of"),
     [
-        (Turns(0.0, (1.0,), (1.0,)), "every_ps"),
-        (Turns(999.0, (1.0,), (1.0,)), "every_ps"),
-        (Turns(math.inf, (1.0,), (1.0,)), "every_ps"),
-        (Turns(1e6, (1.0,), (0.5,)), "share"),
-        (Turns(1e6, (1.0, 1.0, 1.0), (0.9, 0.5, 1.0)), "share"),
-        (Turns(1e6, (), ()), "share"),
-        (Turns(1e6, (-1.0,), (1.0,)), "length_ps"),
-        (Turns(1e6, (1e18,), (1.0,)), "length_ps"),
+        (0.0, (1.0,), (1.0,), "every_ps"),
+        (999.0, (1.0,), (1.0,), "every_ps"),
+        (math.inf, (1.0,), (1.0,), "every_ps"),
+        (1e6, (1.0,), (0.5,), "share"),
+        (1e6, (1.0, 1.0, 1.0), (0.9, 0.5, 1.0), "share"),
+        (1e6, (1.0, 1.0), (1.5, 1.0), "share"),
+        (1e6, (1.0, 1.0), (1.0,), "share"),
+        (1e6, (), (), "share"),
+        (1e6, (-1.0,), (1.0,), "length_ps"),
+        (1e6, (1e18,), (1.0,), "length_ps"),
     ],
 )
-def test_what_are_no_turns_is_refused(turns: Turns, told_of: str) -> None:
+def test_what_are_no_turns_is_refused(
+    every_ps: float, length_ps: tuple[float, ...], share: tuple[float, ...], told_of: str
+) -> None:
     with pytest.raises(InputError, match=told_of):
-        host(1, Processors(1, SLICE_PS, turns=turns))
+        Turns(every_ps, length_ps, share)
+
+
+def test_a_machine_file_may_have_interruptions_as_short_and_long_as_planes_count() -> None:
+    for every, length in (("1 ns", "1 ns"), ("100000 s", "100000 s")):
+        kinds = f"machine.interruptions=[{{length: {length}, every: {every}}}]"
+        machine = load_scenario("host-commit", settings=[kinds]).machine
+        assert Disturbances(machine.description).turns() is not None
 
 
 def test_short_interruptions_of_a_host_are_in_its_tables_and_long_ones_are_turns() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, machine, routing
 from eris_pairs import US, difference, disturbed, players
 
 from numatwin.inputs import InputError
+from numatwin.sim._kernel import TurnSetup
 from numatwin.sim.scenario import load_scenario
 
 NS = 1000
@@ -16,8 +19,8 @@ ROUND = ISSUE + NEAR + FLUSH + COPY + NEAR + SWAP + RECEIVE + WALK
 
 def interrupted(length: float, every: float, until: int, seed: int = 0) -> tuple[int, int]:
     """Commands done until then, and time held up, of one worker; lengths of 0: never."""
-    more = {"interrupt_every_ps": every, "interrupt_ps": [length], "interrupt_share": [1.0]}
-    model = routing(machine([0], **(more if length else {})), [[1.0]], seed=seed)
+    more = {"turns": TurnSetup(every, [length], [1.0])} if length else {}
+    model = routing(machine([0], **more), [[1.0]], seed=seed)
     model.run(until)
     model.check()
     counts = model.counts()
@@ -45,8 +48,8 @@ def test_what_is_taken_while_there_is_nothing_to_do_costs_nothing() -> None:
     A command waits for the rest of one, 25 ns on average, with probability a third, and for those
     that begin while it is on its way: 10 to 11 ns in all.
     """
-    more = {"interrupt_every_ps": 100 * NS, "interrupt_ps": [50 * NS], "interrupt_share": [1.0]}
-    model = routing(machine([0], arrival_ps=US, round_commands=1_000, **more), [[1.0]])
+    turns = TurnSetup(100 * NS, [50 * NS], [1.0])
+    model = routing(machine([0], arrival_ps=US, round_commands=1_000, turns=turns), [[1.0]])
     model.run(1_000 * US)
     latency = model.latency(0)
     assert 900 < latency.count < 1_100
@@ -57,10 +60,9 @@ def test_the_tail_of_latencies_comes_from_them() -> None:
     """Two workers send each other half of what they make. What piles up while one stands still, for
     7% of the time, makes few commands late, but those very much."""
     until, length, every = 2_000 * US, 3 * US, 40 * US
-    lengths = {"interrupt_every_ps": every, "interrupt_ps": [length], "interrupt_share": [1.0]}
     of = {"buffer_commands": 128, "round_commands": 256, "incoming_commands": 2048}
     p50, p99 = [], []
-    for more in ({}, lengths):
+    for more in ({}, {"turns": TurnSetup(every, [length], [1.0])}):
         model = routing(machine([0, 0], **of, **more), [[0.5, 0.5]])
         model.run(until)
         p50.append(model.latency(0).quantile(0.5))
@@ -86,10 +88,23 @@ def test_the_reference_is_interrupted_alike(seed: int) -> None:
     assert compiled.counted().facts["commands_per_flush"] > 0
 
 
-def test_shares_end_at_one() -> None:
-    of = machine([0], interrupt_every_ps=1.0, interrupt_ps=[1.0], interrupt_share=[0.5])
-    with pytest.raises(ValueError, match="interrupt_share"):
-        routing(of, [[1.0]])
+@pytest.mark.parametrize(
+    ("every_ps", "length_ps", "share", "told_of"),
+    [
+        (0.0, [1.0], [1.0], "every_ps"),
+        (math.nan, [1.0], [1.0], "every_ps"),
+        (1.0, [-1.0], [1.0], "length_ps"),
+        (1.0, [math.inf], [1.0], "length_ps"),
+        (1.0, [1.0], [0.5], "share"),
+        (1.0, [1.0, 2.0], [1.0], "share"),
+        (1.0, [], [], "share"),
+    ],
+)
+def test_the_kernel_refuses_what_are_no_turns(
+    every_ps: float, length_ps: list[float], share: list[float], told_of: str
+) -> None:
+    with pytest.raises(ValueError, match=told_of):
+        TurnSetup(every_ps, length_ps, share)
 
 
 def test_a_bare_length_is_refused() -> None:

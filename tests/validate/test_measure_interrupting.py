@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from measured_hosts import figure, measured
 
+from numatwin.inputs import Quantity
+from numatwin.sim.disturbances import Disturbances
 from numatwin.topologies.measurements import Measurement, Parameters
-from numatwin.topologies.schema import MachineDescription
+from numatwin.topologies.schema import TURN_MIN_S, Interruption, MachineDescription
 from numatwin.validate.crossvalidate.corners import corners
 from numatwin.validate.measure import Result, measured_description, merged
-from numatwin.validate.measure.interrupting import KINDS, interruptions, means
+from numatwin.validate.measure.interrupting import KINDS, TURN_NS, interruptions, means
+from numatwin.validate.measure.layout import host_layout
 from numatwin.validate.measure.session import measure_pass
 
 WATCHED_NS = 2e9
@@ -34,18 +43,46 @@ def in_passes(*passes: Sequence[Measurement]) -> Result:
 
 def test_each_kind_has_its_mean_length_and_how_often_it_comes() -> None:
     lengths_us = (2, 4, 4.5, 200, 250, 2_500, 0.5, 20_000)
-    found = interruptions(met(*lengths_us))
+    found = interruptions(met(*lengths_us)) or ()
     lengths = [one.length.value for one in found]
     assert lengths == pytest.approx([3.5e-6, 225e-6, 2.5e-3])
     left_s = 2.0 - 1e-6 * sum(lengths_us)
     assert [one.every.value for one in found] == pytest.approx([left_s / 3, left_s / 2, left_s])
-    assert interruptions([]) == ()
+
+
+def test_who_looked_and_met_none_knows_that_there_are_none() -> None:
+    """Who did not look keeps what was known before."""
+    assert interruptions([]) is None
+    assert interruptions(met()) == ()
+    known = Interruption(length=Quantity(2e-3, 2e-3, 2e-3), every=Quantity(0.1, 0.1, 0.1))
+    for figures, expected in (((), (known,)), (met(), ())):
+        result = measured(figures)
+        before = result.layout.description.model_copy(update={"interruptions": (known,)})
+        result = replace(result, layout=replace(result.layout, description=before))
+        assert measured_description(result).interruptions == expected
+
+
+def test_who_was_away_all_the_time_still_has_a_machine_file() -> None:
+    """As one whose program was stopped for minutes while it watched."""
+    for lengths_us in ((6e7,), (2.0,) * 1_000_000, (2.0, 6e7)):
+        found = measured_description(measured(met(*lengths_us))).interruptions
+        assert all(one.every.value >= 1e-9 for one in found)
 
 
 def test_kinds_are_one_after_another_and_leave_no_gap() -> None:
     ends = [end for kind in KINDS.values() for end in kind]
     assert ends[1:-1:2] == ends[2::2]
     assert ends == sorted(ends)
+
+
+def test_kinds_of_turns_are_those_that_the_clock_draws() -> None:
+    """Of each kind the shortest, and the longest but 1 ns: none lies on both sides of the edge."""
+    for at, kept in ((0, TURN_NS), (1, 300_000)):
+        shortest = [1e-3 * (kind[at] - at) for kind in KINDS.values()]
+        turns = Disturbances(measured_description(measured(met(*shortest)))).turns(TURN_MIN_S)
+        assert turns is not None
+        assert len(turns.length_ps) == sum(least >= TURN_NS for least, _ in KINDS.values()) == 4
+        assert min(turns.length_ps) == pytest.approx(1e3 * (kept - at))
 
 
 def test_what_some_passes_did_not_meet_came_seldom_in_them() -> None:
@@ -74,11 +111,64 @@ def test_the_worse_machine_is_interrupted_more_often_and_for_longer() -> None:
     assert (better.length.value, better.every.value) == pytest.approx((150e-6, 2.0), rel=2e-3)
 
 
-def test_this_hosts_interruptions() -> None:
-    pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
-    result = measure_pass(quick=True, only=["interruptions"])
+# Has a CPU for 2 ms of every 8 or so, and writes into a file how long it has had it so far.
+ANOTHER_PROGRAM = """
+import mmap, os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+with open(sys.argv[2], "r+b") as file:
+    had_ns = mmap.mmap(file.fileno(), 8)
+while True:
+    until_ns = time.process_time_ns() + 2_000_000
+    while (now_ns := time.process_time_ns()) < until_ns:
+        had_ns[:8] = now_ns.to_bytes(8, "little")
+    time.sleep(0.006)
+"""
+
+
+@contextmanager
+def another_program(cpu: int, file: Path) -> Iterator[Callable[[], int]]:
+    """Runs on that CPU now and then; tells how long it has had it, in ns."""
+    file.write_bytes(bytes(8))
+    command = [sys.executable, "-c", ANOTHER_PROGRAM, str(cpu), str(file)]
+    with subprocess.Popen(command) as program:
+        try:
+            while not any(file.read_bytes()):
+                assert program.poll() is None
+                time.sleep(0.01)
+            yield lambda: int.from_bytes(file.read_bytes(), "little")
+        finally:
+            program.kill()
+
+
+def test_what_another_program_takes_of_this_host_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As much at least: others may take of it too, and hold it for longer than the longest kind."""
+    engine = pytest.importorskip("numatwin.engine_native._engine", reason="no native engine")
+    gaps = engine.gaps
+    taken_ns: list[int] = []
+    watched_ns: list[float] = []
+    longer_ns: list[float] = []
+
+    def watched(cpus: list[int], seconds: float, least_ns: float) -> list[list[float]]:
+        before_ns = had_ns()
+        found: list[list[float]] = gaps(cpus, seconds, least_ns)
+        taken_ns.append(had_ns() - before_ns)
+        watched_ns.append(len(cpus) * seconds * 1e9)
+        longest_ns = max(most for _, most in KINDS.values())
+        longer_ns.append(sum(ns for of_cpu in found for ns in of_cpu if ns >= longest_ns))
+        return found
+
+    monkeypatch.setattr(engine, "gaps", watched)
+    with another_program(host_layout().starts[0].cores[0], tmp_path / "had") as had_ns:
+        result = measure_pass(quick=True, only=["interruptions"])
     found = {m.parameters.operation for m in result.measurements if m.name == "interruption"}
     assert found == set(KINDS)
-    for one in measured_description(result).interruptions:
+    kinds = measured_description(result).interruptions
+    for one in kinds:
         assert 1e-6 <= one.length.value < 10e-3
-        assert one.every.value > 0
+    per_free = sum(one.length.value / one.every.value for one in kinds)
+    shorter, longer = per_free / (1 + per_free), sum(longer_ns) / sum(watched_ns)
+    # Of some rounds that were not calm nothing counts.
+    assert shorter + longer > 0.7 * sum(taken_ns) / sum(watched_ns)
+    assert sum(taken_ns) > 0.01 * sum(watched_ns)

@@ -10,6 +10,7 @@ import pytest
 from numatwin.sim.commits.spread import measured
 from numatwin.topologies.measurements import Measurement, Parameters, Reading
 from numatwin.topologies.processes import QUANTILES, ProcessCosts
+from numatwin.validate.measure.interrupting import TURN_NS
 from numatwin.validate.measure.processes import FACTOR_STEPS, process_costs
 
 engine = pytest.importorskip("numatwin.engine_native._engine")
@@ -22,7 +23,7 @@ BLOCKS = ("get", "write", "insert")
 def called(function: str, transport: str, *arguments: Any) -> list[dict[str, Any]]:
     from numatwin.validate.measure.processes import _call
 
-    return _call(function, transport, (*arguments, WINDOWS, WINDOW_NS))
+    return _call(function, transport, (*arguments, WINDOWS, WINDOW_NS, TURN_NS))
 
 
 def check(row: dict[str, Any]) -> None:

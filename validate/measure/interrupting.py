@@ -15,18 +15,19 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...topologies.measurements import Measurement
-from ...topologies.schema import Interruption
+from ...topologies.schema import TURN_MIN_S, Interruption
 from .bench import Bench
 from .quiet import mostly_calm
 from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
+TURN_NS = round(1e9 * TURN_MIN_S)
 # By length, in ns. Shorter than the first is a cache miss.
 KINDS = {
     "short": (1_000, 5_000),
     "middle": (5_000, 30_000),
-    "long": (30_000, 100_000),
-    "short-turn": (100_000, 300_000),
+    "long": (30_000, TURN_NS),
+    "short-turn": (TURN_NS, 300_000),
     "turn": (300_000, 1_000_000),
     "long-turn": (1_000_000, 3_000_000),
     "longest-turn": (3_000_000, 10_000_000),
@@ -51,7 +52,9 @@ def measure(bench: Bench) -> Iterator[float]:
     rounds, calm = mostly_calm(watched)
     found = [np.array(of_cpu) for one in rounds for of_cpu in one]
     lengths = np.concatenate(found)
-    for kind, step, ns in means(lengths, len(found) * seconds * 1e9):
+    # Who is away at the end watches for longer.
+    watched_ns = sum(max(seconds * 1e9, float(of_cpu.sum())) for of_cpu in found)
+    for kind, step, ns in means(lengths, watched_ns):
         least, most = KINDS[kind]
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
         if not ((lengths >= least) & (lengths < most)).any():
@@ -63,7 +66,8 @@ def measure(bench: Bench) -> Iterator[float]:
 def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, float]]:
     """Of each kind: from the end of one to the next (``every``), and, where any was met, their
     ``length``; in ns, of the ``lengths_ns`` (N,) met in so long."""
-    left_ns = watched_ns - float(lengths_ns.sum())
+    # A look between two of them takes a nanosecond at least.
+    left_ns = max(watched_ns - float(lengths_ns.sum()), 1.0 + len(lengths_ns))
     for kind, (least, most) in KINDS.items():
         those = lengths_ns[(lengths_ns >= least) & (lengths_ns < most)]
         yield kind, "every", left_ns / max(len(those), NONE_SEEN)
@@ -71,13 +75,15 @@ def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, flo
             yield kind, "length", float(those.mean())
 
 
-def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...]:
-    """As a machine file has them: those of the kinds that were met."""
+def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ...] | None:
+    """As a machine file has them: those of the kinds that were met; None where nobody looked."""
     found = {
         (m.parameters.operation, m.parameters.step): m
         for m in measurements
         if m.name == "interruption"
     }
+    if not found:
+        return None
     return tuple(
         Interruption(
             length=as_quantity(found[kind, "length"]), every=as_quantity(found[kind, "every"])

@@ -52,6 +52,7 @@ class _Writer:
     def description(self) -> MachineDescription:
         base, result = self.base, self.result
         types = {name: self._node_type(name, kind) for name, kind in base.node_types.items()}
+        met = interruptions(result.measurements)  # none may have been
         changes: dict[str, Any] = {
             "source": f"{base.source}; measured by numatwin {result.host.version}, {self.day}",
             "node_types": types,
@@ -59,7 +60,7 @@ class _Writer:
             "measurements": result.measurements,
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
-            "interruptions": interruptions(result.measurements) or base.interruptions,
+            "interruptions": base.interruptions if met is None else met,
             "paces": measured_paces(result.measurements) or base.paces,
             "apart": measured_distance(result.measurements) or base.apart,
             "engine": engine_costs(result.measurements) or base.engine,

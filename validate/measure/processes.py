@@ -21,6 +21,7 @@ from ...topologies.processes import (
     TransportCosts,
 )
 from .bench import Bench
+from .interrupting import TURN_NS
 from .quiet import APART_TIMES, NEAR_QUANTILE
 from .samples import Samples
 
@@ -119,7 +120,7 @@ def measure(bench: Bench) -> Iterator[float]:
     _add_blocks(bench, blocks)
     windows = SPREAD_WINDOWS * bench.effort.wanted
     spread_regions = [region for region in SPREAD_REGIONS if region <= free]
-    spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS)
+    spread_plan = (SPREAD_BYTES, spread_regions, cpus[:2], windows, SPREAD_WINDOW_NS, TURN_NS)
     _add_spreads(bench, "measure_block_spreads", "shm" if HAS_UCX else "threads", spread_plan)
     yield 0.45
     if not HAS_UCX:
@@ -139,7 +140,7 @@ def measure(bench: Bench) -> Iterator[float]:
             continue
         for rows, calm in taken:
             _add(bench, rows, calm, transport)
-        messages = (SPREAD_BYTES, cpus[:2], windows, MESSAGE_WINDOW_NS)
+        messages = (SPREAD_BYTES, cpus[:2], windows, MESSAGE_WINDOW_NS, TURN_NS)
         _add_spreads(bench, "measure_message_spreads", transport, messages, transport=transport)
         yield 0.45 + 0.55 * (at + 1) / len(TRANSPORTS)
 

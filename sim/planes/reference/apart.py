@@ -6,7 +6,7 @@ The rules that the kernel's sim/kernel/apart.hpp follows too.
 from __future__ import annotations
 
 from ..._kernel import Stream
-from .turns import rounded
+from .servers import rounded
 
 
 class Distance:

@@ -1,8 +1,8 @@
 """ERIS's command routing in plain SimPy: the specification of the compiled model, and its oracle.
 
 A worker's loop, the incoming double buffer with its descriptor, and back-pressure, by key and for
-closed clients. ``streams``: of each worker's commands, then, where they are interrupted, of that,
-then, where their pace changes, of that.
+closed clients. ``streams``: of each worker's commands, then, where others have turns on their
+cores, of these, then, where their pace changes, of that.
 Same costs and streams give the same trace as ``kernel/eris_routing.hpp``, which also has scans,
 answers, balancing and clients that think or arrive.
 """
@@ -21,7 +21,8 @@ from ..._kernel import ErisDemands, ErisMachine, Stream
 from ...eris.routing import TOLD_APART_MIN
 from .apart import Distance
 from .eris_worker import Batch, Counts, Incoming, Worker
-from .servers import Backlog, Link
+from .servers import Backlog, Link, rounded
+from .turns import ProcessorTurns
 
 WINDOW_PS = 100_000_000  # over which a controller's load counts
 SPREAD = 8  # points in which the latencies of a batch are told
@@ -81,10 +82,9 @@ class ErisRoutingReference:
         self.distance: Distance | None = None
         if self.m.apart_ps > 0:
             self.distance = Distance(self.m.near_ps, self.m.apart_ps, others.pop())
-        if self.m.interrupt_every_ps > 0:
+        if self.m.turns is not None:
             for w in self.workers:
-                w.interruptions = others.pop(0)
-                w.interrupted = _rounded(w.interruptions.exponential(self.m.interrupt_every_ps))
+                w.turns = ProcessorTurns(self.m.turns, others.pop(0))
         for w, stream in zip(self.workers, others, strict=False):
             w.paces = stream
         self.trace: list[tuple[int, str, int, int, int]] = []
@@ -158,7 +158,7 @@ class ErisRoutingReference:
         for waiting in w.waiters:
             self.wake(self.workers[waiting], self.handed(waiting, w.index))
         w.waiters = []
-        yield self.env.timeout(_rounded(self.m.swap_ps[self.node(w)]))
+        yield self.env.timeout(rounded(self.m.swap_ps[self.node(w)]))
         yield from self.await_writers(w, old)
         # First the core waits for what tells it of the others' flushes.
         held, commands, parts, waits = 0.0, 0, 0, old.waits
@@ -424,28 +424,30 @@ class ErisRoutingReference:
         now, of = self.now, self.m.core[w.index]
         waits, lines, written = memory
         threads = self.threads[of]
-        done = now + _rounded(apart + max(core, held * threads))
+        done = now + rounded(apart + max(core, held * threads))
         w.held_up += w.over - w.alone
         w.alone = done
         self.counts.held[of] += held
         if threads > 1:
-            done = max(done, self.cores[of].serve(now, _rounded(apart + core)))
+            done = max(done, self.cores[of].serve(now, rounded(apart + core)))
         if lines > 0:
             home = self.m.home[self.node(w)]
             self.counts.memory_lines[home] += lines
             if self.m.memory_line_ps[home] > 0:
                 read_ps = (lines - written) * self.m.memory_line_ps[home]
-                work = _rounded(read_ps + written * self.m.memory_write_ps[home])
+                work = rounded(read_ps + written * self.m.memory_write_ps[home])
                 self.counts.memory_asked[home] += work
                 start, taken, wait = self.loads[home]
                 self.loads[home] = start, taken + work, wait
                 done = max(done, self.memory[home].serve(now, work))
             node = self.node(w)
             for link, each in self.m.line_data_ps.row(node):
-                done = max(done, self.links[link].data(now, _rounded(lines * each)))
+                done = max(done, self.links[link].data(now, rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
-                done = max(done, self.links[link].message(now, _rounded(lines * each)))
-        w.over = self.with_interruptions(w, self.at_pace(w, int(done), waits * threads))
+                done = max(done, self.links[link].message(now, rounded(lines * each)))
+        w.over = self.at_pace(w, int(done), waits * threads)
+        if w.turns is not None:
+            w.over = w.turns.moved_ps(w.turns.there_ps(now) + w.over - now)
         return w.over
 
     def at_pace(self, w: Worker, done: int, waits: float) -> int:
@@ -463,22 +465,13 @@ class ErisRoutingReference:
                     _interpolated(share, self.m.pace_share, slowdown)
                     for slowdown in (self.m.pace_slowdown, self.m.pace_memory_slowdown)
                 )
-                w.pace_ends += max(_rounded(w.paces.exponential(self.m.pace_lasts_ps)), 1)
+                w.pace_ends += max(rounded(w.paces.exponential(self.m.pace_lasts_ps)), 1)
             slowdown = w.slowdown + (w.memory_slowdown - w.slowdown) * of_memory
-            takes = _rounded(left * slowdown)
+            takes = rounded(left * slowdown)
             if takes <= w.pace_ends - now:
                 return now + takes
-            left = max(left - _rounded((w.pace_ends - now) / slowdown), 0)
+            left = max(left - rounded((w.pace_ends - now) / slowdown), 0)
             now = w.pace_ends
-
-    def with_interruptions(self, w: Worker, done: int) -> int:
-        """When what would end at ``done`` does: later by the time for which the core is taken."""
-        while w.interruptions is not None and w.interrupted < done:
-            k = bisect_right(self.m.interrupt_share, w.interruptions.uniform())
-            end = w.interrupted + _rounded(self.m.interrupt_ps[k])
-            done += max(end - max(w.interrupted, self.now), 0)
-            w.interrupted = end + _rounded(w.interruptions.exponential(self.m.interrupt_every_ps))
-        return done
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""
@@ -506,9 +499,9 @@ class ErisRoutingReference:
                 link = self.m.entering[a * vertices + at]
                 each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
                 if data:
-                    done = max(done, self.links[link].data(now, _rounded(lines * each)))
+                    done = max(done, self.links[link].data(now, rounded(lines * each)))
                 else:  # goes first, and waits for nobody
-                    self.links[link].message(now, _rounded(lines * each))
+                    self.links[link].message(now, rounded(lines * each))
                 at = self.m.predecessor[a * vertices + at]
         return done
 
@@ -519,7 +512,7 @@ class ErisRoutingReference:
 
     def lines_awaited(self, waits: float, worker: int, other: int) -> int:
         """How long a worker waits for lines of another's, one after the other."""
-        return _rounded(waits * self.handed(worker, other))
+        return rounded(waits * self.handed(worker, other))
 
     def handed(self, worker: int, other: int) -> int:
         """Latency of a line that one worker gets from another."""
@@ -529,7 +522,7 @@ class ErisRoutingReference:
         mostly_ps = int(self.m.handed_ps[one * len(self.m.home) + two])
         if one != two or self.distance is None or not self.distance.is_apart(self.now):
             return mostly_ps
-        return _rounded(mostly_ps * self.m.apart_times)
+        return rounded(mostly_ps * self.m.apart_times)
 
     def node(self, w: Worker) -> int:
         """Position of the worker's node."""
@@ -544,7 +537,3 @@ def _interpolated(at: float, x: Sequence[float], y: Sequence[float]) -> float:
     """y at ``at``, between the ends of rising ``x``."""
     k = max(bisect_left(x, at), 1)
     return y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])
-
-
-def _rounded(time_ps: float) -> int:
-    return int(time_ps + 0.5)

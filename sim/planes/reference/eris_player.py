@@ -8,9 +8,9 @@ from simpy.events import URGENT
 from ....inputs import InputError
 from ..._kernel import Stream
 from ...costs import CostModel
+from ...disturbances import PS_PER_S
 from ...eris.engine import Eris
 from ...eris.event_model import (
-    PS_PER_S,
     by_key_first,
     kernel_demands,
     machine_of,

@@ -11,6 +11,7 @@ import numpy as np
 import simpy
 
 from ..._kernel import Histogram, Stream
+from .turns import ProcessorTurns
 
 STEPS = ("issue", "flush", "receive", "walk")
 
@@ -75,8 +76,7 @@ class Worker:
         # Held up until now; ends of the phase: with nobody in the way, and as things are.
         self.held_up = self.alone = self.over = 0
         self.last_made = 0  # when the last command was put into a buffer
-        self.interruptions: Stream | None = None
-        self.interrupted = 0  # when its core is taken next
+        self.turns: ProcessorTurns | None = None  # of others on its core
         self.paces: Stream | None = None
         self.pace_ends = 0  # when its core may go at another pace
         self.slowdown = self.memory_slowdown = 1.0

@@ -15,6 +15,9 @@ eligible: it has had less than its share. What is in the queue (``pick``):
 - Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
   along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
   empty queue there is none.
+- Others' turns on a processor count as run time of the process that they stop: Linux takes only
+  time that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent
+  of a processor's time reported next to none.
 - Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
   leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
   have passed it meanwhile.

@@ -1,20 +1,18 @@
-"""Turns of others on a processor: a hypervisor lets another machine run there.
-
-The rules that the kernel's sim/kernel/turns.hpp follows too.
-"""
+"""Others' turns on a processor, by the rules that the kernel's sim/kernel/turns.hpp has too."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 
-from ..._kernel import Stream
-from ...commits.processors import Turns
+from ..._kernel import Stream, TurnSetup
+from ...disturbances import Turns
+from .servers import rounded
 
 
 class ProcessorTurns:
     """Of one processor. The next one is drawn when the one before has been met."""
 
-    def __init__(self, turns: Turns, stream: Stream) -> None:
+    def __init__(self, turns: Turns | TurnSetup, stream: Stream) -> None:
         self.turns, self.stream = turns, stream
         self.taken_until_ps = 0
         self.next_ps = rounded(stream.exponential(turns.every_ps))
@@ -39,8 +37,3 @@ class ProcessorTurns:
         self.taken_until_ps = self.next_ps + lasts_ps
         self.next_ps = self.taken_until_ps + rounded(self.stream.exponential(self.turns.every_ps))
         return lasts_ps
-
-
-def rounded(time_ps: float) -> int:
-    """To whole picoseconds, as the kernel does."""
-    return int(time_ps + 0.5)
