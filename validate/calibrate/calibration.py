@@ -135,12 +135,12 @@ def calibrated(
     ]
     found = fit(parameters, fitted, predicted, progress)
     residuals = tuple(
-        Residual(one, which, *found.predicted(one))
+        Residual(one, which, *figures)
         for which, ones in ((FITTED, fitted), (HELD_OUT, held))
-        for one in ones
+        for one, figures in zip(ones, found.predicted(ones), strict=True)
     )
     date = datetime.now(UTC).date().isoformat()
-    told = _told_by(found, fitted, predicted)
+    told = _told_by(found, fitted)
     texts = {key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in told.items()}
 
     def machine_of(values: Mapping[Key, float]) -> Machine:
@@ -214,16 +214,12 @@ def _check_same_host(found: MachineDescription, machine: Machine, measured: Meas
         )
 
 
-def _told_by(
-    found: Fit,
-    fitted: Sequence[Observation],
-    predicted: Callable[[Mapping[Key, float], Observation], float],
-) -> dict[Key, tuple[str, ...]]:
+def _told_by(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
     """The files whose figures depend on each parameter."""
     names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
-    for one in fitted:
+    for one, slopes in zip(fitted, found.slopes(fitted), strict=True):
         name = f"{one.origin.label} ({one.origin.date})"
-        for key, slope in zip(found.estimates, found.slopes(one), strict=True):
+        for key, slope in zip(found.estimates, slopes, strict=True):
             if abs(slope) > 1e-6:
                 names[key][name] = None
     return {key: tuple(of) for key, of in names.items()}
