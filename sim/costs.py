@@ -242,12 +242,16 @@ class CostModel:
         Cores share what carries their misses: between what one of a node has alone and what each
         has while all work, in proportion to how many others do.
         """
+        lost = self._lost_together * self._others_working(core_node)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+
+    @cached_property
+    def _lost_together(self) -> Floats:
+        """(n,) the part of a core's misses under way that it loses where all cores work."""
         nodes = self.machine.nodes
         together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
         alone = np.array([_nan(node.outstanding_misses) for node in nodes])
-        lost = 1.0 - np.nan_to_num(together / alone, nan=1.0)
-        lost = lost * self._others_working(core_node)
-        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+        return np.asarray(1.0 - np.nan_to_num(together / alone, nan=1.0))
 
     def _others_working(self, core_node: Ints) -> Floats:
         """(n,) of a node's other cores, the part that works, where the cores (C,) of these nodes

@@ -257,8 +257,8 @@ def load_record(path: str | Path) -> Record:
         failure.file = str(head_path)
         raise
     except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
-        line = getattr(failure, "lineno", None)
-        raise InputError("not a record: not JSON", str(head_path), line) from None
+        line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
+        raise InputError("not a record: not JSON", str(head_path), line, column) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
         raise InputError(

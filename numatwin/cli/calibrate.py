@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +72,7 @@ def calibrate(
         if path is not None:
             check_ending(path, *endings, option="--out" if path is out else "--report")
             check_writable(path)
-    if out is not None and out.resolve() in [one.resolve() for one in source]:
+    if out is not None and realpath(out) in map(realpath, source):
         raise InputError("--out: it is a file of --from", token=str(out), expected="another file")
     loaded = load_machine(machine)
     with progress_bar("fitting") as progress:

@@ -168,12 +168,14 @@ class PartitionedDemands(ErisDemands):
         core_s = walked.instructions / rate
         return self.overlap.pace(self._held_s(walked) * each, core_s * each, walked.upserts * each)
 
-    def _unit_s(self, phase: PhaseState, walked: Walked) -> float:
-        """About how long a unit of work takes, where nothing but workers' time holds it up."""
+    def _unit_s(self, routing: Routing | None, walked: Walked) -> float:
+        """About how long a unit of work takes, where nothing but workers' time holds it up.
+
+        ``routing``: of its commands.
+        """
         costs, node = self.costs, self.workers.node
         core_s = walked.instructions / costs.instructions_per_s[node]
         all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
-        routing = self._routing(walked.commands, phase)
         if routing is not None:
             handed_s = np.diag(costs.hand_overs.line_s)
             lines_s = (
@@ -360,6 +362,7 @@ class PartitionedDemands(ErisDemands):
         # that on what it finds there.
         others = self.costs.last_cache.others_per_s + self.costs.private_cache.others_per_s
         unit_s, before_s = 0.0, -1.0
+        routing = self._routing(commands, phase) if others.any() else None
         for _ in range(UNIT_ROUNDS if others.any() else 1):
             hits = self._hits(
                 [regions for *_, regions in pending],
@@ -376,7 +379,7 @@ class PartitionedDemands(ErisDemands):
             if abs(unit_s - before_s) <= UNIT_TOLERANCE * unit_s or not others.any():
                 break
             before_s = unit_s
-            unit_s = self._unit_s(phase, self._walked(phase, time_s, partitions, found))
+            unit_s = self._unit_s(routing, self._walked(phase, time_s, partitions, found))
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
         ]

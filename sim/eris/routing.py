@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 # Batches of which each worker gets so many commands on average are told apart in a buffer.
 TOLD_APART_MIN = 16
+
+KEPT_MAX = 1024
 
 # A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
 TABLE_FANOUT = 8
@@ -146,10 +149,19 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
     that is nothing, or all commands went there.
     """
     found, place = np.unique(shares, return_inverse=True)
+    each = _part_headers(together, buffer_commands, tuple(found.tolist()))
+    return np.array(each)[place].reshape(shares.shape)
+
+
+# What is counted does not depend on the machine's facts: what-ifs and calibrations ask again.
+@lru_cache(maxsize=KEPT_MAX)
+def _part_headers(
+    together: int, buffer_commands: int, shares: tuple[float, ...]
+) -> tuple[float, ...]:
+    found = np.array(shares)
     full = np.arange(0, together, buffer_commands)
     there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
-    each: Floats = np.maximum(there, 0.0)[place].reshape(shares.shape) / together
-    return each
+    return tuple((np.maximum(there, 0.0) / together).tolist())
 
 
 def extra_groups(commands: int, shares: Floats) -> float:
@@ -177,6 +189,15 @@ def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> 
     distributed, ceil(N / buffer) times. The mean of that is the sum of P(N > k * buffer), k >= 0.
     """
     found, times = np.unique(shares[shares > 0], return_counts=True)
+    return _flushes(commands, buffer_commands, tuple(found.tolist()), tuple(times.tolist()))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _flushes(
+    commands: int, buffer_commands: int, shares: tuple[float, ...], targets: tuple[int, ...]
+) -> float:
+    """The same, with how many ``targets`` get each of the ``shares``."""
+    found, times = np.array(shares), np.array(targets)
     most = commands * found + 8.0 * np.sqrt(commands * found) + buffer_commands
     total = 0.0
     for k in range(int(np.minimum(most, commands).max() // buffer_commands) + 1):

@@ -1,6 +1,9 @@
 """``numatwin calibrate``: tables, JSON, files, exit status; the page in a browser."""
 
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,20 @@ from numatwin.topologies import load_machine
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SERVER, MLC = str(EXAMPLES / "server-2s.yaml"), str(EXAMPLES / "mlc-2s.txt")
 HOSTILE = "<img src=x onerror=boom()>.txt"
+
+IN_THE_MIDDLE = """
+import os, signal, sys
+from numatwin.validate.calibrate import fit
+
+search = fit.search
+def interrupted(*words):
+    os.kill(os.getpid(), signal.SIGINT)
+    return search(*words)
+
+fit.search = interrupted
+from numatwin.cli import main
+sys.exit(main(["calibrate", sys.argv[1], "--from", sys.argv[2], "--out", "m.yaml"]))
+"""
 
 
 def test_tables_and_files(numatwin: CommandLine) -> None:
@@ -87,3 +104,24 @@ def test_names_of_files_come_alive_nowhere(numatwin: CommandLine) -> None:
     assert "<img" not in page
     assert "&lt;img src=x" in page
     assert load_machine("m.yaml").name == "server-2s"
+
+
+def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
+    """A signal from outside, in the middle of the fit."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_THE_MIDDLE, SERVER, MLC],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        # Who runs the tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert done.stderr.startswith("numatwin: interrupted")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_to_itself_is_told(refused: Refused) -> None:
+    Path("loop").symlink_to("loop")
+    assert "loop: cannot be read: " in refused("calibrate", SERVER, "--from", "loop")

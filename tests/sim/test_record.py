@@ -344,8 +344,8 @@ def test_a_pipe_is_no_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "1: not a record: not JSON"),
-        (b'{\n"schema": 1,,\n}', "2: not a record: not JSON"),
+        (b"", "1:1: not a record: not JSON"),
+        (b'{\n"schema": 1,,\n}', "2:13: not a record: not JSON"),
         (b"\xff\xfe\x00", " not a record: not JSON"),
         (b"[" * 100_000, " not a record: not JSON"),
         (b"9" * 10_000, " not a record: not JSON"),

@@ -13,6 +13,9 @@ from scipy.stats import binomtest
 
 from numatwin.inputs import InputError
 from numatwin.inputs.yaml_file import parse_yaml
+from numatwin.sim.eris.parts import WALK
+from numatwin.sim.planes.flow import FlowPlane
+from numatwin.sim.planes.rates import Rates
 from numatwin.topologies import build_machine
 from numatwin.topologies.catalogue import machine_from_document
 from numatwin.topologies.export import machine_yaml
@@ -20,7 +23,15 @@ from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calib
 from numatwin.validate.calibrate.curve import curve
 from numatwin.validate.calibrate.fit import fit
 from numatwin.validate.calibrate.hold_out import held_out
-from numatwin.validate.calibrate.observation import IDLE, LOADED, READ, Measured, Observation
+from numatwin.validate.calibrate.native_prediction import index_run
+from numatwin.validate.calibrate.observation import (
+    IDLE,
+    INDEX,
+    LOADED,
+    READ,
+    Measured,
+    Observation,
+)
 from numatwin.validate.calibrate.parameters import Key, Parameter
 
 MACHINE = server()
@@ -218,3 +229,54 @@ def test_without_anything_to_fit_to_it_says_so() -> None:
     everything = dataclasses.replace(source, held_out=frozenset(range(4)))
     with pytest.raises(InputError, match="nothing is left to fit to"):
         calibrated(MACHINE, [everything])
+
+
+def test_what_depends_on_a_parameter_only_where_the_fit_ends_counts_too() -> None:
+    """The larger of two latencies: at the start the other one, at the end this one."""
+    here, there = (
+        Parameter(("latency", name), name, "s", start, 1e-9, 1e3)
+        for name, start in (("here", 10.0), ("there", 1.0))
+    )
+
+    def predict(values: Mapping[Key, float], of: Observation) -> float:
+        a, b = values[here.key], values[there.key]
+        return {IDLE: a, READ: b, LOADED: max(a, b)}[of.kind]
+
+    told = {IDLE: [0.5, 0.5, 0.5], READ: [1.6, 1.6, 1.6], LOADED: [1.5] * 9}
+    ones = [
+        Observation(kind, kind, value, "s", ORIGIN, 0.1 if kind == READ else 0.01)
+        for kind, values in told.items()
+        for value in values
+    ]
+    found = fit([here, there], ones, predict)
+    assert found.values[there.key] == pytest.approx(1.5, rel=2e-3)
+
+
+def test_a_run_is_asked_for_once_for_each_machine_that_it_can_tell_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each run takes milliseconds, and a full-size measurement has dozens of such figures."""
+    ones = [
+        Observation(INDEX, f"{name} of {keys}", 1.0, "s", ORIGIN,
+                    at={"run": index_run(name, keys, 128), "step": WALK})
+        for name in ("lookup", "upsert")
+        for keys in (256, 1024, 4096)
+    ]  # fmt: skip
+    truth: dict[Key, float] = {("loop", "walking"): 1.7}
+    source = measured([*asked(), *ones], truth | TRUTH, MACHINE, 0.002)
+    asked_for: list[object] = []
+    steady = FlowPlane.steady
+
+    def counted(plane: FlowPlane) -> Rates:
+        asked_for.append(plane)
+        return steady(plane)
+
+    monkeypatch.setattr(FlowPlane, "steady", counted)
+    parts: list[float] = []
+    found = calibrated(MACHINE, [source], share=0.0, progress=parts.append)
+    assert found.fit.values["loop", "walking"] == pytest.approx(1.7, rel=0.02)
+    # Before machines were told apart: 1,729.
+    assert len(asked_for) < 1000
+    assert parts == sorted(parts)
+    assert len(parts) > 20
+    assert parts[-1] == 1.0

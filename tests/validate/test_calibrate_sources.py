@@ -15,6 +15,7 @@ from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.importers import import_machine
 from numatwin.validate.calibrate import calibrate
 from numatwin.validate.calibrate.calibration import HELD_OUT, error_summary, read_source
+from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.contradictions import check
 from numatwin.validate.calibrate.observation import (
     CACHE,
@@ -24,9 +25,11 @@ from numatwin.validate.calibrate.observation import (
     MIX,
     READ,
     ROUTING,
+    STEP,
     Measured,
     Observation,
 )
+from numatwin.validate.calibrate.predictions import predict
 
 MLC = EXAMPLES / "mlc-2s.txt"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "mlc"
@@ -199,6 +202,10 @@ def cut(lines: int, more: str = "") -> Callable[[str], str]:
             ),
             "file.txt:6: idle latency, 0 from 7: server-2s has no node 7",
         ),
+        (
+            lambda text: text.replace("       0\t  88.0", "       0\t   nan"),
+            "file.txt:6: no number: found 'nan', expected such as 89.2",
+        ),
     ],
 )
 def test_bad_mlc_output_is_told(tmp_path: Path, change: Callable[[str], str], message: str) -> None:
@@ -342,3 +349,37 @@ def test_a_native_record_tells_of_core_times(tmp_path: Path) -> None:
     assert engine is not None
     assert engine.flush_fixed is not None
     assert engine.scan_line_sum is None  # nothing was scanned
+
+
+def test_a_native_record_of_scans_tells_of_scanning(tmp_path: Path) -> None:
+    """A scan is a command of each worker: its record counts per command. Steps that the plane does
+    not play in scans are not fitted to, and end nothing.
+    """
+    machine = load_machine("amd-8n-ht")
+    record = run_scenario(load_scenario("eris-fig12-scan"))
+    workers = sum(node.cores for node in machine.nodes)
+    each_ns = record.why["scan"].demands["scanning"] / workers
+    native = dataclasses.replace(
+        record,
+        plane="native",
+        model={"step_ns_per_command": {"issue": 900.0, "receive": 80.0, "scan": each_ns}},
+        warnings=(),
+    )
+    path = native.save(tmp_path / "run")
+    source = read_source(path, machine)
+    assert list(source.unused.values()) == [2]
+    (step,) = (one for one in source.observations if one.kind == STEP)
+    own = Candidate(machine, (), {})
+    assert predict(own, step) == pytest.approx(step.value, rel=1e-3)
+
+
+def test_what_was_measured_of_fewer_nodes_is_another_machine(tmp_path: Path) -> None:
+    path = written(tmp_path, MEASURED, "mine.yaml")
+    with pytest.raises(InputError, match="measured on another machine: 1 node with memory"):
+        calibrate(server(), [path])
+
+
+def test_a_record_that_was_cut_off_is_told_whatever_its_name(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"schema": 1,', "mine.json")
+    with pytest.raises(InputError, match=r"mine\.json:1:14: not a record: not JSON"):
+        calibrate(server(), [path])

@@ -274,6 +274,10 @@ class _Reader:
             self._row(int(match[1]), match[2].split(), number)
         elif self.table.columns and line.isdigit() and len(line) < 7:
             self._row(int(line), [], number)
+        elif len(words := line.split()) == len(self.table.columns) + 1 and words[0] in {
+            str(node) for node in self.table.columns
+        }:  # a row, of which a word that is no number will be told
+            self._row(int(words[0]), words[1:], number)
 
     def _columns(self, names: list[str], number: int) -> tuple[int, ...]:
         if len(names) > _NODES_MAX:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os.path import realpath
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...inputs import InputError, load_yaml
+from ...inputs import Document, InputError, load_yaml
 from ...sim.record import HEAD_FILE
 from ...topologies import Machine, MachineDescription, build_machine
 from ...topologies.importers import mlc
@@ -135,12 +136,12 @@ def calibrated(
     ]
     found = fit(parameters, fitted, predicted, progress)
     residuals = tuple(
-        Residual(one, which, *found.predicted(one))
+        Residual(one, which, *figures)
         for which, ones in ((FITTED, fitted), (HELD_OUT, held))
-        for one in ones
+        for one, figures in zip(ones, found.predicted(ones), strict=True)
     )
     date = datetime.now(UTC).date().isoformat()
-    told = _told_by(found, fitted, predicted)
+    told = _told_by(found, fitted)
     texts = {key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in told.items()}
 
     def machine_of(values: Mapping[Key, float]) -> Machine:
@@ -164,7 +165,7 @@ def calibrated(
 def _check_once(files: Sequence[Path]) -> None:
     """Raises InputError where a file is given twice: its figures would count as two sessions'."""
     for at, path in enumerate(files):
-        if path.resolve() in [other.resolve() for other in files[:at]]:
+        if realpath(path) in map(realpath, files[:at]):
             raise InputError("--from: the same file twice", token=str(path), expected="each once")
 
 
@@ -181,7 +182,7 @@ def read_source(path: Path, machine: Machine) -> Measured:
     if not isinstance(document.value, dict) or "node_types" not in document.value:
         raise InputError("no measurements", str(path), 1, expected=EXPECTED)
     measured = read_measured(document)
-    _check_same_host(document.read_as(MachineDescription), machine, measured)
+    _check_same_host(document, machine)
     return without_costs_unknown(measured, machine)
 
 
@@ -192,38 +193,52 @@ EXPECTED = (
 
 
 def _is_json(path: Path) -> bool:
+    """Whether it is a Record's head, or what is left of one: a machine file is no JSON list."""
     if path.suffix != ".json":
         return False
     try:
         return isinstance(json.loads(path.read_text("utf-8")), dict)
-    except (OSError, ValueError):
+    except UnicodeDecodeError:
+        return False
+    except ValueError:
+        return True
+    except OSError:
         return False
 
 
-def _check_same_host(found: MachineDescription, machine: Machine, measured: Measured) -> None:
-    """Raises InputError where both name their CPU, and not the same."""
-    here, there = machine.description.host, found.host
-    if here is None or there is None or not here.cpu_model or not there.cpu_model:
-        return
-    if here.cpu_model != there.cpu_model:
+def _check_same_host(document: Document, machine: Machine) -> None:
+    """Raises InputError where both name their CPU, and not the same, or where not as many nodes
+    have memory.
+    """
+    found = document.read_as(MachineDescription)
+    here, there = (
+        host.cpu_model if host is not None else ""
+        for host in (machine.description.host, found.host)
+    )
+    if here and there and here != there:
         raise InputError(
             "measured on another machine",
-            measured.origin.file,
-            token=there.cpu_model,
-            expected=f"{here.cpu_model}, as {machine.name} has it",
+            document.file,
+            token=there,
+            expected=f"{here}, as {machine.name} has it",
+        )
+    nodes, own = (
+        sum(node.memory_bytes != 0 for node in of.nodes) for of in (build_machine(found), machine)
+    )
+    if nodes != own:
+        raise InputError(
+            f"measured on another machine: {nodes} node{'s' if nodes != 1 else ''} with memory",
+            document.file,
+            expected=f"the {own} of {machine.name}",
         )
 
 
-def _told_by(
-    found: Fit,
-    fitted: Sequence[Observation],
-    predicted: Callable[[Mapping[Key, float], Observation], float],
-) -> dict[Key, tuple[str, ...]]:
+def _told_by(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
     """The files whose figures depend on each parameter."""
     names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
-    for one in fitted:
+    for one, slopes in zip(fitted, found.slopes(fitted), strict=True):
         name = f"{one.origin.label} ({one.origin.date})"
-        for key, slope in zip(found.estimates, found.slopes(one), strict=True):
+        for key, slope in zip(found.estimates, slopes, strict=True):
             if abs(slope) > 1e-6:
                 names[key][name] = None
     return {key: tuple(of) for key, of in names.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,8 +12,15 @@ from ...inputs import Quantity
 from ...sim.costs import CostModel
 from ...topologies.machine import Machine, Node
 from .curve import KNOTS, curve
-from .loops import loop_times_s, with_times
+from .loops import loop_of, loop_times_s, with_times
 from .parameters import CURVE, Key, PairClass, node_types
+
+# What tells two machines apart for a run: values that are not core times, and all core times.
+Facts = tuple[tuple[object, float], ...]
+# Digits that count: a value that was moved and moved back is the same, but for its last ones.
+DIGITS = 12
+# Keys of parameters that no run on one machine meets, or whose effect on core times counts instead.
+NOT_FACTS = ("loop", "core", "blocks", "messages", "atomic", "line")
 
 
 class Candidate:
@@ -24,6 +31,21 @@ class Candidate:
     ) -> None:
         self.base, self.classes, self.values = machine, classes, values
         self.ids = {node.id: k for k, node in enumerate(machine.nodes)}
+
+    @cached_property
+    def _facts(self) -> dict[str, Facts]:
+        """What runs could see of the values: the core times of each loop, and all else."""
+        found: dict[str, list[tuple[object, float]]] = {}
+        for key, value in self.values.items():
+            if key[0] not in NOT_FACTS:
+                found.setdefault("", []).append((key, _rounded(value)))
+        for path, time_s in loop_times_s(self.base, self.values).items():
+            found.setdefault(loop_of(path), []).append((path, _rounded(time_s)))
+        return {loop: tuple(of) for loop, of in found.items()}
+
+    def facts(self, unseen: Collection[str]) -> Facts:
+        """What a run could see of the values in which no worker goes through loops ``unseen``."""
+        return tuple(one for loop, of in self._facts.items() if loop not in unseen for one in of)
 
     @cached_property
     def machine(self) -> Machine:
@@ -44,7 +66,7 @@ class Candidate:
             for k, (node, kind) in enumerate(zip(base.nodes, node_types(base), strict=True))
         )
         changed = replace(base, latency_ns=latency, bandwidth_Bps=bandwidth, nodes=nodes)
-        times = loop_times_s(changed, values)
+        times = loop_times_s(base, values)
         if times:
             exact = {path: Quantity(time, time, time) for path, time in times.items()}
             engine = with_times(base.description.engine, exact)
@@ -91,6 +113,10 @@ class Candidate:
     def costs(self) -> CostModel:
         """Its cost model."""
         return CostModel(self.machine)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def peak_Bps(machine: Machine) -> float:

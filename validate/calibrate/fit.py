@@ -13,19 +13,28 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ...inputs import InputError
-from .identify import UNTOLD, WEAK, Undetermined, determined, is_bound
+from .identify import ERROR_MAX, UNTOLD, WEAK, Undetermined, determined, errors_of, is_bound
 from .intervals import Estimate, Fit, finished, sigma_of, widths_of
-from .observation import CORE_KINDS, Observation
+from .observation import CORE_KINDS, RUN_KINDS, Observation
 from .parameters import CURVE, Key, Parameter
-from .search import Kinds, Predict, blocks_of, jacobian_of, moved_by, search
+from .search import Predict, Told, blocks_of, jacobian_of, moved_by, search
 
 __all__ = ["Estimate", "Fit", "fit"]
 
+Tell = Callable[[float], None]
+
 ROUNDS_MAX = 6
-TOLD_MIN = 1e-5  # less is what planes leave of their search for rates
+TOLD_MIN = 1e-5
+# Of a run: such a part of the measurement's spread. What a factor of two moves by less, a thousand
+# such measurements leave unknown; and planes leave as much of their searches for agreement.
+TOLD_OF_SPREAD = 0.02
 # From where a parameter that was left alone is tried once more.
 RETRIES = (1.0, 5.0)
 RETRY_STEPS = 25
+# Enough to see whether it is determined; if so, all are searched for again.
+RETRY_TOLERANCE = 1e-5
+# A search that begins with a standard error so many times too large does not end with a small one.
+HOPELESS = 10.0
 # An interval that reaches so far either way, in the parameter's coordinate, tells nothing: a factor
 # of 4.5, or three times what is large.
 HALF_MAX = 1.5
@@ -36,48 +45,36 @@ def fit(
     parameters: Sequence[Parameter],
     observations: Sequence[Observation],
     prediction: Predict,
-    progress: Callable[[float], None] | None = None,
+    progress: Tell | None = None,
 ) -> Fit:
     """Fits ``parameters`` to ``observations``; ``prediction`` gets values by key.
 
     Raises InputError where no parameter depends on any of them.
     """
-    active = list(parameters)
-    values = {p.key: p.start for p in active}
-    told = _told_of(active, observations, values, prediction)
-    predict = Kinds(prediction, told)
-    untold = [Undetermined(p, UNTOLD) for p in active if p.key not in told]
-    active = [p for p in active if p.key in told]
+    tell = progress or (lambda part: None)
+    values = {p.key: p.start for p in parameters}
+    told = _told_of(parameters, observations, values, prediction, lambda part: tell(0.3 * part))
+    predict = Told(prediction, told)
+    untold = [Undetermined(p, UNTOLD) for p in parameters if p.key not in told]
+    active = [p for p in parameters if p.key in told]
     if not active:
         raise InputError("no measurement tells of a parameter of the machine")
-    left: list[Undetermined] = []
-    known = {p.key: p.start for p in active}
-    for at in range(ROUNDS_MAX):
-        sigma = np.array([sigma_of(o, known, predict) for o in observations])
-        jacobian = jacobian_of(active, observations, known, predict) / sigma[:, None]
-        active, dropped = determined(active, jacobian)
-        left += dropped
-        known = _without(known, dropped, active)
-        found = search(active, observations, known, predict, sigma)
-        moved = max(
-            abs(p.inside(found[p.key]) - p.inside(known[p.key])) if p.key in known else 1.0
-            for p in active
-        )
-        known |= found
-        if progress is not None:
-            progress((at + 1) / ROUNDS_MAX)
-        if not dropped and moved < 1e-4:
-            break
-    for one in reversed(left[:]):
+    active, left, known = _settled(
+        active, observations, predict, lambda part: tell(0.3 + 0.3 * part)
+    )
+    tried = list(reversed(left))
+    for at, one in enumerate(tried):
         again = _taken_in(one.parameter, active, observations, known, predict)
         if again is not None:
             active, known = [*active, one.parameter], again
             left.remove(one)
+        tell(0.6 + 0.3 * (at + 1) / len(tried))
     while True:
         known, widths = _widened(active, observations, known, predict)
         result = finished(active, [*left, *untold], observations, known, predict, widths)
         worst = max(result.estimates.values(), key=lambda one: one.half)
         if worst.half <= HALF_MAX or len(active) == 1:
+            tell(1.0)
             return result
         # Its residuals leave less known of it than its spreads let hope.
         left.append(Undetermined(worst.parameter, WEAK))
@@ -89,11 +86,44 @@ def fit(
             )
 
 
+def _settled(
+    active: Sequence[Parameter], observations: Sequence[Observation], predict: Told, tell: Tell
+) -> tuple[list[Parameter], list[Undetermined], dict[Key, float]]:
+    """The parameters that are determined where they fit best, those that are not, and the values.
+
+    Rounds of both, until neither changes; and until nothing is seen to depend on more than before.
+    """
+    kept, left = list(active), list[Undetermined]()
+    known = {p.key: p.start for p in kept}
+    for at in range(ROUNDS_MAX):
+        sigma = np.array([sigma_of(o, known, predict) for o in observations])
+        jacobian = jacobian_of(kept, observations, known, predict) / sigma[:, None]
+        kept, dropped = determined(kept, jacobian)
+        left += dropped
+        known = _without(known, dropped, kept)
+        found = search(kept, observations, known, predict, sigma)
+        moved = max(
+            abs(p.inside(found[p.key]) - p.inside(known[p.key])) if p.key in known else 1.0
+            for p in kept
+        )
+        known |= found
+        tell((at + 1) / ROUNDS_MAX)
+        if dropped or moved >= 1e-4:
+            continue
+        here = _told_of(kept, observations, known, predict)
+        more = {key: groups - predict.groups[key] for key, groups in here.items()}
+        if not any(more.values()):
+            break
+        for key, groups in more.items():
+            predict.groups[key].update(groups)
+    return kept, left, known
+
+
 def _widened(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: dict[Key, float],
-    predict: Kinds,
+    predict: Told,
 ) -> tuple[dict[Key, float], dict[str, float]]:
     """The best values where spreads are as wide as residuals tell; and how much, by kind."""
     widths = dict.fromkeys((o.kind for o in observations), 1.0)
@@ -125,23 +155,27 @@ def _told_of(
     observations: Sequence[Observation],
     values: Mapping[Key, float],
     predict: Predict,
+    tell: Tell | None = None,
 ) -> dict[Key, set[str]]:
-    """By parameter, the kinds of which a prediction depends on it, here or a factor of two away.
+    """By parameter, the groups of which a prediction depends on it, here or a factor of two away.
 
     Some act only where they bind.
     """
     before = [predict(values, o) for o in observations]
     found: dict[Key, set[str]] = {}
-    for p in active:
+    for at, p in enumerate(active):
+        if tell is not None:
+            tell(at / len(active))
         for way in (1.0, -1.0):
             moved, _ = moved_by(values, p, 0.7 * way)
             for o, b in zip(observations, before, strict=True):
                 if o.kind in CORE_KINDS and p.key[0] not in ("loop", "core"):
                     continue
-                if o.kind not in found.get(p.key, ()):
+                if o.group not in found.get(p.key, ()):
                     other = predict(moved, o)
-                    if not (math.isclose(other, b, rel_tol=TOLD_MIN) or other != other):
-                        found.setdefault(p.key, set()).add(o.kind)
+                    least = TOLD_OF_SPREAD * o.sigma if o.kind in RUN_KINDS else TOLD_MIN
+                    if not (math.isclose(other, b, rel_tol=least) or other != other):
+                        found.setdefault(p.key, set()).add(o.group)
     return found
 
 
@@ -150,25 +184,28 @@ def _taken_in(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
 ) -> dict[Key, float] | None:
     """The values with ``p`` fitted too, where it is determined at what is found; else None.
 
     What it began with may have been so far off that nothing depended on it there.
     """
-    trial = next(block for block in blocks_of([*active, p], predict.kinds) if p in block)
-    kinds = set().union(*(predict.kinds[one.key] for one in trial))
-    ones = [o for o in observations if o.kind in kinds]
+    trial = next(block for block in blocks_of([*active, p], predict.groups) if p in block)
+    groups = set().union(*(predict.groups[one.key] for one in trial))
+    ones = [o for o in observations if o.group in groups]
     for factor in RETRIES:
         start = min(max(p.start * factor, p.low), p.high) if p.log else p.start
         begun = {**known, p.key: start}
         if p.key[0] == "curve" and not all(("curve", part) in begun for part in CURVE):
             return None
         sigma = np.array([sigma_of(o, begun, predict) for o in ones])
-        if is_bound(jacobian_of(trial, ones, begun, predict) / sigma[:, None]):
+        jacobian = jacobian_of(trial, ones, begun, predict) / sigma[:, None]
+        if is_bound(jacobian):
             continue  # to others, whatever its value
-        found = begun | search(trial, ones, begun, predict, sigma, RETRY_STEPS)
+        if errors_of(jacobian)[trial.index(p)] > HOPELESS * ERROR_MAX:
+            continue
+        found = begun | search(trial, ones, begun, predict, sigma, RETRY_STEPS, RETRY_TOLERANCE)
         jacobian = jacobian_of(trial, ones, found, predict) / sigma[:, None]
-        if not determined(trial, jacobian)[1]:
-            return found
+        # Something depended on it there: from farther away the search would end where this one did.
+        return None if determined(trial, jacobian)[1] else found
     return None

@@ -45,14 +45,11 @@ def determined(
     while kept:
         part = jacobian[:, kept]
         size = np.linalg.norm(part, axis=0)
-        _, singular, directions = np.linalg.svd(part, full_matrices=True)
-        known = np.full(len(kept), KNOWN_MIN)
-        known[: len(singular)] = np.maximum(singular, KNOWN_MIN)
+        known, directions = _directions(part)
         # The last is the worst: its standard error, and that of each coordinate by it.
         worst = np.abs(directions[-1])
         by_worst = worst / known[-1]
-        # Root of the diagonal of (JᵀJ)⁻¹.
-        error = np.sqrt(((directions / known[:, None]) ** 2).sum(axis=0))
+        error = errors_of(part)
         if (error <= ERROR_MAX).all():
             break
         if (by_worst > 0.5 * ERROR_MAX).any():
@@ -65,6 +62,23 @@ def determined(
         left.append(Undetermined(active[kept[out]], reason))
         kept.pop(out)
     return [active[k] for k in kept], left
+
+
+def errors_of(jacobian: Floats) -> Floats:
+    """(P,) standard errors of the coordinates: the root of the diagonal of (JᵀJ)⁻¹."""
+    known, directions = _directions(jacobian)
+    return np.asarray(np.sqrt(((directions / known[:, None]) ** 2).sum(axis=0)))
+
+
+def _directions(jacobian: Floats) -> tuple[Floats, Floats]:
+    """How well each direction is known, (P,), falling, and the directions, a row each.
+
+    By the triangle of a QR decomposition, which has the same of both and but P rows.
+    """
+    singular, directions = np.linalg.svd(np.linalg.qr(jacobian, mode="r"), full_matrices=True)[1:]
+    known = np.full(jacobian.shape[1], KNOWN_MIN)
+    known[: len(singular)] = np.maximum(singular, KNOWN_MIN)
+    return known, directions
 
 
 def is_bound(jacobian: Floats) -> bool:

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from .identify import Undetermined
 from .observation import Observation
 from .parameters import Key, Parameter
-from .search import FAR, STEP, Kinds, Predict, jacobian_of, moved_by
+from .search import FAR, STEP, Predict, Told, jacobian_of, moved_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,26 +62,44 @@ class Fit:
         """The fitted values."""
         return {key: estimate.value for key, estimate in self.estimates.items()}
 
-    def predicted(self, of: Observation) -> tuple[float, float, float]:
-        """The figure that the fit predicts, and the interval in which one such lies with 95%
-        confidence, as far as parameters and the model's misfit tell: the spread of its own
-        measurement is not in it.
+    def predicted(self, ones: Sequence[Observation]) -> list[tuple[float, float, float]]:
+        """The figures that the fit predicts, and the intervals in which such ones lie with 95%
+        confidence, as far as parameters and the model's misfit tell: the spread of their own
+        measurements is not in it.
         """
-        value = self._predict(self.values, of)
-        if not value > 0:
-            return value, value, value
-        excess = self.scatter.get(of.kind, 1.0) ** 2 - 1.0
-        more = excess * sigma_of(of, self.values, self._predict) ** 2
+        values = self.values
+        at = self._logs(values, ones)
+        more = np.zeros(len(ones))
         for p in self.assumed:
             moved, step = moved_by({p.key: p.start}, p, STEP)
-            other = self._predict({**self.values, **moved}, of)
-            more += ((math.log(other / value)) / step * p.doubt) ** 2
-        half = self.half_width(lambda values: math.log(self._predict(values, of)), more)
-        return value, value * math.exp(-half), value * math.exp(half)
+            more += ((self._logs({**values, **moved}, ones) - at) / step * p.doubt) ** 2
+        found = []
+        for of, slopes, doubt in zip(ones, self.slopes(ones), more, strict=True):
+            value = self._predict(values, of)
+            half = 0.0
+            if value > 0:
+                excess = self.scatter.get(of.kind, 1.0) ** 2 - 1.0
+                misfit = excess * sigma_of(of, values, self._predict) ** 2
+                half = _half_width(slopes, self.parts, misfit + float(doubt))
+            found.append((value, value * math.exp(-half), value * math.exp(half)))
+        return found
 
-    def slopes(self, of: Observation) -> Floats:
-        """Of the logarithm of what is predicted, over the coordinates of ``estimates``."""
-        return self._slopes_of(lambda values: math.log(self._predict(values, of)))
+    def slopes(self, ones: Sequence[Observation]) -> Floats:
+        """(M, P) of the logarithms of what is predicted, over the coordinates of ``estimates``.
+
+        One machine after the other, and of each all figures: to make one takes long.
+        """
+        at = self._logs(self.values, ones)
+        found = np.zeros((len(ones), len(self.estimates)))
+        for k, estimate in enumerate(self.estimates.values()):
+            moved, step = moved_by(self.values, estimate.parameter, STEP)
+            found[:, k] = (self._logs(moved, ones) - at) / step
+        return found
+
+    def _logs(self, values: Mapping[Key, float], ones: Sequence[Observation]) -> Floats:
+        """(M,) logarithms of what is predicted; NaN where it is not above 0."""
+        found = np.array([self._predict(values, of) for of in ones], dtype=np.float64)
+        return np.log(found, where=found > 0, out=np.full(len(ones), np.nan))
 
     def half_width(self, of: Callable[[Mapping[Key, float]], float], more: float = 0.0) -> float:
         """Half of the 95% interval of any function of the values, with a further variance."""
@@ -114,7 +132,7 @@ def widths_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
     widths: Mapping[str, float],
 ) -> dict[str, float]:
     """By kind, how many of their spreads its residuals are wide, at least 1: by their median size,
@@ -142,7 +160,7 @@ def finished(
     left: Sequence[Undetermined],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
     widths: Mapping[str, float],
 ) -> Fit:
     """Intervals from the covariance: (JᵀWJ)⁻¹, with the scatter of each kind's residuals.

@@ -29,6 +29,9 @@ THROUGHPUT = "native throughput"
 # What tells of core times alone: any other fact could be bent to meet an end result.
 CORE_KINDS = (ROUTING, INDEX, STEP, THROUGHPUT)
 
+# What a run of the flow plane predicts, which takes a thousand times as long as a formula.
+RUN_KINDS = (INDEX, STEP, THROUGHPUT)
+
 # Why a figure is not used.
 NO_PARAMETER = "no parameter of the machine stands for it"
 
@@ -68,6 +71,13 @@ class Observation:
     line: int | None = None
     size_bytes: float | None = None
     load_spread: float = 0.0
+
+    @property
+    def group(self) -> str:
+        """Figures of one group depend on the same parameters, as far as the fit looks: those of a
+        kind, but one that a plane predicts alone, as each takes a run and depends on few.
+        """
+        return f"{self.kind}: {self.label}" if self.kind in RUN_KINDS else self.kind
 
     @property
     def sigma(self) -> float:

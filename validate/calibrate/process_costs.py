@@ -65,7 +65,7 @@ def process_parameters(machine: Machine) -> list[Parameter]:
 
 def line_s(candidate: Candidate, of: Observation) -> float:
     """A message between two cores, or an atomic operation of several on one line."""
-    costs = candidate.machine.description.processes
+    costs = candidate.base.description.processes
     if costs is None or costs.line is None:
         return float("nan")
     line = candidate.values.get(LINE_KEY, costs.line.value)
@@ -83,14 +83,14 @@ def contended_s(operation: str, threads: int, line_s: float, alone_s: float) -> 
 
 def atomic_s(candidate: Candidate, of: Observation) -> float:
     """An atomic operation on a word that the core has."""
-    costs = candidate.machine.description.processes
+    costs = candidate.base.description.processes
     start = float("nan") if costs is None else costs.word_add.value
     return candidate.values.get(ATOMIC_KEY, start)
 
 
 def block_s(candidate: Candidate, of: Observation) -> float:
     """A step on a block among others."""
-    costs = candidate.machine.description.processes
+    costs = candidate.base.description.processes
     if costs is None:
         return float("nan")
     step = of.at["step"]
@@ -100,7 +100,7 @@ def block_s(candidate: Candidate, of: Observation) -> float:
 
 def message_s(candidate: Candidate, of: Observation) -> float:
     """What an end does for each of so many requests; NaN for one that the machine's table lacks."""
-    costs = candidate.machine.description.processes
+    costs = candidate.base.description.processes
     ends: Iterable[EndCost] = ()
     if costs is not None and (transport := costs.transports.get(of.at["transport"])) is not None:
         ends = transport.ends

@@ -14,9 +14,11 @@ from ...inputs import InputError
 from ...sim.record import HEAD_FILE, Record, load_record
 from ...sim.scenario import NATIVE, scenario_from_settings
 from ...topologies.machine import Machine
-from .native_prediction import STEPS, NativeRun
+from .candidate import Candidate
+from .native_prediction import STEPS, NativeRun, native_step_s
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
 
+NOT_PLAYED = "a step that the flow plane does not play in such a run"
 # Relative standard deviation of a figure of one run alone, and the least of several.
 ONE_RUN, RUNS_MIN = 0.03, 0.005
 
@@ -36,7 +38,10 @@ def read_native(path: Path, machine: Machine) -> Measured:
     run = NativeRun(scenario_from_settings(_simulated(record), file))
     if run.scenario.workload.change_times(run.scenario.horizon_s):
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
-    found = list(_steps(record, run, origin))
+    steps = _steps(record, run, origin)
+    own = Candidate(machine, (), {})
+    found = [one for one in steps if native_step_s(own, one) > 0]
+    unused = {NOT_PLAYED: len(steps) - len(found)} if len(found) < len(steps) else {}
     for name, rate in record.throughput.items():
         if rate > 0:
             found.append(
@@ -50,7 +55,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
                     at={"run": run, "operation": name},
                 )
             )
-    return Measured(origin, tuple(found), {}, frozenset())
+    return Measured(origin, tuple(found), unused, frozenset())
 
 
 def check_record(record: Record, file: str, machine: Machine) -> None:

@@ -18,15 +18,15 @@ Predict = Callable[[Mapping[Key, float], Observation], float]
 
 STEP = 1e-4  # of a coordinate, for derivatives; coordinates are about 1 wide
 FAR = 2.0  # spreads; beyond them a residual counts less
-STEPS_MAX = 200
+STEPS_MAX, TOLERANCE = 200, 1e-10
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """A prediction, and by parameter the kinds of measurements that depend on it."""
+class Told:
+    """A prediction, and by parameter the groups of measurements that depend on it."""
 
     predict: Predict
-    kinds: Mapping[Key, set[str]]
+    groups: Mapping[Key, set[str]]
 
     def __call__(self, values: Mapping[Key, float], of: Observation) -> float:
         """The prediction itself."""
@@ -50,18 +50,20 @@ def jacobian_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     values: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
+    *,
+    central: bool = True,
 ) -> Floats:
     """(M, P) slopes of the predictions' logarithms over coordinates, by central differences where
-    bounds allow.
+    bounds allow, or else by one-sided ones: half as many predictions, where these stand already.
     """
     slopes = np.zeros((len(observations), len(active)))
     for k, p in enumerate(active):
         up, step_up = moved_by(values, p, STEP)
         down, step_down = moved_by(values, p, -STEP)
-        if step_up == step_down:  # at a bound
+        if step_up == step_down or not central:  # at a bound
             down, step_down = dict(values), 0.0
-        here = [m for m, o in enumerate(observations) if o.kind in predict.kinds[p.key]]
+        here = [m for m, o in enumerate(observations) if o.group in predict.groups[p.key]]
         above = np.log([predict(up, observations[m]) for m in here])
         below = np.log([predict(down, observations[m]) for m in here])
         slopes[here, k] = (above - below) / (step_up - step_down)
@@ -72,25 +74,29 @@ def search(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
     sigma: Floats,
     steps_max: int = STEPS_MAX,
+    tolerance: float = TOLERANCE,
 ) -> dict[Key, float]:
-    """The best values of ``active``; what has no measurement in common is searched apart."""
+    """The best values of ``active``; what has no measurement in common is searched apart.
+
+    It ends where a step gains less than the ``tolerance`` of the sum of squares.
+    """
     found = dict(known)
-    for block in blocks_of(active, predict.kinds):
-        kinds = set().union(*(predict.kinds[p.key] for p in block))
-        here = [m for m, o in enumerate(observations) if o.kind in kinds]
+    for block in blocks_of(active, predict.groups):
+        groups = set().union(*(predict.groups[p.key] for p in block))
+        here = [m for m, o in enumerate(observations) if o.group in groups]
         ones = [observations[m] for m in here]
-        found |= _search_block(block, ones, found, predict, sigma[here], steps_max)
+        found |= _search_block(block, ones, found, predict, sigma[here], steps_max, tolerance)
     return {p.key: found[p.key] for p in active}
 
 
-def blocks_of(active: Sequence[Parameter], kinds: Mapping[Key, set[str]]) -> list[list[Parameter]]:
-    """Parameters that share kinds of measurements, directly or through others."""
+def blocks_of(active: Sequence[Parameter], groups: Mapping[Key, set[str]]) -> list[list[Parameter]]:
+    """Parameters that share groups of measurements, directly or through others."""
     blocks: list[tuple[list[Parameter], set[str]]] = []
     for p in active:
-        joined, of = [p], set(kinds[p.key])
+        joined, of = [p], set(groups[p.key])
         apart = []
         for block, others in blocks:
             if of & others:
@@ -105,9 +111,10 @@ def _search_block(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Kinds,
+    predict: Told,
     sigma: Floats,
     steps_max: int,
+    tolerance: float,
 ) -> dict[Key, float]:
     measured = np.log([o.value for o in observations])
 
@@ -120,7 +127,8 @@ def _search_block(
         return np.asarray((np.log(predicted) - measured) / sigma)
 
     def jacobian(x: Floats) -> Floats:
-        return np.asarray(jacobian_of(active, observations, values_at(x), predict) / sigma[:, None])
+        slopes = jacobian_of(active, observations, values_at(x), predict, central=False)
+        return np.asarray(slopes / sigma[:, None])
 
     low = np.array([p.inside(p.low) for p in active])
     high = np.array([p.inside(p.high) for p in active])
@@ -135,7 +143,7 @@ def _search_block(
         f_scale=FAR,
         x_scale="jac",
         xtol=1e-8,
-        ftol=1e-10,
+        ftol=tolerance,
         max_nfev=steps_max,
     )
     return {p.key: p.outside(float(u)) for p, u in zip(active, found.x, strict=True)}
