@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
-from scipy.stats import binom
 
 from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
@@ -145,6 +144,8 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
     buffer is no part, as the next is as long; behind full buffers there is one of the rest, unless
     that is nothing, or all commands went there.
     """
+    from scipy.stats import binom  # slow to load: only where it is asked for
+
     found, place = np.unique(shares, return_inverse=True)
     full = np.arange(0, together, buffer_commands)
     there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
