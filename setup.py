@@ -13,7 +13,8 @@ KERNEL, ENGINE = "sim/kernel", "engine_native"
 ENGINE_PARTS = ("", "memory/", "storage/", "routing/", "aeu/", "rsi/", "measure/")
 # -ffp-contract=off: else a compiler may fuse a * b + c on one machine and not on another, and the
 # same seed would give two traces.
-FLAGS = ["-O3", "-ffp-contract=off", "-Wall", "-Wextra"]
+# -g0: Python's own flags ask for what a debugger wants, which is a quarter of the compiler's work.
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-Wall", "-Wextra"]
 if os.environ.get("NUMATWIN_WERROR"):
     FLAGS.append("-Werror")
 

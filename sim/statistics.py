@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import ndtr, stdtrit
 
 from .histogram import Histogram, merged
 from .warm_up import batch_means
@@ -98,7 +98,7 @@ def dependent(values: Values) -> bool:
         return False
     statistic = 1.0 - float((np.diff(found) ** 2).sum()) / (2.0 * squares)
     deviation = math.sqrt((count - 2) / (count**2 - 1))
-    return bool(stats.norm.sf(statistic / deviation) < TEST_LEVEL)
+    return bool(ndtr(-statistic / deviation) < TEST_LEVEL)
 
 
 # -- alternatives ---------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _welch(
 
 
 def _t_interval(value: float, error: float, freedom: float, confidence: float) -> Interval:
-    half = float(stats.t.ppf(0.5 + 0.5 * confidence, freedom)) * error
+    half = float(stdtrit(freedom, 0.5 + 0.5 * confidence)) * error
     return Interval(value, value - half, value + half)
 
 
@@ -191,9 +191,11 @@ def quantile_interval(histogram: Histogram, part: float, confidence: float) -> I
     the histogram is counts as error. None where there are too few values, so that a bound would
     lie beyond all of them.
     """
+    from scipy.stats import binom  # slow to load: only where there are latencies
+
     count = histogram.count
-    low = int(stats.binom.ppf(0.5 - 0.5 * confidence, count, part)) if count else 0
-    high = int(stats.binom.ppf(0.5 + 0.5 * confidence, count, part)) + 1 if count else 1
+    low = int(binom.ppf(0.5 - 0.5 * confidence, count, part)) if count else 0
+    high = int(binom.ppf(0.5 + 0.5 * confidence, count, part)) + 1 if count else 1
     if low < 1 or high > count:
         return None
     value = histogram.quantile(part)

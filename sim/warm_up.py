@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,12 +65,14 @@ def trends(series: Sequence[float] | Floats) -> bool:
 
     MSER-5 does not see a growing queue whose noise grows with it.
     """
+    from scipy.stats import kendalltau  # slow to load: only of random runs
+
     values = np.asarray(series, dtype=np.float64)
     size = len(values) // TREND_PARTS
     if not size:
         return False
     means = batch_means(values[len(values) - TREND_PARTS * size :], size)
-    p_value = float(stats.kendalltau(np.arange(TREND_PARTS), means).pvalue)
+    p_value = float(kendalltau(np.arange(TREND_PARTS), means).pvalue)
     return not math.isnan(p_value) and p_value < TREND_LEVEL
 
 

@@ -18,7 +18,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
 
 from ...topologies.machine import Machine
 from ..caches import hit_rates
@@ -111,6 +110,8 @@ def _curve(
     """Of indexes of these sizes, a key of which took these times; ``level``: instructions of one;
     ``passed``: lines that the memory moves for each that misses.
     """
+    from scipy.optimize import isotonic_regression  # slow to load: only where a host was measured
+
     node = costs.first_node or 0
     levels = np.array([ArrayTree(keys).levels for keys in sizes])
     levels_s = levels * level / costs.instructions_per_s[node]

@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
-from scipy.stats import binom
 
 from ...workloads.keys import KeyDistribution
 from ...workloads.workload import PhaseState
@@ -148,6 +147,8 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
     buffer is no part, as the next is as long; behind full buffers there is one of the rest, unless
     that is nothing, or all commands went there.
     """
+    from scipy.stats import binom  # slow to load: only where it is asked for
+
     found, place = np.unique(shares, return_inverse=True)
     each = _part_headers(together, buffer_commands, tuple(found.tolist()))
     return np.array(each)[place].reshape(shares.shape)

@@ -102,3 +102,13 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_without_chance_loads_no_statistics() -> None:
+    """They take as long to load as all else that a run and its report need."""
+    code = (
+        "import sys, numatwin.sim.run, numatwin.reports;"
+        "sys.exit(', '.join(sorted({'scipy.stats', 'scipy.optimize'} & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,13 +1,16 @@
 """The engine's GoogleTest suites under ThreadSanitizer, and under AddressSanitizer with UBSan.
 
-Built by CMake in build/engine-thread and build/engine-address, which stay for the next time.
+Those that start no thread run under the latter alone. Built by CMake in build/engine-thread and
+build/engine-address, which stay for the next time.
 """
 
 import fcntl
+import functools
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "engine_native"
 SUITES = sorted(path.stem for path in (ENGINE / "tests").glob("test_*.cpp"))
 SANITIZERS = {"thread": "thread", "address": "address,undefined"}
+# What a program calls that starts a thread, in its suite or in the engine; the first of them is
+# that of std::thread, std::jthread and std::async.
+THREAD_STARTS = ("_ZNSt6thread15_M_start_thread", "pthread_create", "thrd_create", "GOMP_parallel")
 JOBS = 2
 # The leak check needs ptrace, which containers deny; suites count what they allocate.
 OPTIONS = {
@@ -26,6 +32,21 @@ OPTIONS = {
     "UCX_MEM_MMAP_HOOK_MODE": "none",
     "UCX_MEM_EVENTS": "no",
 }
+
+
+def without_threads() -> set[str]:
+    """The suites that CMake leaves out under ThreadSanitizer."""
+    text = (ENGINE / "CMakeLists.txt").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"set\(WITHOUT_THREADS([^)]*)\)", text)
+    return set(listed.split())
+
+
+RUNS = [
+    (sanitizer, suite)
+    for sanitizer in SANITIZERS
+    for suite in SUITES
+    if sanitizer != "thread" or suite not in without_threads()
+]
 
 
 def give_up(reason: str) -> None:
@@ -47,18 +68,22 @@ def has_header(name: str) -> bool:
 
 @pytest.fixture(scope="session")
 def tools() -> None:
-    missing = [name for name in ("cmake", "ninja") if shutil.which(name) is None]
+    missing = [name for name in ("cmake", "ninja", "nm") if shutil.which(name) is None]
     missing += [name for name in ("numa.h", "gtest/gtest.h") if not has_header(name)]
     if missing:
         give_up(f"engine suites: no {', '.join(missing)}; tools/system-packages installs them")
 
 
-@pytest.fixture(scope="session", params=list(SANITIZERS))
-def build(request: pytest.FixtureRequest, tools: None) -> Path:
-    """A folder with all suites, built by one test process while others wait."""
-    folder = ROOT / "build" / f"engine-{request.param}"
+@pytest.fixture(scope="session")
+def built(tools: None) -> Callable[[str], Path]:
+    """The folder with all suites of a sanitizer, built by one test process while others wait."""
+    return functools.cache(build)
+
+
+def build(sanitizer: str) -> Path:
+    folder = ROOT / "build" / f"engine-{sanitizer}"
     folder.mkdir(parents=True, exist_ok=True)
-    sanitize = f"-DSANITIZE={SANITIZERS[request.param]}"
+    sanitize = f"-DSANITIZE={SANITIZERS[sanitizer]}"
     configure = ["cmake", "-S", str(ENGINE), "-B", str(folder), "-G", "Ninja", sanitize]
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -79,11 +104,26 @@ def unshuffled() -> list[str]:
     return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else []
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_suite(build: Path, unshuffled: list[str], suite: str) -> None:
-    command = [*unshuffled, str(build / suite), "--gtest_brief=1"]
+@pytest.mark.parametrize(("sanitizer", "suite"), RUNS)
+def test_suite(
+    built: Callable[[str], Path], unshuffled: list[str], sanitizer: str, suite: str
+) -> None:
+    command = [*unshuffled, str(built(sanitizer) / suite), "--gtest_brief=1"]
     environment = {**os.environ, **OPTIONS}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment)
     said = (done.stdout + done.stderr)[-8000:]
     assert done.returncode == 0, f"again: {' '.join(command)}\n{said}"
     assert re.search(r"PASSED  \] [1-9]", done.stdout), said
+
+
+def test_only_suites_that_start_no_thread_are_left_out(built: Callable[[str], Path]) -> None:
+    """Each program holds just those parts of the engine that its suite may come to."""
+    folder = built("address")
+    assert {suite for suite in SUITES if not starts_threads(folder / suite)} == without_threads()
+
+
+def starts_threads(program: Path) -> bool:
+    """Whether it may start one: what is called of libraries stands among its undefined symbols."""
+    command = ["nm", "--undefined-only", "--format=just-symbols", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return any(symbol.startswith(THREAD_STARTS) for symbol in done.stdout.split())
