@@ -147,7 +147,6 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
     buffer is no part, as the next is as long; behind full buffers there is one of the rest, unless
     that is nothing, or all commands went there.
     """
-    from scipy.stats import binom  # slow to load: only where it is asked for
 
     found, place = np.unique(shares, return_inverse=True)
     each = _part_headers(together, buffer_commands, tuple(found.tolist()))
@@ -159,6 +158,8 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
 def _part_headers(
     together: int, buffer_commands: int, shares: tuple[float, ...]
 ) -> tuple[float, ...]:
+    from scipy.stats import binom  # slow to load: only where it is asked for
+
     found = np.array(shares)
     full = np.arange(0, together, buffer_commands)
     there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
