@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from numatwin.inputs import InputError
-from numatwin.topologies import Machine, build_machine
+from numatwin.inputs import InputError, parse_yaml
+from numatwin.topologies import Machine, MachineDescription, build_machine
+from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.importers import import_machine
 
 # Node 0 in a package with cores of two threads and a memory-side cache before it, fast node 4 as
@@ -80,6 +82,16 @@ def test_a_side_cache_among_the_cpu_caches(tmp_path: Path) -> None:
         (),
         (),
     ]
+
+
+@pytest.mark.parametrize("unknown", ['cache_size="0"', ""])
+def test_caches_of_unknown_size_are_left_out(tmp_path: Path, unknown: str) -> None:
+    """As virtual machines have them; what is left is a machine file."""
+    assert imported(tmp_path, XML).nodes[0].caches
+    machine = imported(tmp_path, re.sub(r'cache_size="\d+"', unknown, XML))
+    assert not any(node.caches or node.side_cache_bytes for node in machine.nodes)
+    text = machine_yaml(machine.description)
+    assert parse_yaml(text, "x.yaml").read_as(MachineDescription) == machine.description
 
 
 def test_in_utf_16_and_compressed(tmp_path: Path) -> None:

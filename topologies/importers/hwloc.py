@@ -132,11 +132,13 @@ class _Reader:
         found.nodes = [self._node(numa, homes) for numa in numas]
         clocks = read_clocks(root, self._set_of)
         found.cores = self._found_cores(set(homes), clocks)
-        found.caches = [
+        caches = [
             self._cache(element, place, level)
             for element, place, level in self.caches
             if element.attributes.get("subtype") != "MemorySideCache"
         ]
+        # Those of unknown size are no facts, as virtual machines have them.
+        found.caches = [cache for cache in caches if cache.size_bytes]
         models = [model for package in self.packages if (model := _info(package, "CPUModel"))]
         models = models or [m for o in root.each("object") if (m := _info(o, "CPUModel"))]
         found.title = machine_title(models, len(self.packages), len(numas))
