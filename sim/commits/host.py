@@ -207,15 +207,15 @@ def _apart(
     sizes: Sizes,
 ) -> Apart | None:
     """What clients take while their processors are far apart, where they work on one memory."""
-    told, facts_of = Disturbances(machine.description).apart, machine.description.apart
-    if told is None or facts_of is None or not (host.direct and host.together):
+    moved, facts_of_lines = Disturbances(machine.description).apart, machine.description.apart
+    if moved is None or facts_of_lines is None or not (host.direct and host.together):
         return None
     if all(block.get_apart is None for block in facts.blocks):
         return None
     blocks = BlockCosts(facts.blocks, together=True, apart=True)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
-    costs, _ = _direct(host, facts, facts_of.line_apart, blocks, region, records, sizes)
-    return Apart(PS_PER_S * told.near_s, PS_PER_S * told.apart_s, costs)
+    costs, _ = _direct(host, facts, facts_of_lines.line_apart, blocks, region, records, sizes)
+    return Apart(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
 
 
 def _begin_s(facts: ProcessCosts, records: Records) -> float:

@@ -29,8 +29,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (streams_.size() != (2u + machine_.turns.has_value() + paced) * count)
         throw std::invalid_argument(
             "keys: expected two streams for each worker, one more where others have turns, one "
-            "more "
-            "where their pace changes, and one where cores are now near, now apart");
+            "more where their pace changes, and one where cores are now near, now apart");
     if (machine_.turns) {
         const auto first = streams_.begin() + static_cast<std::ptrdiff_t>(2 * count);
         const auto end = first + static_cast<std::ptrdiff_t>(count);

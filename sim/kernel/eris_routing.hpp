@@ -92,7 +92,8 @@ class ErisRouting {
     };
 
     // `streams`: of each worker's commands, then of what each forwards, then, where others have
-    // turns on their cores, of these, then, where their pace changes, of that.
+    // turns on their cores, of these, then, where their pace changes, of that; last, where cores
+    // are now near, now apart, one of that.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 

@@ -139,6 +139,7 @@ void check(const ErisMachine& of) {
     at_least(of.think_ps, 0, "think_ps");
     at_least(of.arrival_ps, 0, "arrival_ps");
     at_least(of.pace_lasts_ps, 0, "pace_lasts_ps");
+    at_least(of.apart_times, 1, "apart_times");
     if (of.pace_lasts_ps > 0) {
         if (of.pace_share.size() < 2 || of.pace_share.front() != 0.0 ||
             of.pace_share.back() != 1.0 ||

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from .._kernel import solve_max_min
 from ..costs import LINE_BYTES, CostModel
 from ..demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
+from ..hand_overs import TIME_MIN_S
 from ..sums import group_sums
 from .latency import Latency
 from .rates import Loads, Rates, Resources
@@ -23,7 +24,7 @@ from .transfer_flows import TransferFlows
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-TOLERANCE, TIME_MIN_S = 1e-6, 1e-15
+TOLERANCE = 1e-6
 ITERATIONS_MAX = 80
 
 # Control messages have a channel of their own on every link and go first; what is left is for data,
@@ -269,20 +270,22 @@ class _Search:
     ) -> tuple[Floats, ...]:
         """``times`` (C,) of workers, of executing and of miss slots, with those of routing: means
         of units, of which more are done in times in which cores are near each other."""
-        found, units = [], []
+        found: list[tuple[Floats, ...]] = []
+        units: list[Floats] = []
         for share, farther in self.costs.disturbances.distances:
             lines = latency if farther == 1.0 else latency.farther(farther)
             routed = self._route(routing, times[0] * left, lines)
             steps = (self.steps[ISSUE], self.steps[RECEIVE])
             found.append((*routed, *steps))
             units.append(share / np.maximum(times[0] + routed[0] / left, TIME_MIN_S))
-        parts = np.array(units) / np.sum(units, axis=0)
-        means = [
-            sum(part * of_time for part, of_time in zip(parts, each, strict=True)) / left
-            for each in zip(*found, strict=True)
-        ]
-        self.steps[ISSUE], self.steps[RECEIVE] = means[3:]
-        return tuple(a + b for a, b in zip(times, means[:3], strict=True))
+        means = found[0]
+        if len(found) > 1:
+            parts = np.array(units) / np.sum(units, axis=0)
+            means = tuple(
+                np.sum(parts * np.array(each), axis=0) for each in zip(*found, strict=True)
+            )
+        self.steps[ISSUE], self.steps[RECEIVE] = (each / left for each in means[3:])
+        return tuple(a + b / left for a, b in zip(times, means[:3], strict=True))
 
     def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
         """Time that a step takes in one worker: instructions and misses overlap.

@@ -108,3 +108,12 @@ def test_lines_are_never_nearer_than_near() -> None:
     found = Disturbances(host(odd).machine.description).apart
     assert found is not None
     assert found.times == 1.0
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [({"apart_ps": 1.0}, "apart"), ({"apart_times": 0.5}, "apart_times")],
+)
+def test_the_kernel_refuses_what_cannot_be(more: dict[str, float], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        routing(machine([0], **more), [[1.0]])
