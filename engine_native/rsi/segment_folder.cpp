@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -89,18 +91,29 @@ void remove_folders_of_the_dead(const std::string& where) {
     }
 }
 
-[[noreturn]] void guard(const std::string& folder) {
+// `held` is the reading end of a pipe that nobody writes to: it ends with its last holder.
+[[noreturn]] void guard(const std::string& folder, int held) {
     ::setsid();
     for (const int ends : {SIGINT, SIGTERM, SIGHUP}) ::signal(ends, SIG_IGN);
     ::prctl(PR_SET_NAME, "numatwin-guard");
-    // The lock too; and pipes, at whose other ends somebody may wait for the maker's end.
-    ::close_range(0, UINT_MAX, 0);
-    const int waited = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (waited < 0) ::_exit(0);
-    while (::flock(waited, LOCK_EX) != 0 && errno == EINTR) {
+    // The pipe's other end too; and others, at whose other ends somebody may wait for the maker's.
+    ::dup2(held, 0);
+    ::close_range(1, UINT_MAX, 0);
+    char none;
+    while (::read(0, &none, 1) < 0 && errno == EINTR) {
+    }
+    const int folder_file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_file < 0) ::_exit(0);  // its maker did not come so far, or removed it
+    while (::flock(folder_file, LOCK_EX) != 0 && errno == EINTR) {
     }
     remove_whole(folder);
     ::_exit(0);
+}
+
+std::string new_name() {
+    std::uint64_t drawn;
+    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) fail("/dev/urandom");
+    return prefix + std::to_string(drawn);
 }
 
 class SegmentFolder {
@@ -109,28 +122,19 @@ class SegmentFolder {
         const char* set = std::getenv(variable);
         const std::string where = set == nullptr ? "/dev/shm" : set;
         remove_folders_of_the_dead(where);
-        // Until it is locked another maker may take it for one of the dead.
-        struct stat found{};
-        do {
-            if (lock_ >= 0) ::close(lock_);
-            path_ = where + "/" + prefix + "XXXXXX";
-            if (::mkdtemp(path_.data()) == nullptr) fail(where);
-            lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            if (lock_ < 0 && errno != ENOENT) fail(where);
-        } while (lock_ < 0 || ::flock(lock_, LOCK_EX) != 0 || ::fstat(lock_, &found) != 0 ||
-                 found.st_nlink == 0);
-        guard_ = ::fork();
-        if (guard_ == 0) guard(path_);
-        if (guard_ < 0 || ::setenv(variable, path_.c_str(), 1) != 0) {
-            remove_whole(path_);
-            fail(where);
+        path_ = where + "/" + new_name();
+        set_guard();
+        try {
+            make_folder(where);
+        } catch (...) {
+            end_guard();
+            throw;
         }
     }
     ~SegmentFolder() {
         if (::getpid() != maker_) return;
         remove_whole(path_);
-        ::kill(guard_, SIGKILL);
-        ::waitpid(guard_, nullptr, 0);
+        end_guard();
     }
     SegmentFolder(const SegmentFolder&) = delete;
     SegmentFolder& operator=(const SegmentFolder&) = delete;
@@ -143,9 +147,50 @@ class SegmentFolder {
     }
 
   private:
+    void make_folder(const std::string& where) {
+        // Until it is locked another maker may take it for one of the dead.
+        struct stat found{};
+        do {
+            if (lock_ >= 0) ::close(lock_);
+            if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) fail(where);
+            lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (lock_ < 0 && errno != ENOENT) fail(where);
+        } while (lock_ < 0 || ::flock(lock_, LOCK_EX) != 0 || ::fstat(lock_, &found) != 0 ||
+                 found.st_nlink == 0);
+        if (::setenv(variable, path_.c_str(), 1) != 0) {
+            remove_whole(path_);
+            fail(where);
+        }
+    }
+
+    // Before there is a folder: whoever is killed then leaves none.
+    void set_guard() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) fail(path_);
+        // Those that come to the whole group pass the guard by until it ignores them.
+        sigset_t all, before;
+        ::sigfillset(&all);
+        ::sigprocmask(SIG_BLOCK, &all, &before);
+        guard_ = ::fork();
+        if (guard_ == 0) guard(path_, ends[0]);
+        const int failed = errno;
+        ::sigprocmask(SIG_SETMASK, &before, nullptr);
+        ::close(ends[0]);
+        held_ = ends[1];
+        errno = failed;
+        if (guard_ < 0) fail(path_);
+    }
+
+    void end_guard() const {
+        ::kill(guard_, SIGKILL);
+        ::waitpid(guard_, nullptr, 0);
+        ::close(held_);
+    }
+
     pid_t maker_;
     std::string path_;
-    int lock_ = -1;
+    int held_ = -1;  // its last holder's end wakes the guard
+    int lock_ = -1;  // passed on like it: no other maker removes the folder
     pid_t guard_ = -1;
 };
 

@@ -3,10 +3,10 @@
 // UCX makes a POSIX segment under a name, fills it, and then takes the name away; whoever is killed
 // meanwhile would leave it behind, for ever. So all names lie in a folder of their own:
 //
-//     the maker           makes it and locks it; each process that it forks inherits this lock, so
-//                         it is held until the last of them has ended, however that came
-//     its guard           a child in a session of its own: waits for the lock, then removes the
-//                         folder with all that is in it
+//     the maker           makes it and locks it; each process that it forks inherits this lock and
+//                         an end of a pipe: held until the last has ended, however that came
+//     its guard           a child in a session of its own, there before the folder: waits for the
+//                         end of that pipe, then removes the folder with all that is in it
 //     the next maker      removes folders whose lock it gets: here the guard was killed too
 //
 // A SysV segment has no name and belongs to no process; UCX marks it for removal right after it was

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +18,12 @@ from numatwin.sim.commits.history import Row, snapshot_isolation_violations
 from numatwin.sim.streams import stream_key
 
 ROWS = 4_000_000  # that each role may keep: some seconds on the fastest of hosts
-SHARED_MEMORY = Path("/dev/shm")
+# Where runs of this process, and of those that it starts, have their folders: what a test beside it
+# does is not seen here.
+if "UCX_POSIX_DIR" not in os.environ:
+    os.environ["UCX_POSIX_DIR"] = tempfile.mkdtemp(prefix="tests-of-numatwin-", dir="/dev/shm")
+    atexit.register(shutil.rmtree, os.environ["UCX_POSIX_DIR"], ignore_errors=True)
+SHARED_MEMORY = Path(os.environ["UCX_POSIX_DIR"])
 GUARD = "numatwin-guard"
 LOOK_S = 0.005
 
@@ -98,10 +106,9 @@ def _state(pid: int) -> str:
 def segments() -> set[str]:
     """What is left of shared memory: POSIX segments that have a name, folders for these that no
     living process holds (rsi/segment_folder.hpp), SysV segments that this user owns and this
-    process or a dead one made; those of a run that another test plays meanwhile are none."""
-    found = {
-        f"posix {path.name}" for path in SHARED_MEMORY.iterdir() if path.name.startswith("ucx")
-    }
+    process or a dead one made; those of a run that this process plays meanwhile are none."""
+    found = {f"posix {path}" for path in SHARED_MEMORY.parent.glob("ucx*")}
+    found |= {f"posix {path}" for path in SHARED_MEMORY.glob("ucx*")}
     found |= {f"folder {path.name}" for path in SHARED_MEMORY.glob("numatwin-*") if _is_left(path)}
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     own = [line.split() for line in lines]
