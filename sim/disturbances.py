@@ -17,7 +17,7 @@ from ..topologies.schema import (
     Fact,
     MachineDescription,
 )
-from ..topologies.schema import Apart as Facts
+from ..topologies.schema import Apart
 from ._kernel import TurnSetup
 
 Floats = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Apart:
+class ApartTimes:
     """Cores are near each other for ``near_s``, then apart for ``apart_s``, on average, both
     exponentially distributed; a line of another core's takes ``times`` as long meanwhile."""
 
@@ -142,7 +142,7 @@ class Disturbances:
         return Turns(PS_PER_S * every_s, tuple(lengths_ps.tolist()), tuple(share.tolist()))
 
 
-def _apart(facts: Facts) -> Apart | None:
+def _apart(facts: Apart) -> ApartTimes | None:
     near = facts.near.value
     if near == 1.0:
         return None
@@ -150,7 +150,7 @@ def _apart(facts: Facts) -> Apart | None:
     # is played as several: what goes on in a core is so much shorter that it is the same to it.
     apart_s = min(max(facts.lasts.value / 2, DISTURBANCE_MIN_S), APART_PLAYED_MAX_S)
     near_s = min(max(apart_s * near / (1.0 - near), DISTURBANCE_MIN_S), DISTURBANCE_MAX_S)
-    return Apart(near_s, apart_s, max(facts.line_apart.value / facts.line.value, 1.0))
+    return ApartTimes(near_s, apart_s, max(facts.line_apart.value / facts.line.value, 1.0))
 
 
 def _slowdown(facts: Sequence[Fact]) -> Floats:

@@ -13,7 +13,7 @@ STREAM = "processors apart"
 
 
 @dataclass(frozen=True)
-class Apart:
+class ApartCosts:
     """Processors that mostly share a cache now and then do not: lines of others come from farther.
 
     ``near_ps``, ``apart_ps``: how long they are so at a time, on average, exponentially

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...topologies import Machine
 from ...topologies.nics import MessageCurve
 from ...workloads import Workload
-from .apart import Apart
+from .apart import ApartCosts
 from .host import Host, host_costs
 from .parameters import MessageCost
 from .processors import Processors
@@ -91,7 +91,7 @@ class CommitCosts:
     """How steps on messages vary, by type; those that are not named take the same time always."""
     wake_spread: Spread | None = None
     """How waking varies."""
-    apart: Apart | None = None
+    apart: ApartCosts | None = None
     """When processors are far apart, and what messages cost meanwhile."""
 
 

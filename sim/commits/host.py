@@ -25,7 +25,7 @@ from ...topologies.processes import ProcessCosts
 from ...topologies.schema import TURN_MIN_S
 from ...workloads import Workload
 from ..disturbances import PS_PER_S, Disturbances
-from .apart import Apart
+from .apart import ApartCosts
 from .host_spreads import direct_spreads, end_spread, wake_spread
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
@@ -54,7 +54,7 @@ class HostCosts:
     processors: Processors
     spreads: Mapping[str, Spread]
     wake_spread: Spread | None
-    apart: Apart | None
+    apart: ApartCosts | None
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _apart(
     workload: Workload,
     records: Records,
     sizes: Sizes,
-) -> Apart | None:
+) -> ApartCosts | None:
     """What clients take while their processors are far apart, where they work on one memory."""
     moved, facts_of_lines = Disturbances(machine.description).apart, machine.description.apart
     if moved is None or facts_of_lines is None or not (host.direct and host.together):
@@ -215,7 +215,7 @@ def _apart(
     blocks = BlockCosts(facts.blocks, together=True, apart=True)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
     costs, _ = _direct(host, facts, facts_of_lines.line_apart, blocks, region, records, sizes)
-    return Apart(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
+    return ApartCosts(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
 
 
 def _begin_s(facts: ProcessCosts, records: Records) -> float:

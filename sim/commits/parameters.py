@@ -12,7 +12,7 @@ from typing import Literal
 
 from ...inputs import InputError
 from ..disturbances import DISTURBANCE_MAX_PS, DISTURBANCE_MIN_PS
-from .apart import Apart
+from .apart import ApartCosts
 from .processors import Processors
 from .spread import Spread
 
@@ -216,7 +216,7 @@ class CommitParameters:
     one that is not named takes its cost always. Each place draws from a stream of its own."""
     wake_spread: Spread | None = None
     """How ``wake_ps`` of the processors varies."""
-    apart: Apart | None = None
+    apart: ApartCosts | None = None
     """When the shared processors are far apart, and what messages cost meanwhile."""
 
     def __post_init__(self) -> None:

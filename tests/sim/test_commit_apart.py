@@ -9,7 +9,7 @@ from commit_clusters import US
 from test_commit_processors import WORK_PS, commits, host
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.apart import Apart
+from numatwin.sim.commits.apart import ApartCosts
 from numatwin.sim.commits.build import commit_parameters
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import CommitParameters, MessageCost
@@ -26,7 +26,7 @@ FAR = "get_apart: 310 ns, update_apart: 470 ns, insert_apart: 270 ns"
 def with_apart(parameters: CommitParameters, near_ps: float, apart_ps: float) -> CommitParameters:
     """The same; a transaction takes three times as long while processors are apart."""
     costs = dict(parameters.costs) | {"read": (MessageCost(send_ps=3 * WORK_PS),)}
-    return replace(parameters, apart=Apart(near_ps, apart_ps, costs))
+    return replace(parameters, apart=ApartCosts(near_ps, apart_ps, costs))
 
 
 @pytest.mark.parametrize(("near", "apart"), [(300.0, 100.0), (200.0, 800.0)])
@@ -63,7 +63,7 @@ def test_times_that_cannot_be_are_refused(near_ps: float, apart_ps: float, told_
 def test_costs_of_all_messages_are_wanted() -> None:
     parameters = host(1, Processors(1, SLICE_PS))
     with pytest.raises(InputError, match="costs of message"):
-        replace(parameters, apart=Apart(1e6, 1e6, {"read": parameters.costs["read"]}))
+        replace(parameters, apart=ApartCosts(1e6, 1e6, {"read": parameters.costs["read"]}))
 
 
 def of_host(*settings: str, clients: int = 2, far: bool = True) -> CommitParameters:

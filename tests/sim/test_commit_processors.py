@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.apart import Apart
+from numatwin.sim.commits.apart import ApartCosts
 from numatwin.sim.commits.history import snapshot_isolation_violations
 from numatwin.sim.commits.model import KernelCommitModel
 from numatwin.sim.commits.parameters import (
@@ -74,7 +74,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             turns=draw(st.sampled_from((None, *TURNS))),
         ),
         wake_spread=draw(st.one_of(st.none(), SPREADS)),
-        apart=draw(st.one_of(st.none(), st.builds(Apart, times, times, st.just(far)))),
+        apart=draw(st.one_of(st.none(), st.builds(ApartCosts, times, times, st.just(far)))),
     )
 
 

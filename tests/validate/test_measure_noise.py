@@ -90,6 +90,9 @@ def test_each_reason_has_its_warning() -> None:
         "noisy host: 2 of 10 figures have quartiles more than 20% of the median apart, "
         "latency size 4 KiB 60%"
     ]
+    nearly_none = figure(1, 3, 5_000)
+    (told,) = noise_warnings(0.0, 0.0, 0.0, [*quiet, *unsteady, nearly_none])
+    assert told.endswith("latency size 4 KiB far more")
     assert list(noise_warnings(0.0, 0.0, 0.0, quiet * 3 + unsteady)) == []
 
 
