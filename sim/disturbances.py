@@ -14,10 +14,10 @@ from ..topologies.schema import (
     DISTURBANCE_MAX_S,
     DISTURBANCE_MIN_S,
     PACE_SHARES,
+    Apart,
     Fact,
     MachineDescription,
 )
-from ..topologies.schema import Apart
 from ._kernel import TurnSetup
 
 Floats = npt.NDArray[np.float64]
