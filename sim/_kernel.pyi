@@ -302,7 +302,9 @@ class CommitSetup:
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int
+    processor_cold_ps: int
     processor_look_ps: int
+    processor_connection_ps: Sequence[int]
     processor_spin_ps: int
     processor_sleep_ps: int
     processor_wake_ps: int

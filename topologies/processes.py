@@ -95,7 +95,8 @@ class TransportCosts(Strict):
 
     ``look``: at the network with nothing there. ``arm``: going to sleep, but for the sleep.
     ``sleeper_same``, ``sleeper_other``: a message of ``sleeper_size`` to a process that sleeps, on
-    the same processor and on another one, until it is received. ``post_sleeper``: handing it over
+    the same processor and on another one, until it is received; ``sleeper_among``: on the same one,
+    to three in turn. ``post_sleeper``: handing it over
     to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
     that size to a process on another processor, and receiving it, where both look all the time.
     ``interrupted``: what a message to a sleeper on another processor, and its answer, take of the
@@ -108,6 +109,7 @@ class TransportCosts(Strict):
     arm: Duration
     sleeper_size: Size
     sleeper_same: Duration
+    sleeper_among: Duration | None = None
     sleeper_other: Duration | None = None
     post_sleeper: Duration | None = None
     post_across: Duration | None = None
@@ -122,8 +124,8 @@ class ProcessCosts(Strict):
     """Of a host.
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
-    way until the other process runs and has its data in its caches again, ``give_way`` where none
-    waits. ``clock``: a look at it.
+    way until the other process runs and has its data in its caches again, ``turn_among``: the same
+    of four in turn, ``give_way`` where none waits. ``clock``: a look at it.
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
@@ -134,6 +136,7 @@ class ProcessCosts(Strict):
 
     slice: Duration
     turn: Duration
+    turn_among: Duration | None = None
     give_way: Duration
     clock: Duration
     key_draw: Duration

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -22,19 +23,27 @@ struct Turns {
     std::atomic<std::uint32_t> ready;
 };
 
+constexpr std::uint32_t among = 4;         // processes that have a processor in turn
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
 
 // Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
 // the first processor's. What the first loses of its time for each message and answer.
 StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
                      const std::vector<int>& cpus, const StepPlan& plan) {
-    constexpr std::int64_t window_ns = 2'000'000;
+    // Short, and each between two alone that are alike: others use that core, now more, now less.
+    constexpr std::int64_t window_ns = 500'000;
+    constexpr std::uint32_t windows_each = 4;
+    constexpr double alike = 0.03;
     const SharedMemory memory(4096);
     auto* count = new (memory.data()) std::atomic<std::uint64_t>{0};
     const Forked counts([count, cpu = cpus[1]] {
         pin_thread(cpu);
         for (;;) count->store(count->load(std::memory_order_relaxed) + 1);
     });
+    struct Window {
+        double counted, ns;
+        double rate() const { return counted / ns; }
+    };
     const auto counted = [count](const std::function<void()>& work) {
         const std::uint64_t before = count->load();
         const std::int64_t began = steps_now_ns();
@@ -42,20 +51,27 @@ StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
             work();
         } while (steps_now_ns() - began < window_ns);
         const auto took = static_cast<double>(steps_now_ns() - began);
-        return std::pair{static_cast<double>(count->load() - before), took};
+        return Window{static_cast<double>(count->load() - before), took};
     };
     Sleepers sleepers(run, cpus[0], cpus[1], true);
     StepCost found{"interrupted", message.size(), 0, 1, {}};
-    for (std::uint32_t window = 0; window <= plan.windows; ++window) {
-        const auto [alone, alone_ns] = counted([] {});
+    Window before = counted([] {});
+    std::vector<double> unlike;
+    for (std::uint32_t window = 0; window < plan.windows * windows_each; ++window) {
         double rounds = 0, post_ns = 0, serve_ns = 0;
-        const auto [together, together_ns] = counted([&] {
+        const Window together = counted([&] {
             sleepers.there(message, post_ns, serve_ns);
             ++rounds;
         });
-        if (window == 0 || alone == 0) continue;
-        found.samples_ns.push_back((together_ns - together * alone_ns / alone) / rounds);
+        const Window after = counted([] {});
+        const double rate = (before.rate() + after.rate()) / 2;
+        const bool steady = std::abs(after.rate() - before.rate()) < alike * rate;
+        if (rate > 0)
+            (steady ? found.samples_ns : unlike)
+                .push_back((together.ns - together.counted / rate) / rounds);
+        before = after;
     }
+    if (found.samples_ns.empty()) found.samples_ns = unlike;
     return found;
 }
 
@@ -81,11 +97,11 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         };
         auto alone = means_ns(plan, touches);
         std::ranges::sort(alone);
-        const Forked other([turns, cpu = cpus[0]] {
+        const auto yielding = [turns, cpu = cpus[0]] {
             pin_thread(cpu);
             OwnPages theirs;
             theirs.touch();
-            turns->ready.store(1);
+            turns->ready.fetch_add(1);
             for (;;) {
                 const std::uint32_t mode = turns->mode.load(std::memory_order_relaxed);
                 if (mode == 0) {
@@ -94,19 +110,27 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                 }
                 if (mode == 2) ::usleep(1000);
             }
-        });
-        while (turns->ready.load() == 0) ::usleep(200);
-        // Of two that yield all the time, each step is two turns; what they take to find what is
-        // theirs in caches again is part of it.
-        auto both = means_ns(plan, [&pages] {
-            for (int k = 0; k < 64; ++k) {
-                ::sched_yield();
-                pages.touch();
-            }
-            return 64.0;
-        });
-        for (double& each : both) each = each / 2 - alone[alone.size() / 2];
-        found.push_back({"turn", 0, 0, 1, both});
+        };
+        // Of several that yield all the time, each step is a turn of each; what they take to find
+        // what is theirs in caches again is part of it.
+        const auto turns_of = [&](std::uint32_t processes) {
+            while (turns->ready.load() + 1 < processes) ::usleep(200);
+            auto all = means_ns(plan, [&pages] {
+                for (int k = 0; k < 16; ++k) {
+                    ::sched_yield();
+                    pages.touch();
+                }
+                return 16.0;
+            });
+            for (double& each : all) each = each / processes - alone[alone.size() / 2];
+            return all;
+        };
+        const Forked other(yielding);
+        found.push_back({"turn", 0, 0, 1, turns_of(2)});
+        {
+            const Forked third(yielding), fourth(yielding);
+            found.push_back({"turn-among", 0, 0, 1, turns_of(among)});
+        }
         turns->mode.store(1);
         StepCost slice{"slice", 0, 0, 1, {}};
         const std::int64_t began = steps_now_ns();
@@ -123,8 +147,8 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     struct Taken {
         StepCost there, post, serve;
     };
-    const auto messages = [&](int other, bool sleep) {
-        Sleepers sleepers(run, cpus[0], other, sleep);
+    const auto messages = [&](int other, bool sleep, std::size_t peers = 1) {
+        Sleepers sleepers(run, cpus[0], other, sleep, peers);
         double post_ns = 0, serve_ns = 0;
         for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns, serve_ns);
         const StepCost empty{"", bytes, 0, 1, {}};
@@ -148,6 +172,7 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         found.push_back(std::move(step));
     };
     add("sleep-same", messages(cpus[0], true).there);
+    add("sleep-among", messages(cpus[0], true, among - 1).there);
     if (cpus.size() > 1) {
         const Taken asleep = messages(cpus[1], true), awake = messages(cpus[1], false);
         add("sleep-other", asleep.there);

@@ -1,4 +1,4 @@
-// Two processes that send each other messages, asleep in between or not: for measurements.
+// Processes that send each other messages, asleep in between or not: for measurements.
 #pragma once
 
 #include <unistd.h>
@@ -20,40 +20,32 @@
 
 namespace numatwin::native {
 
-// One after the other is asked, and answers; both sleep as soon as nothing comes, or never.
+// One is asked after the other, and answers; all sleep as soon as nothing comes, or never.
 class Sleepers {
   public:
-    Sleepers(const RunSetup& run, int own, int other, bool sleep) : own_(own), sleep_(sleep) {
-        board_ = std::make_unique<SharedMemory>(board_bytes);
-        peer_ = std::make_unique<Forked>([&run, other, sleep, memory = board_->data()] {
-            try {
-                pin_thread(other);
-                const auto fabric = ucx_fabric(run.fabric);
-                fabric->expose(4096);
-                publish(memory + board_bytes / 2, fabric->contact());
-                const Fabric::Peer back = fabric->connect(await(memory));
-                std::vector<std::byte> message;
-                for (;;) {
-                    while (!fabric->receive(message))
-                        if (sleep) fabric->sleep(std::chrono::milliseconds(10));
-                    store_release(memory + came_at, static_cast<std::uint64_t>(steps_now_ns()));
-                    fabric->send(back, message);
+    Sleepers(const RunSetup& run, int own, int other, bool sleep, std::size_t peers = 1)
+        : sleep_(sleep), board_((1 + peers) * contact_bytes) {
+        for (std::size_t k = 0; k < peers; ++k)
+            peers_.push_back(std::make_unique<Forked>([this, &run, other, k] {
+                try {
+                    pin_thread(other);
+                    answer(run, k);
+                } catch (const std::exception&) {
                 }
-            } catch (const std::exception&) {
-            }
-        });
-        pin_thread(own_);
+            }));
+        pin_thread(own);
         fabric_ = ucx_fabric(run.fabric);
         fabric_->expose(4096);
-        publish(board_->data(), fabric_->contact());
-        to_ = fabric_->connect(await(board_->data() + board_bytes / 2));
+        publish(board_.data(), fabric_->contact());
+        for (std::size_t k = 0; k < peers; ++k) to_.push_back(fabric_->connect(await(contact(k))));
     }
 
-    // Half of there and back; `post_ns` grows by the time of handing it over, `serve_ns` by that of
-    // the look that found the answer.
+    // Half of there and back, to one after the other; `post_ns` grows by the time of handing it
+    // over, `serve_ns` by that of the look that found the answer.
     double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
         const std::int64_t began = steps_now_ns();
-        fabric_->send(to_, message);
+        const std::size_t peer = sent_++ % to_.size();
+        fabric_->send(to_[peer], message);
         post_ns += static_cast<double>(steps_now_ns() - began);
         const std::int64_t late = began + 2'000'000'000;
         for (;;) {
@@ -63,19 +55,36 @@ class Sleepers {
                 break;
             }
             if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
-            if (steps_now_ns() > late && peer_->ended())
+            if (steps_now_ns() > late && peers_[peer]->ended())
                 throw std::runtime_error("the second process ended");
         }
         return static_cast<double>(steps_now_ns() - began) / 2;
     }
 
-    // When the other one had received the last message.
+    // When the last message had been received.
     std::int64_t came_ns() const {
-        return static_cast<std::int64_t>(load_acquire(board_->data() + came_at));
+        return static_cast<std::int64_t>(load_acquire(board_.data() + came_at));
     }
 
   private:
-    static constexpr std::size_t board_bytes = 1 << 14, came_at = board_bytes - word_bytes;
+    static constexpr std::size_t contact_bytes = 1 << 13, came_at = contact_bytes - word_bytes;
+
+    std::byte* contact(std::size_t peer) const {
+        return board_.data() + (1 + peer) * contact_bytes;
+    }
+    void answer(const RunSetup& run, std::size_t peer) {
+        const auto fabric = ucx_fabric(run.fabric);
+        fabric->expose(4096);
+        publish(contact(peer), fabric->contact());
+        const Fabric::Peer back = fabric->connect(await(board_.data()));
+        std::vector<std::byte> message;
+        for (;;) {
+            while (!fabric->receive(message))
+                if (sleep_) fabric->sleep(std::chrono::milliseconds(10));
+            store_release(board_.data() + came_at, static_cast<std::uint64_t>(steps_now_ns()));
+            fabric->send(back, message);
+        }
+    }
     // A length, then the contact.
     static void publish(std::byte* at, const std::vector<std::byte>& contact) {
         std::memcpy(at + word_bytes, contact.data(), contact.size());
@@ -91,12 +100,12 @@ class Sleepers {
         return {at + word_bytes, bytes};
     }
 
-    int own_;
     bool sleep_;
-    std::unique_ptr<SharedMemory> board_;
-    std::unique_ptr<Forked> peer_;
+    SharedMemory board_;
+    std::vector<std::unique_ptr<Forked>> peers_;
     std::unique_ptr<Fabric> fabric_;
-    Fabric::Peer to_ = 0;
+    std::vector<Fabric::Peer> to_;
+    std::size_t sent_ = 0;
     std::vector<std::byte> answer_;
 };
 

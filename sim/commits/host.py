@@ -150,6 +150,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
         tick_ps=max(_ps(facts.slice.value), 1),
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
+        cold_ps=_cold_ps(facts),
         yield_ps=_ps(facts.give_way.value),
         gives_way=host.crowded and host.direct,
         homes=homes(
@@ -188,7 +189,9 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,
-        look_ps=_ps(ends.once(operation, "serve", size)),
+        cold_ps=_cold_ps(facts, ends),
+        look_ps=_ps(ends.costs.look.value),
+        connection_ps=tuple(map(_ps, ends.connection(operation, "serve", size))),
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
         sleep_ps=_ps(sleep_s),
         notify_ps=_ps(max(posted - post_s, 0.0)),
@@ -196,6 +199,18 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
+
+
+def _cold_ps(facts: ProcessCosts, ends: Ends | None = None) -> int:
+    """What one takes longer that finds its caches used by several others, not by one: with turns
+    alone, or (with ``ends``) as it handles a message."""
+    if ends is not None:
+        among, same = ends.costs.sleeper_among, ends.costs.sleeper_same
+        # There and back: who asks is among no others.
+        return 0 if among is None else _ps(max(2.0 * (among.value - same.value), 0.0))
+    if facts.turn_among is None:
+        return 0
+    return _ps(max(facts.turn_among.value - facts.turn.value, 0.0))
 
 
 def _apart(
@@ -307,8 +322,7 @@ def _served(
     # All blocks of a server are flushed together: a share of that is each one's.
     each_server = max(records.writes / host.storage, 1.0)
     put = tuple(
-        ends.total("put", part, block, each_server) / each_server
-        - (ends.once("put", part, block) / each_server if part != "post" else 0.0)
+        max(ends.total("put", part, block, each_server) - ends.found(part), 0.0) / each_server
         for part in ("post", "serve", "complete")
     )
     word, cas, add = verb("get", WORD), verb("compare-and-swap", WORD), verb("add", WORD)
@@ -330,10 +344,14 @@ def _served(
         post_s, serve_s, complete_s = verbs[name]
         if name == "snapshot-read":
             post_s += begin_s
-        messages[name] = (MessageCost(send_ps=_ps(post_s), receive_ps=_ps(serve_s)),)
-        messages[answer] = (MessageCost(receive_ps=_ps(complete_s)),)
-    # The signaled one is flushed: what the first of several takes longer.
-    flush = {part: ends.once("add", part, WORD) for part in ("post", "serve", "complete")}
+        parts = PARTS.get(name, 1)
+        messages[name] = (MessageCost(send_ps=_ps(post_s), receive_ps=_ps(serve_s), parts=parts),)
+        messages[answer] = (MessageCost(receive_ps=_ps(complete_s), parts=parts),)
+    # The signaled one is flushed: what one takes longer than another one among many.
+    flush = {
+        part: max(ends.total("add", part, WORD, 1) - add_s - ends.found(part), 0.0)
+        for part, add_s in zip(("post", "serve", "complete"), add, strict=True)
+    }
     messages["bit-done"] = (
         MessageCost(send_ps=_ps(flush["serve"]), receive_ps=_ps(flush["complete"])),
     )
@@ -353,6 +371,8 @@ ANSWERS = {
     "claim": "claim-result",
     "break": "break-result",
 }
+# Verbs of more than one message each way: a block and its first word, a word and its flush.
+PARTS = {"read": 2, "write": 2, "unlock": 2}
 
 
 def _message(ends: Ends, size: float) -> MessageCost:

@@ -77,17 +77,34 @@ class Ends:
         return along(points, count)
 
     def each(self, operation: str, part: str, size: float) -> float:
-        """Of one more among several."""
-        counts = sorted(count for of, count in self._of if of == operation)
-        first, last = counts[0], counts[-1]
-        if first == last:
-            return self.total(operation, part, size, first) / first
-        more = self.total(operation, part, size, last) - self.total(operation, part, size, first)
-        return max(more / (last - first), 0.0)
+        """Of one more among many."""
+        counts = self._counts(operation)
+        before, last = counts[max(len(counts) - 2, 0)], counts[-1]
+        if before == last:
+            return self.total(operation, part, size, last) / last
+        more = self.total(operation, part, size, last) - self.total(operation, part, size, before)
+        return max(more / (last - before), 0.0)
 
-    def once(self, operation: str, part: str, size: float) -> float:
-        """What the first of them takes longer than the others."""
-        return max(self.total(operation, part, size, 1) - self.each(operation, part, size), 0.0)
+    def connection(self, operation: str, part: str, size: float) -> list[float]:
+        """What an end that finds 1, 2, … of them, all from one peer, takes beside each one's time
+        and that of a look: it receives, and acknowledges several at once; then no more."""
+        counts = self._counts(operation)
+        each_s, look_s = self.each(operation, part, size), self.costs.look.value
+        return [
+            max(self.total(operation, part, size, count) - count * each_s - look_s, 0.0)
+            for count in range(1, counts[max(len(counts) - 2, 0)] + 1)
+        ]
+
+    def found(self, part: str) -> float:
+        """What an end takes for finding many answers, or requests, of one peer at once."""
+        if part == "post":
+            return 0.0
+        return (
+            self.costs.look.value + self.connection("get", part, self.costs.sleeper_size.value)[-1]
+        )
+
+    def _counts(self, operation: str) -> list[int]:
+        return sorted(count for of, count in self._of if of == operation)
 
 
 def along(points: Iterable[tuple[float, float]], at: float, *, floor: bool = False) -> float:

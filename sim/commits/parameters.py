@@ -77,7 +77,7 @@ class MessageCost:
     sender's outgoing and the receiver's incoming direction of the network card are taken: the
     larger of 1 / message rate and bytes / bandwidth. ``wire_ps``: wire, switch and the fixed part
     of the cards. Cut-through: the incoming side starts when the first bits come, wire_ps after the
-    outgoing side started.
+    outgoing side started. ``parts``: messages of a transport between processes that it is made of.
     """
 
     send_ps: int = 0
@@ -85,6 +85,7 @@ class MessageCost:
     out_ps: int = 0
     wire_ps: int = 0
     in_ps: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -358,7 +359,9 @@ def _check_processors(p: CommitParameters) -> None:
         _expect(node.threads == 1, "threads", str(node.threads), "1, where processors are shared")
     for part in fields(host):
         if part.name.endswith("_ps"):
-            _time(f"{part.name} of the processors", getattr(host, part.name))
+            given = getattr(host, part.name)
+            for time_ps in given if isinstance(given, tuple) else (given,):
+                _time(f"{part.name} of the processors", time_ps)
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
     for home in host.homes:

@@ -18,8 +18,11 @@ class Processors:
     that has had less than its share. So may a client that aborted or waits for timestamps, where it
     ``gives_way``. A process without work looks for more for ``spin_ps`` of its time, then sleeps.
     What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
-    ``look_ps`` as it finds messages, however many, ``sleep_ps`` for falling asleep and being woken,
-    ``across_ps`` for each message from another processor, ``notify_ps`` for waking another one
+    ``cold_ps`` where two or more have taken over since it ran, as nothing is in its caches then,
+    ``look_ps`` as it finds messages, however many, and for each process that these are from
+    ``connection_ps`` (K,), by how many parts they have together, from 1 on (K or more: the last;
+    empty: none), ``sleep_ps`` for falling asleep and being woken, ``across_ps`` for each part of a
+    message from another processor, ``notify_ps`` for waking another one
     there, ``interrupt_ps`` for being woken from there while others run here, ``yield_ps`` for
     giving way. Who is woken on an idle processor runs ``wake_ps`` later.
     ``turns``: when others have a processor; what is under way there ends as much later.
@@ -30,7 +33,9 @@ class Processors:
     slice_ps: int
     tick_ps: int = 4_000_000_000
     switch_ps: int = 0
+    cold_ps: int = 0
     look_ps: int = 0
+    connection_ps: tuple[int, ...] = ()
     spin_ps: int = 0
     sleep_ps: int = 0
     wake_ps: int = 0

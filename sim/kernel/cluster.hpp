@@ -25,6 +25,7 @@ namespace numatwin {
 
 struct MessageCost {
     Time send, receive, out, wire, in;
+    std::uint32_t parts;
 };
 
 // A client has one thread; a node k of them. Clients come first, then nodes.
@@ -197,16 +198,16 @@ class Cluster {
     // A thread of the place takes up work, its own or a sender's message; when that is done, the
     // event comes.
     void work(std::uint32_t place, Time ps, std::uint32_t kind, std::uint32_t subject,
-              std::uint32_t sender = Processors::none) {
+              std::uint32_t sender = Processors::none, std::uint32_t parts = 1) {
         ps *= places_[place].factor;
         if (processors_.shared())
-            return processors_.submit(clock, place, ps, kind, subject, sender);
+            return processors_.submit(clock, place, ps, kind, subject, sender, parts);
         clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
     }
     // The same of a step on messages of that type, which takes now longer, now shorter.
     void step(std::uint32_t place, std::uint32_t type, Time ps, std::uint32_t kind,
-              std::uint32_t subject, std::uint32_t sender = Processors::none) {
-        work(place, spreads_.step(place, type, ps), kind, subject, sender);
+              std::uint32_t subject) {
+        work(place, spreads_.step(place, type, ps), kind, subject);
     }
     Time send_ps(std::uint32_t type) { return costs()[type * entries_].send; }
 
@@ -235,9 +236,10 @@ class Cluster {
     void take(std::uint32_t at) {
         const Flight& f = flight_[at];
         if (is_gone(f.receiver)) return drop(at);
-        const Time ps = f.work + cost(f).receive;
+        const MessageCost& c = cost(f);
+        const Time ps = f.work + c.receive;
         if (ps == 0) return deliver(at);
-        step(f.receiver, f.type, ps, received, at, f.sender);
+        work(f.receiver, spreads_.step(f.receiver, f.type, ps), received, at, f.sender, c.parts);
     }
     void deliver(std::uint32_t at) {
         const Flight& f = flight_[at];

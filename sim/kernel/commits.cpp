@@ -18,8 +18,9 @@ std::vector<Place> places_of(const CommitSetup& setup) {
 
 std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
     std::vector<MessageCost> costs;
-    for (std::size_t k = 0; k + 4 < parts.size(); k += 5)
-        costs.push_back({parts[k], parts[k + 1], parts[k + 2], parts[k + 3], parts[k + 4]});
+    for (std::size_t k = 0; k + 5 < parts.size(); k += 6)
+        costs.push_back({parts[k], parts[k + 1], parts[k + 2], parts[k + 3], parts[k + 4],
+                         static_cast<std::uint32_t>(parts[k + 5])});
     return costs;
 }
 
@@ -43,7 +44,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
     expect(setup.node_threads.size() == nodes, "threads of nodes");
     expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
     expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
-    expect(setup.cost_entries > 0 && setup.costs.size() % (5 * setup.cost_entries) == 0, "costs");
+    expect(setup.cost_entries > 0 && setup.costs.size() % (6 * setup.cost_entries) == 0, "costs");
     const auto times = [](const std::vector<Time>& all) {
         return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
     };

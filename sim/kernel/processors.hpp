@@ -3,10 +3,12 @@
 // Each process has its home, a processor with a queue of its own. The rules stand in
 // planes/reference/processors.py; events come in the same order. What it costs:
 //
-//     another process takes over a processor       switch_over of its time
-//     messages are found, however many             look of the process's time
+//     another process takes over a processor       switch_over of its time; and cold, after two
+//                                                  or more others have since it was there last
+//     messages are found, however many             look of the process's time, and
+//                                                  connection for each that they are from
 //     falling asleep and being woken               sleep of the sleeper's time
-//     a message comes from another processor       across of the receiver's time
+//     a message comes from another processor       across of the receiver's time for each part
 //     waking one on another processor              notify of the waker's time, at once
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
@@ -27,6 +29,7 @@
 #include <deque>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "simulation.hpp"
@@ -39,8 +42,9 @@ namespace numatwin {
 // commits/processors.py. None: every process has one of its own.
 struct ProcessorSetup {
     std::uint32_t count = 0;
-    Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
-         yield = 0, across = 0, interrupt = 0;
+    Time slice = 0, tick = 0, switch_over = 0, cold = 0, look = 0, spin = 0, sleep = 0, wake = 0,
+         notify = 0, yield = 0, across = 0, interrupt = 0;
+    std::vector<Time> connection;      // by parts of messages, from 1 on; beyond: the last
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
     std::optional<TurnSetup> turns;
     std::vector<Stream> turn_streams;  // by processor, where there are turns
@@ -61,7 +65,8 @@ class Processors {
           kinds_(kinds),
           lag_max_(std::max(2 * setup.slice, setup.tick)),
           processor_(setup.count),
-          process_(processes) {
+          process_(processes),
+          parts_(processes) {
         if (setup.count == 0) return;
         if (setup.slice <= 0 || setup.tick <= 0)
             throw std::invalid_argument("processors: expected a slice and a tick above 0");
@@ -81,12 +86,12 @@ class Processors {
     bool shared() const { return !processor_.empty(); }
 
     // A process has work to do; when that is done, the event comes. `sender`: whose message it is
-    // (none: the process's own work).
+    // (none: the process's own work), of so many parts.
     void submit(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
-                std::uint32_t subject, std::uint32_t sender = none) {
+                std::uint32_t subject, std::uint32_t sender = none, std::uint32_t parts = 1) {
         Process& p = process_[process];
-        if (sender != none && process_[sender].home != p.home) ps += setup_.across;
-        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject});
+        if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across;
+        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts});
         switch (p.state) {
             case State::spinning:
                 return go_on(clock, process);
@@ -134,7 +139,7 @@ class Processors {
     enum class State : std::uint8_t { asleep, starting, waiting, running, settling, spinning };
     struct Job {
         Time left;
-        std::uint32_t kind, subject;
+        std::uint32_t kind, subject, sender, parts;
     };
     struct Process {
         std::deque<Job> own, incoming;
@@ -148,6 +153,7 @@ class Processors {
         Time since = 0;
         Time virtual_time = 0, counted = 0;  // as of then, where it runs
         Time deadline = 0, lag = 0;
+        std::uint64_t left = 0;  // its processor's `taken` then
         Wide busy = 0;
     };
     struct Processor {
@@ -155,9 +161,12 @@ class Processors {
         std::vector<std::uint32_t> queue;  // in the order in which they came
         Time base = 0;                     // V when it became empty
         std::uint64_t generation = 0;      // of its events: only the latest counts
+        std::uint64_t taken = 0;           // how often a process took over from another one
         bool tick_asked = false;
         Time job_end = 0;
     };
+
+    static constexpr std::uint64_t cold_after = 2;
 
     static bool runs(const Process& p) {
         return p.state == State::running || p.state == State::settling ||
@@ -325,7 +334,11 @@ class Processors {
     void put_on(Simulation& clock, std::uint32_t processor, std::uint32_t process) {
         Processor& c = processor_[processor];
         Process& p = process_[process];
-        if (c.last != process && !p.woken) p.debt += setup_.switch_over;
+        if (c.last != process) {
+            if (!p.woken) p.debt += setup_.switch_over;
+            if (c.taken >= p.left + cold_after) p.debt += setup_.cold;
+            ++c.taken;
+        }
         p.woken = false;
         p.since = p.counted = clock.now();
         renew(p);
@@ -338,6 +351,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
+        p.left = c.taken;
         c.process = none;
         ++c.generation;
     }
@@ -399,6 +413,18 @@ class Processors {
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
     }
 
+    // What the processes cost that all messages at hand are from.
+    Time connections(const Process& p) {
+        if (setup_.connection.empty()) return 0;
+        for (const Job& job : p.incoming) parts_[job.sender] += job.parts;
+        Time sum = 0;
+        for (const Job& job : p.incoming) {
+            const std::size_t parts = std::exchange(parts_[job.sender], 0);
+            if (parts > 0) sum += setup_.connection[std::min(parts, setup_.connection.size()) - 1];
+        }
+        return sum;
+    }
+
     bool next_job(Process& p) {
         if (!p.own.empty()) {
             p.current = p.own.front();
@@ -408,7 +434,7 @@ class Processors {
         if (p.incoming.empty()) return false;
         if (p.found == 0) {
             p.found = p.incoming.size();
-            p.debt += setup_.look;
+            p.debt += setup_.look + connections(p);
         }
         --p.found;
         p.current = p.incoming.front();
@@ -422,6 +448,7 @@ class Processors {
     const Time lag_max_;
     std::vector<Processor> processor_;
     std::vector<Process> process_;
+    std::vector<std::uint32_t> parts_;  // of messages, by sender; 0 in between
     Turns turns_;
 };
 

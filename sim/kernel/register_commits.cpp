@@ -97,7 +97,9 @@ void register_commits(py::module_& module) {
     def_processor(setup, "processors", &ProcessorSetup::count);
     def_processor(setup, "processor_slice_ps", &ProcessorSetup::slice);
     def_processor(setup, "processor_switch_ps", &ProcessorSetup::switch_over);
+    def_processor(setup, "processor_cold_ps", &ProcessorSetup::cold);
     def_processor(setup, "processor_look_ps", &ProcessorSetup::look);
+    def_processor(setup, "processor_connection_ps", &ProcessorSetup::connection);
     def_processor(setup, "processor_spin_ps", &ProcessorSetup::spin);
     def_processor(setup, "processor_sleep_ps", &ProcessorSetup::sleep);
     def_processor(setup, "processor_wake_ps", &ProcessorSetup::wake);

@@ -10,6 +10,7 @@ import pytest
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.sim.commits.build import commit_parameters
+from numatwin.sim.commits.host import _cold_ps
 from numatwin.sim.commits.host_steps import BlockCosts, Ends, Region
 from numatwin.sim.commits.parameters import CommitParameters
 from numatwin.sim.commits.sizes import Records
@@ -77,11 +78,12 @@ def test_what_is_used_again_comes_after_all_that_passes_meanwhile(
     assert (reach, region.insert_reach(1000.0)) == pytest.approx((again, created))
 
 
-def ends(look_us: float, each_us: float) -> Ends:
-    """A transport whose end takes so long for a look, and for each request that it finds."""
+def ends(connections_us: dict[int, float], each_us: float) -> Ends:
+    """A transport whose end takes 1 µs for a look, so long as it finds so many requests, and so
+    long for each of them."""
     found = []
-    for count in (1, 4, 12):
-        took = seconds((look_us + count * each_us) / count * US)
+    for count, connection_us in connections_us.items():
+        took = seconds((1.0 + connection_us + count * each_us) / count * US)
         found.append(
             EndCost.model_construct(
                 operation="get",
@@ -104,11 +106,33 @@ def ends(look_us: float, each_us: float) -> Ends:
     )
 
 
-def test_a_look_and_each_request_are_told_apart() -> None:
-    found = ends(3.0, 2.0)
+def test_a_look_a_connection_and_each_request_are_told_apart() -> None:
+    """Of several at once an end takes more for the connection than of one: it answers them."""
+    found = ends({1: 1.5, 2: 4.0, 4: 4.0, 12: 4.0}, 2.0)
     assert found.each("get", "serve", 8.0) == pytest.approx(2.0 * US)
-    assert found.once("get", "serve", 8.0) == pytest.approx(3.0 * US)
-    assert found.total("get", "serve", 8.0, 7) == pytest.approx(17.0 * US)
+    whole = [us * US for us in (1.5, 4.0, 4.0, 4.0)]
+    assert found.connection("get", "serve", 8.0) == pytest.approx(whole)
+    assert found.total("get", "serve", 8.0, 7) == pytest.approx(19.0 * US)
+    assert found.found("serve") == pytest.approx(5.0 * US)
+    assert found.found("post") == 0.0
+
+
+def test_of_one_measured_count_nothing_is_told_apart() -> None:
+    found = ends({1: 1.5}, 2.0)
+    assert found.each("get", "serve", 8.0) == pytest.approx(4.5 * US)
+    assert found.connection("get", "serve", 8.0) == [0.0]
+
+
+def test_caches_used_by_several_cost_what_was_measured() -> None:
+    facts = load_scenario(HOST).machine.description.processes
+    assert facts is not None
+    same = facts.transports["tcp"].sleeper_same
+    tcp = facts.transports["tcp"].model_copy(update={"sleeper_among": seconds(same.value + US)})
+    known = facts.model_copy(update={"turn_among": seconds(facts.turn.value + 0.5 * US)})
+    costs = Ends(tcp)
+    assert _cold_ps(facts) == 0
+    assert _cold_ps(known) == 500_000
+    assert _cold_ps(known, costs) == 2_000_000
 
 
 def parameters(*settings: str) -> CommitParameters:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import simpy
 from commit_clusters import SPREADS, US, cluster, configurations, reference, told, traces
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from numatwin.sim.commits.parameters import (
 )
 from numatwin.sim.commits.processors import Processors
 from numatwin.sim.disturbances import Turns
+from numatwin.sim.planes.reference.processors import Process, SharedProcessors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 TURNS = (
@@ -45,9 +47,15 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         )
         for name, costs in drawn.costs.items()
     }
+    parts = st.sampled_from((1, 1, 2))
+    costs = {
+        name: tuple(replace(cost, parts=draw(parts)) for cost in of_type)
+        for name, of_type in drawn.costs.items()
+    }
     times = st.sampled_from((1_000.0, 3.0 * US, 20.0 * US))
     return replace(
         drawn,
+        costs=costs,
         machines=1,
         client_machine=(0,) * clients,
         nodes=tuple(Node(0) for _ in drawn.nodes),
@@ -60,7 +68,9 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             count=draw(st.integers(1, 4)),
             slice_ps=draw(st.sampled_from((50_000, US, 10 * US))),
             switch_ps=draw(TIMES),
+            cold_ps=draw(TIMES),
             look_ps=draw(TIMES),
+            connection_ps=tuple(draw(st.lists(TIMES, max_size=3))),
             spin_ps=draw(TIMES),
             sleep_ps=draw(TIMES),
             wake_ps=draw(TIMES),
@@ -161,6 +171,47 @@ def test_processors_are_shared_evenly_and_switches_cost(clients: int, count: int
     shares = [1.0 if one else (slice_ps - switch_ps) / slice_ps for one in alone]
     found = commits(parameters, 4_000 * WORK_PS)
     assert found == pytest.approx(sum(shares) * 4_000, rel=0.02)
+
+
+@pytest.mark.parametrize(("clients", "pays"), [(1, False), (2, False), (3, True), (6, True)])
+def test_who_finds_its_caches_used_by_several_pays_for_it(clients: int, pays: bool) -> None:
+    """In turn on one processor: of two each comes after one other, of more after all others."""
+    slice_ps, cold_ps = 20 * WORK_PS, 5 * WORK_PS
+    setup = Processors(1, slice_ps, tick_ps=slice_ps, cold_ps=cold_ps)
+    share = (slice_ps - cold_ps) / slice_ps if pays else 1.0
+    found = commits(host(clients, setup), 4_000 * WORK_PS)
+    assert found == pytest.approx(share * 4_000, rel=0.02)
+
+
+@pytest.mark.parametrize(("parts", "ps"), [(1, 100), (2, 30), (3, 30), (9, 30)])
+def test_a_connection_costs_by_what_came_over_it(parts: int, ps: int) -> None:
+    """There and back, one message at a time: each look finds one, of so many parts."""
+    times = []
+    for connection_ps in ((), (100_000, 30_000)):
+        parameters = there_and_back(US, connection_ps=connection_ps)
+        costs = {
+            name: tuple(replace(cost, parts=parts) for cost in of_type)
+            for name, of_type in parameters.costs.items()
+        }
+        model = KernelCommitModel(replace(parameters, costs=costs), 1)
+        model.run(2_000 * US)
+        times.append(model.latency_total_ps / model.commits)
+    # Snapshot, read and commit: each is found by the server, its answer by the client.
+    assert times[1] - times[0] == pytest.approx(6 * ps * 1_000, rel=0.01)
+
+
+def test_each_connection_of_a_look_costs() -> None:
+    """A server finds messages of three clients at once, two of them from one of these."""
+    env = simpy.Environment()
+    setup = Processors(4, WORK_PS, look_ps=7, connection_ps=(100, 1_000))
+    shared = SharedProcessors(env, setup, lambda _, ps: ps)
+    server, *clients = (Process(place) for place in range(4))
+    shared.work(server, 10_000)  # busy meanwhile
+    env.run(1)
+    for client in (*clients, clients[0]):
+        done = shared.work(server, 10, client)
+    env.run(done)
+    assert env.now == 10_000 + 7 + 1_000 + 2 * 100 + 4 * 10
 
 
 def test_messages_of_one_look_share_its_cost() -> None:

@@ -48,8 +48,10 @@ STEPS = {
     "yield": "sched_yield where no other process waits for the processor",
     "turn": "sched_yield of two processes on one processor, until the other one runs and has been "
     "through 32 KiB of its own; less what that takes alone",
+    "turn-among": "the same of four processes",
     "slice": "how long a process runs while another one waits for its processor",
     "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
+    "sleep-among": "the same to three sleepers there, one after the other",
     "sleep-other": "a message to a sleeper on another processor, and back; half of it",
     "post-sleeper": "handing over a message to a sleeper on another processor",
     "post-across": "handing over a message to a process on another processor, which looks for it "
@@ -64,6 +66,7 @@ TOGETHER, APART = "-together", "-apart"
 ENDS = "both ends in one thread, which works for one and then for the other; of each request"
 PARTS = ("post", "serve", "complete")
 OTHERS = {
+    "sleeper_among": "sleep-among",
     "sleeper_other": "sleep-other",
     "post_sleeper": "post-sleeper",
     "post_across": "post-across",
@@ -86,7 +89,7 @@ QUICK_SIZES = (136, 1_032)
 REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 27, 1 << 30)
 QUICK_REGIONS = (1 << 18, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
 MESSAGE_SIZES = (64, 1_032, 8_192)
-COUNTS = (1, 4, 12)
+COUNTS = (1, 2, 4, 12)
 SPREAD_REGIONS, SPREAD_BYTES = (1 << 18, 1 << 23, 1 << 28), 1_032
 SPREAD_WINDOWS = 2  # for each repetition of other figures
 # Of steps in memory, and of messages: some thousands, some hundred of them.
@@ -239,6 +242,7 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     if alone is not None and turn is not None and alone.value > turn.value:
         # Others ran meanwhile: it takes no longer than a turn.
         turns["give_way"] = replace(alone, value=turn.value, low=min(alone.low, turn.value))
+    among = next((q for t in TRANSPORTS if (q := one("turn-among", t))), None)
     words = {
         "clock": one("clock"),
         "key_draw": one("key-draw"),
@@ -252,6 +256,7 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
         return None
     return ProcessCosts(
         **parts,
+        turn_among=among,
         note=one("note"),
         begin_spread=spreads.of("begin"),
         block_spreads=spreads.blocks(),

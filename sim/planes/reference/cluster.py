@@ -147,12 +147,15 @@ class Cluster:
         entries = costs[kind]
         return entries[min(records, len(entries) - 1)]
 
-    def work(self, place: Place, ps: int, sender: Place | None = None) -> simpy.Event:
-        """The place's thread works for so long, on what it does itself or on a sender's message."""
+    def work(
+        self, place: Place, ps: int, sender: Place | None = None, parts: int = 1
+    ) -> simpy.Event:
+        """The place's thread works for so long, on what it does itself or on a sender's message, of
+        so many parts."""
         if self.processors is None:
             return place.threads.work(ps * place.factor)
         by = None if sender is None else sender.process
-        return self.processors.work(place.process, ps * place.factor, by)
+        return self.processors.work(place.process, ps * place.factor, by, parts)
 
     def busy_ps(self, place: Place) -> int:
         """How long the place's threads were busy, up to now."""
@@ -220,7 +223,7 @@ class Cluster:
         work_ps += cost.receive_ps
         if work_ps:
             work_ps = self.steps.step(receiver.number, kind, work_ps)
-            yield self.work(receiver, work_ps, sender)
+            yield self.work(receiver, work_ps, sender, cost.parts)
         if receiver.gone:
             yield self.never
         self.log(MESSAGE, sender.number, receiver.number, self.types[kind])

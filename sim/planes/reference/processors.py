@@ -31,7 +31,7 @@ this costs: ``Processors`` in commits/processors.py.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,14 +42,18 @@ from ...commits.processors import Processors
 from .turns import ProcessorTurns
 
 ON = ("running", "settling", "spinning")
+COLD_AFTER = 2
 
 
 @dataclass
 class Job:
-    """Work of a process: how much is left, and what happens when it is done."""
+    """Work of a process: how much is left, and what happens when it is done; of a message also who
+    has sent it, and of how many parts it is."""
 
     left_ps: int
     done: simpy.Event
+    sender: Process | None = None
+    parts: int = 1
 
 
 @dataclass(eq=False)
@@ -74,13 +78,15 @@ class Process:
     deadline_ps: int = 0
     lag_ps: int = 0
     """Of one asleep that is not in the queue: how far it was behind."""
+    left: int = 0
+    """Its processor's ``taken`` as it was there last."""
 
 
 @dataclass(eq=False)
 class Processor:
     """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
-    which they came, with the one that runs, and with sleepers beyond V. ``turns``: of others,
-    if any."""
+    which they came, with the one that runs, and with sleepers beyond V. ``taken``: how often a
+    process took over from another one. ``turns``: of others, if any."""
 
     process: Process | None = None
     last: Process | None = None
@@ -88,6 +94,7 @@ class Processor:
     base_ps: int = 0
     """V when the queue became empty."""
     generation: int = 0
+    taken: int = 0
     tick_asked: bool = False
     job_end_ps: int = 0
     turns: ProcessorTurns | None = None
@@ -179,11 +186,13 @@ class SharedProcessors:
         at = homes[process.place] if homes else process.place % self.setup.count
         return self.processors[at]
 
-    def work(self, process: Process, ps: int, sender: Process | None = None) -> simpy.Event:
+    def work(
+        self, process: Process, ps: int, sender: Process | None = None, parts: int = 1
+    ) -> simpy.Event:
         """Work for a process, its own or (of a ``sender``) a message's; the event is its end."""
         if sender is not None and self.home(sender) is not self.home(process):
-            ps += self.setup.across_ps
-        job = Job(ps, self.env.event())
+            ps += parts * self.setup.across_ps
+        job = Job(ps, self.env.event(), sender, parts)
         (process.own if sender is None else process.incoming).append(job)
         if process.state == "spinning":
             self._go_on(self.home(process), process)
@@ -292,8 +301,11 @@ class SharedProcessors:
     # Who runs.
 
     def _put_on(self, processor: Processor, process: Process) -> None:
-        if processor.last is not process and not process.woken:
-            process.debt_ps += self.setup.switch_ps
+        if processor.last is not process:
+            process.debt_ps += 0 if process.woken else self.setup.switch_ps
+            if processor.taken >= process.left + COLD_AFTER:
+                process.debt_ps += self.setup.cold_ps
+            processor.taken += 1
         process.woken = False
         process.since_ps = process.counted_ps = self.now_ps
         self._renew(process)
@@ -305,6 +317,7 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         process.ran_ps += self.now_ps - process.since_ps
+        process.left = processor.taken
         processor.process = None
         processor.generation += 1
 
@@ -376,9 +389,18 @@ class SharedProcessors:
             return None
         if process.found == 0:
             process.found = len(process.incoming)
-            process.debt_ps += self.setup.look_ps
+            process.debt_ps += self.setup.look_ps + self._connections_ps(process.incoming)
         process.found -= 1
         return process.incoming.popleft()
+
+    def _connections_ps(self, messages: Iterable[Job]) -> int:
+        """What the processes cost that they are from."""
+        known_ps = self.setup.connection_ps
+        parts: dict[int, int] = {}
+        for job in messages:
+            assert job.sender is not None
+            parts[job.sender.place] = parts.get(job.sender.place, 0) + job.parts
+        return sum(known_ps[min(n, len(known_ps)) - 1] for n in parts.values()) if known_ps else 0
 
     def _run_over(self, processor: Processor) -> None:
         process = processor.process
