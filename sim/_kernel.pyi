@@ -323,6 +323,16 @@ class CommitSetup:
     def set_turns(self, turns: TurnSetup, keys: Sequence[tuple[int, int]]) -> None:
         """Of others on the processors; keys: Philox keys, of each processor's stream."""
 
+    def set_paces(
+        self,
+        lasts_ps: float,
+        share: Sequence[float],
+        slowdown: Sequence[float],
+        keys: Sequence[tuple[int, int]],
+    ) -> None:
+        """Of the processors: see ProcessorPaces in numatwin.sim.disturbances; keys: as of turns.
+        Raises ValueError where lasts_ps or a slowdown is not above 0, or shares do not rise."""
+
     def set_spreads(
         self,
         tables: Sequence[Spread],

@@ -21,7 +21,7 @@ from ..topologies.schema import (
 from ._kernel import TurnSetup
 
 Floats = npt.NDArray[np.float64]
-APART_PLAYED_MAX_S = 0.5e-3
+APART_PLAYED_MAX_S, PACE_PLAYED_MAX_S = 0.5e-3, 4e-3
 
 PS_PER_S = 1e12
 # Each is drawn by itself, and the longest of all draws is 37 times the mean.
@@ -92,6 +92,18 @@ class Turns:
 
 
 @dataclass(frozen=True)
+class ProcessorPaces:
+    """Paces as planes of commits play them: ``lasts_ps`` each, on average, exponentially
+    distributed; ``share`` and ``slowdown`` (K,) as of Paces. Each processor draws from a stream of
+    its own.
+    """
+
+    lasts_ps: float
+    share: tuple[float, ...]
+    slowdown: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class ApartTimes:
     """Cores are near each other for ``near_s``, then apart for ``apart_s``, on average, both
     exponentially distributed; a line of another core's takes ``times`` as long meanwhile."""
@@ -128,6 +140,18 @@ class Disturbances:
             self.paces = Paces(facts.lasts.value, share, *slowdowns)
             self.left *= self.paces.mean(self.paces.slowdown)
             self.left_memory *= self.paces.mean(self.paces.memory_slowdown)
+
+    def processor_paces(self, *, of_memory: bool) -> ProcessorPaces | None:
+        """``of_memory``: of work that mostly waits for memory; None where there are none."""
+        if (paces := self.paces) is None:
+            return None
+        # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer
+        # one is played as several, so that a run meets all of them.
+        lasts_s = min(max(paces.lasts_s / 2, DISTURBANCE_MIN_S), PACE_PLAYED_MAX_S)
+        slowdown = paces.memory_slowdown if of_memory else paces.slowdown
+        return ProcessorPaces(
+            PS_PER_S * lasts_s, tuple(paces.share.tolist()), tuple(slowdown.tolist())
+        )
 
     def turns(self, least_s: float = 0.0) -> Turns | None:
         """Interruptions of all kinds that last so long or longer; None where there are none."""

@@ -131,8 +131,15 @@ def host_costs(
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
     # Tables of steps leave those out that took so much longer.
-    turns = Disturbances(machine.description).turns(least_s=TURN_MIN_S)
-    processors = replace(_processors(host, facts, ends), turns=turns)
+    disturbances = Disturbances(machine.description)
+    largest = max((level.size_bytes for level in machine.nodes[0].caches), default=0.0)
+    reads = region.parts("get", host.block_bytes)
+    of_memory = host.direct and sum(often for often, at, _ in reads if at > largest) > 0.5
+    processors = replace(
+        _processors(host, facts, ends),
+        turns=disturbances.turns(least_s=TURN_MIN_S),
+        paces=disturbances.processor_paces(of_memory=of_memory),
+    )
     return HostCosts(
         messages=messages,
         read_work_ps=_ps(read_s),

@@ -15,6 +15,7 @@ from .result import QUANTILES, CommitResult, Latencies
 from .workload import (
     compute_times,
     key_draws,
+    pace_streams,
     step_streams,
     stream_keys,
     think_times,
@@ -32,7 +33,7 @@ SAME = (
 PROCESSORS = {
     part.name: "processors" if part.name == "count" else f"processor_{part.name}"
     for part in fields(Processors)
-    if part.name != "turns"
+    if part.name not in ("turns", "paces")
 }
 
 
@@ -152,6 +153,9 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         if (turns := p.processors.turns) is not None:
             keys = [stream_key(seed, replication, name) for name in turn_streams(p.processors)]
             setup.set_turns(turns.setup(), keys)
+        if (paces := p.processors.paces) is not None:
+            keys = [stream_key(seed, replication, name) for name in pace_streams(p.processors)]
+            setup.set_paces(paces.lasts_ps, paces.share, paces.slowdown, keys)
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
     if p.spreads or p.wake_spread is not None:

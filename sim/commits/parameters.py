@@ -364,6 +364,11 @@ def _check_processors(p: CommitParameters) -> None:
                 _time(f"{part.name} of the processors", time_ps)
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+    if (paces := host.paces) is not None:
+        fine = DISTURBANCE_MIN_PS <= paces.lasts_ps <= DISTURBANCE_MAX_PS
+        _expect(fine, "lasts_ps of paces", f"{paces.lasts_ps:g}", "from 1,000 to 10^17")
+        fine = len(paces.share) == len(paces.slowdown) >= 2 and min(paces.slowdown) > 0
+        _expect(fine, "slowdown of paces", str(paces.slowdown), "one above 0 for each share")
     for home in host.homes:
         _index("home of a process", home, host.count)
     if host.homes:

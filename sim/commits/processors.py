@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..disturbances import Turns
+from ..disturbances import ProcessorPaces, Turns
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Processors:
     there, ``interrupt_ps`` for being woken from there while others run here, ``yield_ps`` for
     giving way. Who is woken on an idle processor runs ``wake_ps`` later.
     ``turns``: when others have a processor; what is under way there ends as much later.
+    ``paces``: how others slow it down; all that is done there takes as many times as long.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
@@ -47,6 +48,7 @@ class Processors:
     awake_ps: int = 50_000_000
     homes: tuple[int, ...] = ()
     turns: Turns | None = None
+    paces: ProcessorPaces | None = None
 
 
 def homes(

@@ -15,7 +15,7 @@ from .processors import Processors
 
 STREAMS = ("client {} keys", "client {} think")
 CLIENT_STEPS, NODE_STEPS = "client {} steps", "node {} steps"
-TURNS = "processor {} turns"
+TURNS, PACES = "processor {} turns", "processor {} paces"
 
 
 def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np.ndarray:
@@ -33,6 +33,13 @@ def turn_streams(processors: Processors | None) -> list[str]:
     if processors is None or processors.turns is None:
         return []
     return [TURNS.format(processor) for processor in range(processors.count)]
+
+
+def pace_streams(processors: Processors | None) -> list[str]:
+    """Names of the streams from which each processor's pace is drawn, if it has any."""
+    if processors is None or processors.paces is None:
+        return []
+    return [PACES.format(processor) for processor in range(processors.count)]
 
 
 def step_streams(parameters: CommitParameters) -> list[str]:

@@ -15,6 +15,7 @@
 //     giving way, whether or not somebody waits    yield of the process's time
 //     others have a turn on the processor          its length, of whatever is done there
 //     (turns.hpp)
+//     others slow it down (paces.hpp)              as much more of all of these, and of its work
 //
 // A turn counts as run time of the process that it stops, its slice among it: Linux takes only time
 // that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent of a
@@ -32,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "paces.hpp"
 #include "simulation.hpp"
 #include "spread.hpp"
 #include "statistics.hpp"
@@ -48,6 +50,8 @@ struct ProcessorSetup {
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
     std::optional<TurnSetup> turns;
     std::vector<Stream> turn_streams;  // by processor, where there are turns
+    std::optional<PaceSetup> paces;
+    std::vector<Stream> pace_streams;  // likewise
 };
 
 class Processors {
@@ -77,10 +81,11 @@ class Processors {
             if (process_[k].home >= setup.count)
                 throw std::invalid_argument("processors: expected homes among them");
         }
-        if (!setup.turns) return;
-        if (setup.turn_streams.size() != setup.count)
-            throw std::invalid_argument("turns: expected a stream for each processor");
-        turns_ = {*setup.turns, setup.turn_streams};
+        if ((setup.turns && setup.turn_streams.size() != setup.count) ||
+            (setup.paces && setup.pace_streams.size() != setup.count))
+            throw std::invalid_argument("turns, paces: expected a stream for each processor");
+        if (setup.turns) turns_ = {*setup.turns, setup.turn_streams};
+        if (setup.paces) paces_ = {*setup.paces, setup.pace_streams};
     }
 
     bool shared() const { return !processor_.empty(); }
@@ -150,6 +155,7 @@ class Processors {
         std::uint32_t home = 0;
         std::size_t found = 0;  // messages of the last look that are still to be handled
         Time debt = 0;          // added to what it does next
+        Time rest = 0;          // of what it paid last, in time
         Time since = 0;
         Time virtual_time = 0, counted = 0;  // as of then, where it runs
         Time deadline = 0, lag = 0;
@@ -365,7 +371,7 @@ class Processors {
         if (p.current)
             p.current->left = left;
         else if (p.state == State::settling)
-            p.debt += left;
+            p.rest = left;
         p.state = State::waiting;
         leave(clock, processor);
     }
@@ -401,15 +407,19 @@ class Processors {
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
         const Time begins = turns_.there(processor, clock.now());
-        if (!p.current && !next_job(p)) {
-            p.state = p.debt > 0 ? State::settling : State::spinning;
-            c.job_end = begins + (p.debt > 0 ? p.debt : std::max<Time>(setup_.spin, 1));
-        } else {
-            p.state = State::running;
-            p.current->left += p.debt;
-            c.job_end = begins + p.current->left;
-        }
+        const auto taken = [&](Time work) { return paces_.taken(processor, clock.now(), work); };
+        const bool goes_on = p.current.has_value();
+        const bool has_job = goes_on || next_job(p);
+        const Time paid = taken(p.debt) + std::exchange(p.rest, 0);
         p.debt = 0;
+        if (has_job) {
+            p.state = State::running;
+            p.current->left = (goes_on ? p.current->left : taken(p.current->left)) + paid;
+            c.job_end = begins + p.current->left;
+        } else {
+            p.state = paid > 0 ? State::settling : State::spinning;
+            c.job_end = begins + (paid > 0 ? paid : std::max<Time>(taken(setup_.spin), 1));
+        }
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
     }
 
@@ -450,6 +460,7 @@ class Processors {
     std::vector<Process> process_;
     std::vector<std::uint32_t> parts_;  // of messages, by sender; 0 in between
     Turns turns_;
+    Paces paces_;
 };
 
 }  // namespace numatwin

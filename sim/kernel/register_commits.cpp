@@ -48,6 +48,12 @@ void set_turns(CommitSetup& setup, const TurnSetup& turns, const StreamKeys& key
     setup.processors.turn_streams = streams_of(keys);
 }
 
+void set_paces(CommitSetup& setup, double lasts_ps, const std::vector<double>& share,
+               const std::vector<double>& slowdown, const StreamKeys& keys) {
+    setup.processors.paces = PaceSetup(lasts_ps, share, slowdown);
+    setup.processors.pace_streams = streams_of(keys);
+}
+
 void set_apart(CommitSetup& setup, double near_ps, double apart_ps, const std::vector<Time>& costs,
                const std::vector<std::uint64_t>& stream) {
     setup.near_ps = near_ps;
@@ -150,6 +156,8 @@ void register_commits(py::module_& module) {
         .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
              py::arg("streams"))
         .def("set_turns", &set_turns, py::arg("turns"), py::arg("keys"))
+        .def("set_paces", &set_paces, py::arg("lasts_ps"), py::arg("share"), py::arg("slowdown"),
+             py::arg("keys"))
         .def("set_apart", &set_apart, py::arg("near_ps"), py::arg("apart_ps"), py::arg("costs"),
              py::arg("stream"));
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import simpy
 from commit_clusters import SPREADS, US, cluster, configurations, reference, told, traces
@@ -24,7 +26,7 @@ from numatwin.sim.commits.parameters import (
     Node,
 )
 from numatwin.sim.commits.processors import Processors
-from numatwin.sim.disturbances import Turns
+from numatwin.sim.disturbances import ProcessorPaces, Turns
 from numatwin.sim.planes.reference.processors import Process, SharedProcessors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
@@ -32,6 +34,12 @@ TURNS = (
     Turns(5.0 * US, (300_000.0, 6.0 * US), (0.7, 1.0)),
     Turns(300_000.0, (1_000.0,), (1.0,)),
     Turns(US, (0.0, 1.0, 20.0 * US), (0.1, 0.95, 1.0)),
+)
+PACES = st.builds(
+    ProcessorPaces,
+    st.sampled_from((1_000.0, 1.0 * US, 10.0 * US)),
+    st.just((0.0, 0.25, 0.5, 1.0)),
+    st.sampled_from(((1.0, 1.0, 1.0, 1.0), (3.3, 1.5, 1.0, 0.8), (1.1, 1.1, 1.05, 1.0))),
 )
 
 
@@ -81,6 +89,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             gives_way=draw(st.booleans()),
             tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),
             awake_ps=draw(TIMES),
+            paces=draw(st.one_of(st.none(), PACES)),
             turns=draw(st.sampled_from((None, *TURNS))),
         ),
         wake_spread=draw(st.one_of(st.none(), SPREADS)),
@@ -181,6 +190,19 @@ def test_who_finds_its_caches_used_by_several_pays_for_it(clients: int, pays: bo
     share = (slice_ps - cold_ps) / slice_ps if pays else 1.0
     found = commits(host(clients, setup), 4_000 * WORK_PS)
     assert found == pytest.approx(share * 4_000, rel=0.02)
+
+
+def test_work_takes_as_long_as_its_processors_pace_says() -> None:
+    """Half of the time twice as long, then at the usual pace: by throughput 3/4 of the usual."""
+    paces = ProcessorPaces(50.0 * WORK_PS, (0.0, 0.4999, 0.5001, 1.0), (2.0, 2.0, 1.0, 1.0))
+    setup = Processors(1, 20 * WORK_PS, paces=paces)
+    counts = []
+    for seed in range(8):
+        model = KernelCommitModel(host(1, setup), seed)
+        model.run(20_000 * WORK_PS)
+        counts.append(model.commits / 20_000)
+    # Of 400 paces each: 0.25 / sqrt(400) from run to run.
+    assert np.mean(counts) == pytest.approx(0.75, abs=4 * 0.25 / math.sqrt(400 * len(counts)))
 
 
 @pytest.mark.parametrize(("parts", "ps"), [(1, 100), (2, 30), (3, 30), (9, 30)])
@@ -289,6 +311,10 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
     assert (took, took_more - took) == pytest.approx((3 * 8 * US, 3 * later_ps), rel=0.01)
 
 
+def paced(lasts_ps: float, slowdown: tuple[float, ...]) -> Processors:
+    return Processors(1, WORK_PS, paces=ProcessorPaces(lasts_ps, (0.0, 1.0), slowdown))
+
+
 @pytest.mark.parametrize(
     ("change", "told_of"),
     [
@@ -297,6 +323,9 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
         ({"processors": Processors(0, 1)}, "processors"),
         ({"processors": Processors(1, 0)}, "slice_ps"),
         ({"start_ps": (1, 2, 3)}, "start_ps"),
+        ({"processors": paced(0.0, (1.0, 1.0))}, "lasts_ps"),
+        ({"processors": paced(1e6, (1.0, 0.0))}, "slowdown"),
+        ({"processors": paced(1e6, (1.0,))}, "slowdown"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:

@@ -118,13 +118,14 @@ class Cluster:
         processors: Processors | None = None,
         steps: Steps | None = None,
         turn_streams: Sequence[Stream] = (),
+        pace_streams: Sequence[Stream] = (),
     ) -> None:
         self.env = Environment()
         self.steps = steps or Steps({}, None, [])
         self.processors: shared.SharedProcessors | None = None
         if processors is not None:
             self.processors = shared.SharedProcessors(
-                self.env, processors, self.steps.wake, turn_streams
+                self.env, processors, self.steps.wake, turn_streams, pace_streams
             )
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs

@@ -10,7 +10,13 @@ from ...commits.apart import STREAM
 from ...commits.history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ...commits.parameters import CommitParameters, Death
 from ...commits.result import CommitResult, Latencies
-from ...commits.workload import TransactionDraw, server_of, step_streams, turn_streams
+from ...commits.workload import (
+    TransactionDraw,
+    pace_streams,
+    server_of,
+    step_streams,
+    turn_streams,
+)
 from ...streams import stream
 from .apart import Distance
 from .cluster import Cluster, Place, Process, Servers, Steps
@@ -71,7 +77,10 @@ class CommitModel(ABC):
         streams = [stream(seed, replication, name) for name in step_streams(p)]
         steps = Steps(p.spreads, p.wake_spread, streams)
         turns = [stream(seed, replication, name) for name in turn_streams(p.processors)]
-        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors, steps, turns)
+        paces = [stream(seed, replication, name) for name in pace_streams(p.processors)]
+        self.cluster = Cluster(
+            p.machines, p.costs, p.message_types, p.processors, steps, turns, paces
+        )
         if p.apart is not None:
             key = stream(seed, replication, STREAM)
             self.cluster.distance = Distance(p.apart.near_ps, p.apart.apart_ps, key)

@@ -9,7 +9,7 @@ answers, balancing and clients that think or arrive.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from ..._kernel import ErisDemands, ErisMachine, Stream
 from ...eris.routing import TOLD_APART_MIN
 from .apart import Distance
 from .eris_worker import Batch, Counts, Incoming, Worker
+from .paces import interpolated
 from .servers import Backlog, Link, rounded
 from .turns import ProcessorTurns
 
@@ -462,7 +463,7 @@ class ErisRoutingReference:
             while w.pace_ends <= now:
                 share = w.paces.uniform()
                 w.slowdown, w.memory_slowdown = (
-                    _interpolated(share, self.m.pace_share, slowdown)
+                    interpolated(share, self.m.pace_share, slowdown)
                     for slowdown in (self.m.pace_slowdown, self.m.pace_memory_slowdown)
                 )
                 w.pace_ends += max(rounded(w.paces.exponential(self.m.pace_lasts_ps)), 1)
@@ -531,9 +532,3 @@ class ErisRoutingReference:
     def note(self, kind: str, worker: int, other: int, amount: int) -> None:
         """One row of the trace."""
         self.trace.append((self.now, kind, worker, other, amount))
-
-
-def _interpolated(at: float, x: Sequence[float], y: Sequence[float]) -> float:
-    """y at ``at``, between the ends of rising ``x``."""
-    k = max(bisect_left(x, at), 1)
-    return y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])

@@ -39,6 +39,7 @@ import simpy
 
 from ..._kernel import Stream
 from ...commits.processors import Processors
+from .paces import PacesOf
 from .turns import ProcessorTurns
 
 ON = ("running", "settling", "spinning")
@@ -58,7 +59,7 @@ class Job:
 
 @dataclass(eq=False)
 class Process:
-    """One that runs on the processors; ``debt_ps`` comes before what it does next."""
+    """One that runs on the processors; ``debt_ps`` of work comes before what it does next."""
 
     place: int = 0
     own: deque[Job] = field(default_factory=deque)
@@ -70,6 +71,8 @@ class Process:
     found: int = 0
     """Messages of the last look that are still to be handled."""
     debt_ps: int = 0
+    rest_ps: int = 0
+    """Of what it paid last, in time."""
     since_ps: int = 0
     ran_ps: int = 0
     virtual_ps: int = 0
@@ -86,7 +89,7 @@ class Process:
 class Processor:
     """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
     which they came, with the one that runs, and with sleepers beyond V. ``taken``: how often a
-    process took over from another one. ``turns``: of others, if any."""
+    process took over from another one. ``turns``, ``paces``: of others, if any."""
 
     process: Process | None = None
     last: Process | None = None
@@ -98,6 +101,7 @@ class Processor:
     tick_asked: bool = False
     job_end_ps: int = 0
     turns: ProcessorTurns | None = None
+    paces: PacesOf | None = None
 
     def count(self, now_ps: int, setup: Processors) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""
@@ -118,6 +122,10 @@ class Processor:
         """As soon as the processor is there."""
         begins_ps = now_ps if self.turns is None else self.turns.there_ps(now_ps)
         self.job_end_ps = begins_ps + takes_ps
+
+    def taken_ps(self, now_ps: int, work_ps: int) -> int:
+        """What work takes here that begins now."""
+        return work_ps if self.paces is None else self.paces.taken_ps(now_ps, work_ps)
 
     def move_job(self) -> bool:
         """Whether others had the processor before its end, which comes as much later then."""
@@ -167,12 +175,16 @@ class SharedProcessors:
         setup: Processors,
         wake_ps: Callable[[int, int], int],
         turn_streams: Sequence[Stream] = (),
+        pace_streams: Sequence[Stream] = (),
     ) -> None:
         self.env, self.setup, self.wake_ps = env, setup, wake_ps
         self.processors = [Processor() for _ in range(setup.count)]
         if setup.turns is not None:
             for processor, stream in zip(self.processors, turn_streams, strict=True):
                 processor.turns = ProcessorTurns(setup.turns, stream)
+        if setup.paces is not None:
+            for processor, stream in zip(self.processors, pace_streams, strict=True):
+                processor.paces = PacesOf(setup.paces, stream)
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
 
     @property
@@ -334,7 +346,7 @@ class SharedProcessors:
         if process.current is not None:
             process.current.left_ps = left_ps
         elif process.state == "settling":
-            process.debt_ps += left_ps
+            process.rest_ps = left_ps
         process.state = "waiting"
         self._leave(processor)
 
@@ -359,17 +371,20 @@ class SharedProcessors:
         process.gives_way = process.gives_way and not (
             process.current or process.own or process.incoming
         )
-        if process.current is None:
-            process.current = self._next_job(process)
+        now_ps = self.now_ps
+        if process.current is None and (job := self._next_job(process)) is not None:
+            job.left_ps = processor.taken_ps(now_ps, job.left_ps)
+            process.current = job
+        paid_ps = processor.taken_ps(now_ps, process.debt_ps) + process.rest_ps
+        process.debt_ps = process.rest_ps = 0
         if process.current is not None:
-            process.state = "running"
-            process.current.left_ps += process.debt_ps
-            takes_ps = process.current.left_ps
-        elif process.debt_ps:
-            process.state, takes_ps = "settling", process.debt_ps
+            process.current.left_ps += paid_ps
+            process.state, takes_ps = "running", process.current.left_ps
+        elif paid_ps:
+            process.state, takes_ps = "settling", paid_ps
         else:
-            process.state, takes_ps = "spinning", max(self.setup.spin_ps, 1)
-        process.debt_ps = 0
+            spin_ps = processor.taken_ps(now_ps, self.setup.spin_ps)
+            process.state, takes_ps = "spinning", max(spin_ps, 1)
         processor.begin_job(self.now_ps, takes_ps)
         self._run_on(processor)
 
