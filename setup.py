@@ -13,8 +13,9 @@ KERNEL, ENGINE = "sim/kernel", "engine_native"
 ENGINE_PARTS = ("", "memory/", "storage/", "routing/", "aeu/", "rsi/", "measure/")
 # -ffp-contract=off: else a compiler may fuse a * b + c on one machine and not on another, and the
 # same seed would give two traces.
+# -Wno-psabi: nothing of these types goes to another module.
 # -g0: Python's own flags ask for what a debugger wants, which is a quarter of the compiler's work.
-FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-Wall", "-Wextra"]
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-psabi"]
 if os.environ.get("NUMATWIN_WERROR"):
     FLAGS.append("-Werror")
 

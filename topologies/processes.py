@@ -124,8 +124,8 @@ class ProcessCosts(Strict):
     """Of a host.
 
     ``slice``: how long a process runs while another one waits for its processor. ``turn``: giving
-    way until the other process runs and has its data in its caches again, ``turn_among``: the same
-    of four in turn, ``give_way`` where none waits. ``clock``: a look at it.
+    way until the other process runs and has its data in its caches again, ``give_way`` where none
+    waits. ``clock``: a look at it.
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``word_get``, ``words_get``:
     reading 8 bytes and 8 KiB that a cache holds; ``word_add``: an atomic add. ``note``: counting
@@ -136,7 +136,6 @@ class ProcessCosts(Strict):
 
     slice: Duration
     turn: Duration
-    turn_among: Duration | None = None
     give_way: Duration
     clock: Duration
     key_draw: Duration

@@ -64,7 +64,6 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //
 //     yield          giving way where nobody waits
 //     turn           giving way to another process that does the same: until it is its turn
-//     turn-among     the same of four such processes
 //     slice          how long a process runs while another one waits for that processor
 //     sleep-same     a message of `bytes` to a sleeper on the same processor, and back; half of it
 //     sleep-among    the same to three there, one after the other

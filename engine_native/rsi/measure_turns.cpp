@@ -23,7 +23,7 @@ struct Turns {
     std::atomic<std::uint32_t> ready;
 };
 
-constexpr std::uint32_t among = 4;         // processes that have a processor in turn
+constexpr std::size_t sleepers_among = 3;
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
 
 // Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
@@ -97,11 +97,11 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         };
         auto alone = means_ns(plan, touches);
         std::ranges::sort(alone);
-        const auto yielding = [turns, cpu = cpus[0]] {
+        const Forked other([turns, cpu = cpus[0]] {
             pin_thread(cpu);
             OwnPages theirs;
             theirs.touch();
-            turns->ready.fetch_add(1);
+            turns->ready.store(1);
             for (;;) {
                 const std::uint32_t mode = turns->mode.load(std::memory_order_relaxed);
                 if (mode == 0) {
@@ -110,27 +110,19 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                 }
                 if (mode == 2) ::usleep(1000);
             }
-        };
-        // Of several that yield all the time, each step is a turn of each; what they take to find
-        // what is theirs in caches again is part of it.
-        const auto turns_of = [&](std::uint32_t processes) {
-            while (turns->ready.load() + 1 < processes) ::usleep(200);
-            auto all = means_ns(plan, [&pages] {
-                for (int k = 0; k < 16; ++k) {
-                    ::sched_yield();
-                    pages.touch();
-                }
-                return 16.0;
-            });
-            for (double& each : all) each = each / processes - alone[alone.size() / 2];
-            return all;
-        };
-        const Forked other(yielding);
-        found.push_back({"turn", 0, 0, 1, turns_of(2)});
-        {
-            const Forked third(yielding), fourth(yielding);
-            found.push_back({"turn-among", 0, 0, 1, turns_of(among)});
-        }
+        });
+        while (turns->ready.load() == 0) ::usleep(200);
+        // Of two that yield all the time, each step is two turns; what they take to find what is
+        // theirs in caches again is part of it.
+        auto both = means_ns(plan, [&pages] {
+            for (int k = 0; k < 64; ++k) {
+                ::sched_yield();
+                pages.touch();
+            }
+            return 64.0;
+        });
+        for (double& each : both) each = each / 2 - alone[alone.size() / 2];
+        found.push_back({"turn", 0, 0, 1, both});
         turns->mode.store(1);
         StepCost slice{"slice", 0, 0, 1, {}};
         const std::int64_t began = steps_now_ns();
@@ -147,32 +139,41 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     struct Taken {
         StepCost there, post, serve;
     };
-    const auto messages = [&](int other, bool sleep, std::size_t peers = 1) {
-        Sleepers sleepers(run, cpus[0], other, sleep, peers);
-        double post_ns = 0, serve_ns = 0;
-        for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns, serve_ns);
-        const StepCost empty{"", bytes, 0, 1, {}};
-        Taken taken{empty, empty, empty};
-        for (std::uint32_t window = 0; window < plan.windows; ++window) {
-            double sum = 0, rounds = 0;
-            post_ns = serve_ns = 0;
-            const std::int64_t began = steps_now_ns();
-            do {
-                sum += sleepers.there(message, post_ns, serve_ns);
-                ++rounds;
-            } while (steps_now_ns() - began < plan.window_ns);
-            taken.there.samples_ns.push_back(sum / rounds);
-            taken.post.samples_ns.push_back(post_ns / rounds);
-            taken.serve.samples_ns.push_back(serve_ns / rounds);
-        }
+    const StepCost empty{"", bytes, 0, 1, {}};
+    const auto take = [&](Taken& taken, Sleepers& sleepers, bool to_all = false) {
+        double sum = 0, rounds = 0, post_ns = 0, serve_ns = 0;
+        const std::int64_t began = steps_now_ns();
+        do {
+            sum += sleepers.there(message, post_ns, serve_ns, to_all);
+            ++rounds;
+        } while (steps_now_ns() - began < plan.window_ns);
+        taken.there.samples_ns.push_back(sum / rounds);
+        taken.post.samples_ns.push_back(post_ns / rounds);
+        taken.serve.samples_ns.push_back(serve_ns / rounds);
+    };
+    const auto messages = [&](int other, bool sleep) {
+        Sleepers sleepers(run, cpus[0], other, sleep);
+        Taken first{empty, empty, empty}, taken = first;
+        take(first, sleepers);
+        for (std::uint32_t window = 0; window < plan.windows; ++window) take(taken, sleepers);
         return taken;
     };
     const auto add = [&found](const char* name, StepCost step) {
         step.name = name;
         found.push_back(std::move(step));
     };
-    add("sleep-same", messages(cpus[0], true).there);
-    add("sleep-among", messages(cpus[0], true, among - 1).there);
+    {
+        // In turn: it is their difference that counts.
+        Sleepers sleepers(run, cpus[0], cpus[0], true, sleepers_among);
+        Taken first{empty, empty, empty}, same = first, all = first;
+        take(first, sleepers, true);
+        for (std::uint32_t window = 0; window < plan.windows; ++window) {
+            take(same, sleepers);
+            take(all, sleepers, true);
+        }
+        add("sleep-same", same.there);
+        add("sleep-among", all.there);
+    }
     if (cpus.size() > 1) {
         const Taken asleep = messages(cpus[1], true), awake = messages(cpus[1], false);
         add("sleep-other", asleep.there);

@@ -40,11 +40,12 @@ class Sleepers {
         for (std::size_t k = 0; k < peers; ++k) to_.push_back(fabric_->connect(await(contact(k))));
     }
 
-    // Half of there and back, to one after the other; `post_ns` grows by the time of handing it
-    // over, `serve_ns` by that of the look that found the answer.
-    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
+    // Half of there and back, to the first of them or (`among`) to one after the other; `post_ns`
+    // grows by the time of handing it over, `serve_ns` by that of the look that found the answer.
+    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns,
+                 bool among = false) {
         const std::int64_t began = steps_now_ns();
-        const std::size_t peer = sent_++ % to_.size();
+        const std::size_t peer = among ? sent_++ % to_.size() : 0;
         fabric_->send(to_[peer], message);
         post_ns += static_cast<double>(steps_now_ns() - began);
         const std::int64_t late = began + 2'000'000'000;

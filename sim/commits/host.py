@@ -157,7 +157,6 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
         tick_ps=max(_ps(facts.slice.value), 1),
         switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
-        cold_ps=_cold_ps(facts),
         yield_ps=_ps(facts.give_way.value),
         gives_way=host.crowded and host.direct,
         homes=homes(
@@ -196,7 +195,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,
-        cold_ps=_cold_ps(facts, ends),
+        cold_ps=_ps(ends.cold_s),
         look_ps=_ps(ends.costs.look.value),
         connection_ps=tuple(map(_ps, ends.connection(operation, "serve", size))),
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
@@ -206,18 +205,6 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
         interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
-
-
-def _cold_ps(facts: ProcessCosts, ends: Ends | None = None) -> int:
-    """What one takes longer that finds its caches used by several others, not by one: with turns
-    alone, or (with ``ends``) as it handles a message."""
-    if ends is not None:
-        among, same = ends.costs.sleeper_among, ends.costs.sleeper_same
-        # There and back: who asks is among no others.
-        return 0 if among is None else _ps(max(2.0 * (among.value - same.value), 0.0))
-    if facts.turn_among is None:
-        return 0
-    return _ps(max(facts.turn_among.value - facts.turn.value, 0.0))
 
 
 def _apart(

@@ -95,6 +95,15 @@ class Ends:
             for count in range(1, counts[max(len(counts) - 2, 0)] + 1)
         ]
 
+    @property
+    def cold_s(self) -> float:
+        """What one takes longer that finds its caches used by several others, not by one."""
+        among = self.costs.sleeper_among
+        # There and back: who asks is among no others.
+        return (
+            0.0 if among is None else max(2.0 * (among.value - self.costs.sleeper_same.value), 0.0)
+        )
+
     def found(self, part: str) -> float:
         """What an end takes for finding many answers, or requests, of one peer at once."""
         if part == "post":

@@ -10,7 +10,6 @@ import pytest
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.host import _cold_ps
 from numatwin.sim.commits.host_steps import BlockCosts, Ends, Region
 from numatwin.sim.commits.parameters import CommitParameters
 from numatwin.sim.commits.sizes import Records
@@ -123,16 +122,15 @@ def test_of_one_measured_count_nothing_is_told_apart() -> None:
     assert found.connection("get", "serve", 8.0) == [0.0]
 
 
-def test_caches_used_by_several_cost_what_was_measured() -> None:
+def test_caches_used_by_several_cost_what_was_measured_there_and_back() -> None:
     facts = load_scenario(HOST).machine.description.processes
     assert facts is not None
-    same = facts.transports["tcp"].sleeper_same
-    tcp = facts.transports["tcp"].model_copy(update={"sleeper_among": seconds(same.value + US)})
-    known = facts.model_copy(update={"turn_among": seconds(facts.turn.value + 0.5 * US)})
-    costs = Ends(tcp)
-    assert _cold_ps(facts) == 0
-    assert _cold_ps(known) == 500_000
-    assert _cold_ps(known, costs) == 2_000_000
+    tcp = facts.transports["tcp"]
+    for longer_us, cold_us in ((1.0, 2.0), (-1.0, 0.0)):
+        among = seconds(tcp.sleeper_same.value + longer_us * US)
+        found = Ends(tcp.model_copy(update={"sleeper_among": among})).cold_s
+        assert found == pytest.approx(cold_us * US)
+    assert Ends(tcp.model_copy(update={"sleeper_among": None})).cold_s == 0.0
 
 
 def parameters(*settings: str) -> CommitParameters:

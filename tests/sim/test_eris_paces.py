@@ -51,6 +51,21 @@ def test_a_usual_pace_changes_nothing() -> None:
     assert done(20 * US, **usual) == done(20 * US)
 
 
+@pytest.mark.parametrize(("lasts", "played_ps"), [("2 us", 1e6), ("1 s", 4e9)])
+def test_processors_of_commits_have_the_same_paces(lasts: str, played_ps: float) -> None:
+    """Half as long as seen from within, and not so long that a short run would not meet all."""
+    paced = PACED.replace("2 us", lasts)
+    found = Disturbances(load_scenario("host-lookup", settings=[paced]).machine.description)
+    for of_memory, slowest in ((False, 0.5), (True, 0.3)):
+        paces = found.processor_paces(of_memory=of_memory)
+        assert paces is not None
+        assert paces.lasts_ps == pytest.approx(played_ps)
+        assert (paces.share[0], paces.share[-1]) == (0.0, 1.0)
+        assert paces.slowdown[0] == pytest.approx(1.0 / slowest)
+    usual = Disturbances(load_scenario("host-lookup").machine.description)
+    assert usual.processor_paces(of_memory=True) is None
+
+
 def of_memory() -> ErisDemands:
     """A scan of 1,000 lines of which one comes every ns, and takes 0.01 ns to look at."""
     demands = ErisDemands()

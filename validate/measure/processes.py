@@ -48,7 +48,6 @@ STEPS = {
     "yield": "sched_yield where no other process waits for the processor",
     "turn": "sched_yield of two processes on one processor, until the other one runs and has been "
     "through 32 KiB of its own; less what that takes alone",
-    "turn-among": "the same of four processes",
     "slice": "how long a process runs while another one waits for its processor",
     "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
     "sleep-among": "the same to three sleepers there, one after the other",
@@ -242,7 +241,6 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
     if alone is not None and turn is not None and alone.value > turn.value:
         # Others ran meanwhile: it takes no longer than a turn.
         turns["give_way"] = replace(alone, value=turn.value, low=min(alone.low, turn.value))
-    among = next((q for t in TRANSPORTS if (q := one("turn-among", t))), None)
     words = {
         "clock": one("clock"),
         "key_draw": one("key-draw"),
@@ -256,7 +254,6 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
         return None
     return ProcessCosts(
         **parts,
-        turn_among=among,
         note=one("note"),
         begin_spread=spreads.of("begin"),
         block_spreads=spreads.blocks(),
