@@ -21,7 +21,11 @@ from ..topologies.schema import (
 from ._kernel import TurnSetup
 
 Floats = npt.NDArray[np.float64]
-APART_PLAYED_MAX_S, PACE_PLAYED_MAX_S = 0.5e-3, 4e-3
+APART_PLAYED_MAX_S = 0.5e-3
+# A longer time is played as several: this is as long as transactions on a host last, so that slow
+# ones are slow to their end, and a run of 0.1 s meets 25 of them on each processor.
+PACE_PLAYED_MAX_S = 4e-3
+SLOWDOWN_MAX = 1e6
 
 PS_PER_S = 1e12
 # Each is drawn by itself, and the longest of all draws is 37 times the mean.
@@ -31,7 +35,8 @@ DISTURBANCE_MAX_PS = PS_PER_S * DISTURBANCE_MAX_S
 
 @dataclass(frozen=True)
 class Paces:
-    """A core's pace goes up and down, and stays as it is for ``lasts_s`` on average.
+    """A core's pace goes up and down, and stays as it is for ``lasts_s`` on average, exponentially
+    distributed.
 
     ``slowdown`` (K,): how many times as long as usual work takes in the slowest ``share`` (K,),
     from 0 to 1, of the time; ``memory_slowdown`` (K,): the same of waits for memory. Straight lines
@@ -95,12 +100,28 @@ class Turns:
 class ProcessorPaces:
     """Paces as planes of commits play them: ``lasts_ps`` each, on average, exponentially
     distributed; ``share`` and ``slowdown`` (K,) as of Paces. Each processor draws from a stream of
-    its own.
+    its own. Raises InputError where planes cannot play them.
     """
 
     lasts_ps: float
     share: tuple[float, ...]
     slowdown: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not DISTURBANCE_MIN_PS <= self.lasts_ps <= DISTURBANCE_MAX_PS:
+            raise InputError(
+                "lasts_ps of paces", token=f"{self.lasts_ps:g}", expected="from 1,000 to 10^17"
+            )
+        rises = all(a < b for a, b in pairwise(self.share))
+        if not (rises and self.share[:1] == (0.0,) and self.share[-1:] == (1.0,)):
+            raise InputError("share of paces", token=str(self.share), expected="rising from 0 to 1")
+        fits = all(0 < times < SLOWDOWN_MAX for times in self.slowdown)
+        if not (fits and len(self.slowdown) == len(self.share)):
+            raise InputError(
+                "slowdown of paces",
+                token=str(self.slowdown),
+                expected=f"one for each share, from above 0 to {SLOWDOWN_MAX:g}",
+            )
 
 
 @dataclass(frozen=True)
@@ -137,18 +158,18 @@ class Disturbances:
         if (facts := description.paces) is not None:
             share = np.array([0.0, *PACE_SHARES, 1.0])
             slowdowns = _slowdown(facts.cached), _slowdown(facts.memory)
-            self.paces = Paces(facts.lasts.value, share, *slowdowns)
+            # Seen from a moment within one, a time that ends at random lasts twice its mean.
+            lasts_s = max(facts.lasts.value / 2, DISTURBANCE_MIN_S)
+            self.paces = Paces(lasts_s, share, *slowdowns)
             self.left *= self.paces.mean(self.paces.slowdown)
             self.left_memory *= self.paces.mean(self.paces.memory_slowdown)
 
-    def processor_paces(self, *, of_memory: bool) -> ProcessorPaces | None:
-        """``of_memory``: of work that mostly waits for memory; None where there are none."""
+    def processor_paces(self, of_memory: float) -> ProcessorPaces | None:
+        """Of work of which such a share (0 to 1) waits for memory; None where there are none."""
         if (paces := self.paces) is None:
             return None
-        # Seen from a moment within one, a time that ends at random lasts twice its mean. A longer
-        # one is played as several, so that a run meets all of them.
-        lasts_s = min(max(paces.lasts_s / 2, DISTURBANCE_MIN_S), PACE_PLAYED_MAX_S)
-        slowdown = paces.memory_slowdown if of_memory else paces.slowdown
+        lasts_s = min(paces.lasts_s, PACE_PLAYED_MAX_S)
+        slowdown = paces.slowdown + (paces.memory_slowdown - paces.slowdown) * of_memory
         return ProcessorPaces(
             PS_PER_S * lasts_s, tuple(paces.share.tolist()), tuple(slowdown.tolist())
         )

@@ -71,7 +71,8 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     post-across    handing over a message to one on another processor that looks all the time
 //     serve-across   receiving its answer
 //     interrupted    what a message to a sleeper on another processor, and its answer, take of the
-//                    time of a process there that never stops
+//                    time of a process there that never stops, by what it does just before and
+//                    after; from times alike before and after, where there are enough
 //     post-sleeper   handing over a message to a sleeper on another processor
 std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);

@@ -71,7 +71,8 @@ StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
                 .push_back((together.ns - together.counted / rate) / rounds);
         before = after;
     }
-    if (found.samples_ns.empty()) found.samples_ns = unlike;
+    if (found.samples_ns.size() < plan.windows)  // it never stayed alike: as it came
+        found.samples_ns.insert(found.samples_ns.end(), unlike.begin(), unlike.end());
     return found;
 }
 
@@ -142,6 +143,8 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     const StepCost empty{"", bytes, 0, 1, {}};
     const auto take = [&](Taken& taken, Sleepers& sleepers, bool to_all = false) {
         double sum = 0, rounds = 0, post_ns = 0, serve_ns = 0;
+        sleepers.there(message, post_ns, serve_ns, to_all);  // what was before is no part of it
+        post_ns = serve_ns = 0;
         const std::int64_t began = steps_now_ns();
         do {
             sum += sleepers.there(message, post_ns, serve_ns, to_all);
@@ -151,10 +154,14 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         taken.post.samples_ns.push_back(post_ns / rounds);
         taken.serve.samples_ns.push_back(serve_ns / rounds);
     };
+    const auto warm = [&message](Sleepers& sleepers) {
+        double post_ns = 0, serve_ns = 0;
+        for (int k = 0; k < 60; ++k) sleepers.there(message, post_ns, serve_ns, true);
+    };
     const auto messages = [&](int other, bool sleep) {
         Sleepers sleepers(run, cpus[0], other, sleep);
-        Taken first{empty, empty, empty}, taken = first;
-        take(first, sleepers);
+        warm(sleepers);
+        Taken taken{empty, empty, empty};
         for (std::uint32_t window = 0; window < plan.windows; ++window) take(taken, sleepers);
         return taken;
     };
@@ -165,8 +172,8 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     {
         // In turn: it is their difference that counts.
         Sleepers sleepers(run, cpus[0], cpus[0], true, sleepers_among);
-        Taken first{empty, empty, empty}, same = first, all = first;
-        take(first, sleepers, true);
+        warm(sleepers);
+        Taken same{empty, empty, empty}, all = same;
         for (std::uint32_t window = 0; window < plan.windows; ++window) {
             take(same, sleepers);
             take(all, sleepers, true);

@@ -83,9 +83,10 @@ void remove_folders_of_the_dead(const std::string& where) {
         const int folder =
             ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (folder < 0) continue;
+        // Once it is locked: somebody else may have removed it before, and its maker made it anew.
         struct stat found{};
-        if (::fstat(folder, &found) == 0 && found.st_uid == ::geteuid() &&
-            ::flock(folder, LOCK_EX | LOCK_NB) == 0)
+        if (::flock(folder, LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &found) == 0 &&
+            found.st_nlink > 0 && found.st_uid == ::geteuid())
             remove_whole(entry.path().string());
         ::close(folder);
     }
@@ -110,10 +111,10 @@ void remove_folders_of_the_dead(const std::string& where) {
     ::_exit(0);
 }
 
-std::string new_name() {
+std::string new_path(const std::string& where) {
     std::uint64_t drawn;
-    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) fail("/dev/urandom");
-    return prefix + std::to_string(drawn);
+    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) fail(where);
+    return where + "/" + prefix + std::to_string(drawn);
 }
 
 class SegmentFolder {
@@ -122,11 +123,13 @@ class SegmentFolder {
         const char* set = std::getenv(variable);
         const std::string where = set == nullptr ? "/dev/shm" : set;
         remove_folders_of_the_dead(where);
-        path_ = where + "/" + new_name();
+        path_ = new_path(where);
         set_guard();
         try {
             make_folder(where);
         } catch (...) {
+            remove_whole(path_);
+            if (lock_ >= 0) ::close(lock_);
             end_guard();
             throw;
         }
@@ -157,13 +160,11 @@ class SegmentFolder {
             if (lock_ < 0 && errno != ENOENT) fail(where);
         } while (lock_ < 0 || ::flock(lock_, LOCK_EX) != 0 || ::fstat(lock_, &found) != 0 ||
                  found.st_nlink == 0);
-        if (::setenv(variable, path_.c_str(), 1) != 0) {
-            remove_whole(path_);
-            fail(where);
-        }
+        if (::setenv(variable, path_.c_str(), 1) != 0) fail(where);
     }
 
-    // Before there is a folder: whoever is killed then leaves none.
+    // Before there is a folder: who is killed then leaves none (but where all of its group are, and
+    // the guard was not in a session of its own yet).
     void set_guard() {
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0) fail(path_);
@@ -177,8 +178,10 @@ class SegmentFolder {
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         ::close(ends[0]);
         held_ = ends[1];
+        if (guard_ >= 0) return;
+        ::close(held_);
         errno = failed;
-        if (guard_ < 0) fail(path_);
+        fail(path_);
     }
 
     void end_guard() const {

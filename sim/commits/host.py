@@ -7,8 +7,8 @@ cluster has: a message costs its sender, and its receiver, time of a processor.
   part. What a READ or WRITE of a block costs depends on how much memory the records take, as caches
   and the processor's tables of pages hold a part of it.
 - Over other transports the engine's servers work for the verbs (UCX emulates them over TCP), and
-  2PC's messages are messages. Each end's own time per message is what was measured of many at a
-  time; what the first of them took longer is paid once a look, however many that finds.
+  2PC's messages are messages. Each end's own time per message is what was measured of one more of
+  many at a time; beside that, looks cost, and connections that messages came over.
 - A line that another processor has changed comes from its cache: of the timestamps' bits one when
   a client looks at them, one when it sets its own.
 """
@@ -134,11 +134,11 @@ def host_costs(
     disturbances = Disturbances(machine.description)
     largest = max((level.size_bytes for level in machine.nodes[0].caches), default=0.0)
     reads = region.parts("get", host.block_bytes)
-    of_memory = host.direct and sum(often for often, at, _ in reads if at > largest) > 0.5
+    of_memory = sum(often for often, at, _ in reads if at > largest) if host.direct else 0.0
     processors = replace(
         _processors(host, facts, ends),
         turns=disturbances.turns(least_s=TURN_MIN_S),
-        paces=disturbances.processor_paces(of_memory=of_memory),
+        paces=disturbances.processor_paces(min(of_memory, 1.0)),
     )
     return HostCosts(
         messages=messages,
@@ -316,7 +316,7 @@ def _served(
     # All blocks of a server are flushed together: a share of that is each one's.
     each_server = max(records.writes / host.storage, 1.0)
     put = tuple(
-        max(ends.total("put", part, block, each_server) - ends.found(part), 0.0) / each_server
+        ends.beside_finding("put", part, block, each_server, PARTS["write"]) / each_server
         for part in ("post", "serve", "complete")
     )
     word, cas, add = verb("get", WORD), verb("compare-and-swap", WORD), verb("add", WORD)
@@ -341,14 +341,11 @@ def _served(
         parts = PARTS.get(name, 1)
         messages[name] = (MessageCost(send_ps=_ps(post_s), receive_ps=_ps(serve_s), parts=parts),)
         messages[answer] = (MessageCost(receive_ps=_ps(complete_s), parts=parts),)
-    # The signaled one is flushed: what one takes longer than another one among many.
-    flush = {
-        part: max(ends.total("add", part, WORD, 1) - add_s - ends.found(part), 0.0)
-        for part, add_s in zip(("post", "serve", "complete"), add, strict=True)
-    }
-    messages["bit-done"] = (
-        MessageCost(send_ps=_ps(flush["serve"]), receive_ps=_ps(flush["complete"])),
-    )
+    # The signaled one is flushed: what one takes longer than another one among many. Its client
+    # posts that too, and completes both.
+    flushed = [ends.beside_finding("add", part, WORD, 1) for part in ("post", "serve", "complete")]
+    post_s, serve_s = (max(both - one, 0.0) for both, one in zip(flushed[:2], add[:2], strict=True))
+    messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
     for name in sizes:
         if name not in messages:
             messages[name] = tuple(_message(ends, size) for size in sizes[name])

@@ -81,36 +81,43 @@ class Ends:
         counts = self._counts(operation)
         before, last = counts[max(len(counts) - 2, 0)], counts[-1]
         if before == last:
-            return self.total(operation, part, size, last) / last
+            whole_s = self.total(operation, part, size, last)
+            return max(whole_s - self._looks_s(part), 0.0) / last
         more = self.total(operation, part, size, last) - self.total(operation, part, size, before)
         return max(more / (last - before), 0.0)
 
     def connection(self, operation: str, part: str, size: float) -> list[float]:
-        """What an end that finds 1, 2, … of them, all from one peer, takes beside each one's time
-        and that of a look: it receives, and acknowledges several at once; then no more."""
+        """Seconds that an end which finds 1, 2, … of them, all from one peer, takes beside each
+        one's time and that of a look: it receives, and acknowledges several at once. Up to the last
+        but one of the measured counts, from where on it takes no more."""
         counts = self._counts(operation)
-        each_s, look_s = self.each(operation, part, size), self.costs.look.value
+        each_s, look_s = self.each(operation, part, size), self._looks_s(part)
         return [
             max(self.total(operation, part, size, count) - count * each_s - look_s, 0.0)
             for count in range(1, counts[max(len(counts) - 2, 0)] + 1)
         ]
 
+    def beside_finding(
+        self, operation: str, part: str, size: float, count: float, parts: int = 1
+    ) -> float:
+        """``total``, less what processors are charged with for a look that finds all of them, each
+        of so many messages: see Processors."""
+        whole_s = self.total(operation, part, size, count)
+        if part == "post":
+            return whole_s
+        table_s = self.connection("get", "serve", self.costs.sleeper_size.value)
+        found = min(round(count * parts), len(table_s))
+        return max(whole_s - self.costs.look.value - table_s[found - 1], 0.0)
+
     @property
     def cold_s(self) -> float:
         """What one takes longer that finds its caches used by several others, not by one."""
-        among = self.costs.sleeper_among
+        among, same = self.costs.sleeper_among, self.costs.sleeper_same
         # There and back: who asks is among no others.
-        return (
-            0.0 if among is None else max(2.0 * (among.value - self.costs.sleeper_same.value), 0.0)
-        )
+        return 0.0 if among is None else max(2.0 * (among.value - same.value), 0.0)
 
-    def found(self, part: str) -> float:
-        """What an end takes for finding many answers, or requests, of one peer at once."""
-        if part == "post":
-            return 0.0
-        return (
-            self.costs.look.value + self.connection("get", part, self.costs.sleeper_size.value)[-1]
-        )
+    def _looks_s(self, part: str) -> float:
+        return 0.0 if part == "post" else self.costs.look.value
 
     def _counts(self, operation: str) -> list[int]:
         return sorted(count for of, count in self._of if of == operation)

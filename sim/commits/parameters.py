@@ -20,7 +20,7 @@ COUNT_MAX = 2**31 - 1
 READS_MAX = 64
 VERSIONS_MAX = 64
 TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
-FACTOR_MAX = 1_000_000
+FACTOR_MAX = PARTS_MAX = 1_000_000
 
 TWO_PHASE_MESSAGES = (
     "snapshot-request",  # client → timestamp service: which snapshot may I read?
@@ -276,7 +276,14 @@ def _check_costs(p: CommitParameters) -> None:
             _expect(bool(costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
             for cost in costs[name]:
                 for part, value in zip(fields(cost), astuple(cost), strict=True):
-                    _time(f"{part.name} of message '{name}'", value)
+                    if part.name.endswith("_ps"):
+                        _time(f"{part.name} of message '{name}'", value)
+                _expect(
+                    1 <= cost.parts <= PARTS_MAX,
+                    f"parts of message '{name}'",
+                    str(cost.parts),
+                    f"from 1 to {PARTS_MAX:,}",
+                )
     _expect(
         p.costs["read"][0].send_ps > 0,
         "send_ps of message 'read'",
@@ -364,11 +371,6 @@ def _check_processors(p: CommitParameters) -> None:
                 _time(f"{part.name} of the processors", time_ps)
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
-    if (paces := host.paces) is not None:
-        fine = DISTURBANCE_MIN_PS <= paces.lasts_ps <= DISTURBANCE_MAX_PS
-        _expect(fine, "lasts_ps of paces", f"{paces.lasts_ps:g}", "from 1,000 to 10^17")
-        fine = len(paces.share) == len(paces.slowdown) >= 2 and min(paces.slowdown) > 0
-        _expect(fine, "slowdown of paces", str(paces.slowdown), "one above 0 for each share")
     for home in host.homes:
         _index("home of a process", home, host.count)
     if host.homes:

@@ -37,6 +37,11 @@ const CommitSetup& checked(const CommitSetup& setup) {
     const auto below = [](const auto& values, std::size_t end) {
         return std::ranges::all_of(values, [end](auto v) { return v < end; });
     };
+    const auto parts_fit = [](const std::vector<Time>& all) {
+        for (std::size_t k = 5; k < all.size(); k += 6)
+            if (all[k] < 1 || all[k] > 1'000'000) return false;
+        return true;
+    };
     const std::size_t clients = setup.client_machine.size(), nodes = setup.node_machine.size();
     expect(clients > 0 && below(setup.client_machine, setup.machines), "machines of clients");
     expect(setup.client_factor.size() == clients, "factors of clients");
@@ -48,7 +53,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
     const auto times = [](const std::vector<Time>& all) {
         return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
     };
-    expect(times(setup.costs), "costs");
+    expect(times(setup.costs) && parts_fit(setup.costs) && parts_fit(setup.apart_costs), "costs");
     expect(setup.apart_ps <= 0 || (setup.apart_costs.size() == setup.costs.size() &&
                                    times(setup.apart_costs) && setup.apart_stream.size() == 2),
            "costs or stream of processors apart");
@@ -101,7 +106,7 @@ void Commits::happened(const Event& event) {
     if (event.kind == awake) {
         give_way(event.subject);
         if (setup_.awake_ps == 0) return go_on(event.subject);
-        return processors_.submit(clock, event.subject, setup_.awake_ps, resumed, event.subject);
+        return processors_.wait(clock, event.subject, setup_.awake_ps, resumed, event.subject);
     }
     if (event.kind != died) return happened_to_protocol(event);
     if (is_gone(event.subject)) return;
@@ -126,14 +131,14 @@ void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
     if (ps == 0) {
         if (!processors_.gives_way(client)) return go_on(client);
         // Others run first: what comes next begins when the client runs again.
-        return processors_.submit(clock, client, 0, resumed, client);
+        return processors_.wait(clock, client, 0, resumed, client);
     }
     ps *= places_[client].factor;
     if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
     if (ps > 2 * setup_.awake_ps)
         return clock.schedule(clock.now() + ps - setup_.awake_ps, awake, client);
     give_way(client);
-    processors_.submit(clock, client, ps, resumed, client);
+    processors_.wait(clock, client, ps, resumed, client);
 }
 
 void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {

@@ -15,7 +15,8 @@
 //     giving way, whether or not somebody waits    yield of the process's time
 //     others have a turn on the processor          its length, of whatever is done there
 //     (turns.hpp)
-//     others slow it down (paces.hpp)              as much more of all of these, and of its work
+//     others slow it down (paces.hpp)              as much more of all of these, and of its work,
+//                                                  but not of waits by the clock
 //
 // A turn counts as run time of the process that it stops, its slice among it: Linux takes only time
 // that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent of a
@@ -96,15 +97,15 @@ class Processors {
                 std::uint32_t subject, std::uint32_t sender = none, std::uint32_t parts = 1) {
         Process& p = process_[process];
         if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across;
-        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts});
-        switch (p.state) {
-            case State::spinning:
-                return go_on(clock, process);
-            case State::asleep:
-                return wake(clock, process, sender);
-            default:
-                return;
-        }
+        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts, true});
+        take_up(clock, process, sender);
+    }
+
+    // The same of a wait by the clock that it stays awake for, at whatever pace.
+    void wait(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
+              std::uint32_t subject) {
+        process_[process].own.push_back({ps, kind, subject, none, 0, false});
+        take_up(clock, process, none);
     }
 
     // Before its next work a process lets those run who wait.
@@ -145,6 +146,7 @@ class Processors {
     struct Job {
         Time left;
         std::uint32_t kind, subject, sender, parts;
+        bool paced;
     };
     struct Process {
         std::deque<Job> own, incoming;
@@ -159,7 +161,7 @@ class Processors {
         Time since = 0;
         Time virtual_time = 0, counted = 0;  // as of then, where it runs
         Time deadline = 0, lag = 0;
-        std::uint64_t left = 0;  // its processor's `taken` then
+        std::uint64_t taken_when_left = 0;  // its processor's, as it ran last
         Wide busy = 0;
     };
     struct Processor {
@@ -173,6 +175,17 @@ class Processors {
     };
 
     static constexpr std::uint64_t cold_after = 2;
+
+    void take_up(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
+        switch (process_[process].state) {
+            case State::spinning:
+                return go_on(clock, process);
+            case State::asleep:
+                return wake(clock, process, sender);
+            default:
+                return;
+        }
+    }
 
     static bool runs(const Process& p) {
         return p.state == State::running || p.state == State::settling ||
@@ -342,7 +355,7 @@ class Processors {
         Process& p = process_[process];
         if (c.last != process) {
             if (!p.woken) p.debt += setup_.switch_over;
-            if (c.taken >= p.left + cold_after) p.debt += setup_.cold;
+            if (c.taken >= p.taken_when_left + cold_after) p.debt += setup_.cold;
             ++c.taken;
         }
         p.woken = false;
@@ -357,7 +370,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
-        p.left = c.taken;
+        p.taken_when_left = c.taken;
         c.process = none;
         ++c.generation;
     }
@@ -414,7 +427,8 @@ class Processors {
         p.debt = 0;
         if (has_job) {
             p.state = State::running;
-            p.current->left = (goes_on ? p.current->left : taken(p.current->left)) + paid;
+            if (!goes_on && p.current->paced) p.current->left = taken(p.current->left);
+            p.current->left += paid;
             c.job_end = begins + p.current->left;
         } else {
             p.state = paid > 0 ? State::settling : State::spinning;

@@ -18,11 +18,19 @@ from numatwin.sim.commits.history import Row, snapshot_isolation_violations
 from numatwin.sim.streams import stream_key
 
 ROWS = 4_000_000  # that each role may keep: some seconds on the fastest of hosts
+
+
+def remove_own(process: int, folder: str) -> None:
+    """Not at the end of one that was forked."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 # Where runs of this process, and of those that it starts, have their folders: what a test beside it
 # does is not seen here.
 if "UCX_POSIX_DIR" not in os.environ:
     os.environ["UCX_POSIX_DIR"] = tempfile.mkdtemp(prefix="tests-of-numatwin-", dir="/dev/shm")
-    atexit.register(shutil.rmtree, os.environ["UCX_POSIX_DIR"], ignore_errors=True)
+    atexit.register(remove_own, os.getpid(), os.environ["UCX_POSIX_DIR"])
 SHARED_MEMORY = Path(os.environ["UCX_POSIX_DIR"])
 GUARD = "numatwin-guard"
 LOOK_S = 0.005

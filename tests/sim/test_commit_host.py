@@ -112,13 +112,20 @@ def test_a_look_a_connection_and_each_request_are_told_apart() -> None:
     whole = [us * US for us in (1.5, 4.0, 4.0, 4.0)]
     assert found.connection("get", "serve", 8.0) == pytest.approx(whole)
     assert found.total("get", "serve", 8.0, 7) == pytest.approx(19.0 * US)
-    assert found.found("serve") == pytest.approx(5.0 * US)
-    assert found.found("post") == 0.0
+    # What processors charge for a look and its connections, with each one's time, is the whole.
+    for count in (1, 2, 4, 12):
+        each_s = found.beside_finding("get", "serve", 8.0, count)
+        assert each_s == pytest.approx(2.0 * count * US)
+    # Three of two messages each came over a connection: four or more cost the same.
+    whole_s = found.total("get", "serve", 8.0, 3)
+    assert found.beside_finding("get", "serve", 8.0, 3, 2) == pytest.approx(whole_s - 5.0 * US)
+    assert found.beside_finding("get", "post", 8.0, 3) == found.total("get", "post", 8.0, 3)
 
 
 def test_of_one_measured_count_nothing_is_told_apart() -> None:
+    """But a look, which is known."""
     found = ends({1: 1.5}, 2.0)
-    assert found.each("get", "serve", 8.0) == pytest.approx(4.5 * US)
+    assert found.each("get", "serve", 8.0) == pytest.approx(3.5 * US)
     assert found.connection("get", "serve", 8.0) == [0.0]
 
 

@@ -201,8 +201,19 @@ def test_work_takes_as_long_as_its_processors_pace_says() -> None:
         model = KernelCommitModel(host(1, setup), seed)
         model.run(20_000 * WORK_PS)
         counts.append(model.commits / 20_000)
-    # Of 400 paces each: 0.25 / sqrt(400) from run to run.
-    assert np.mean(counts) == pytest.approx(0.75, abs=4 * 0.25 / math.sqrt(400 * len(counts)))
+    # Of 400 paces each, whose lengths vary as exponential ones do: by 0.25 * sqrt(2 / 400).
+    deviation = 0.25 * math.sqrt(2 / 400 / len(counts))
+    assert np.mean(counts) == pytest.approx(0.75, abs=4 * deviation)
+
+
+def test_waits_by_the_clock_know_no_pace() -> None:
+    """Think times of 60 µs, awake: on a processor half as fast only the work takes longer."""
+    rates = []
+    for slowdown in (1.0, 2.0):
+        paces = ProcessorPaces(1e9, (0.0, 1.0), (slowdown, slowdown))
+        setup = Processors(1, 20 * WORK_PS, paces=paces)
+        rates.append(commits(host(1, setup, think_ps=60 * US, think="constant"), 10_000 * US))
+    assert rates == [pytest.approx(10_000 / one, abs=2) for one in (61, 62)]
 
 
 @pytest.mark.parametrize(("parts", "ps"), [(1, 100), (2, 30), (3, 30), (9, 30)])
@@ -311,8 +322,20 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
     assert (took, took_more - took) == pytest.approx((3 * 8 * US, 3 * later_ps), rel=0.01)
 
 
-def paced(lasts_ps: float, slowdown: tuple[float, ...]) -> Processors:
-    return Processors(1, WORK_PS, paces=ProcessorPaces(lasts_ps, (0.0, 1.0), slowdown))
+@pytest.mark.parametrize(
+    ("paces", "told_of"),
+    [
+        ((0.0, (0.0, 1.0), (1.0, 1.0)), "lasts_ps"),
+        ((1e6, (0.0, 1.0), (1.0, 0.0)), "slowdown"),
+        ((1e6, (0.0, 1.0), (1.0, float("nan"))), "slowdown"),
+        ((1e6, (0.0, 1.0), (1.0,)), "slowdown"),
+        ((1e6, (0.0, 0.5, 0.5, 1.0), (1.0,) * 4), "share"),
+        ((1e6, (0.0, 0.9), (1.0, 1.0)), "share"),
+    ],
+)
+def test_paces_that_cannot_be_played_are_refused(paces: Any, told_of: str) -> None:
+    with pytest.raises(InputError, match=told_of):
+        ProcessorPaces(*paces)
 
 
 @pytest.mark.parametrize(
@@ -323,9 +346,7 @@ def paced(lasts_ps: float, slowdown: tuple[float, ...]) -> Processors:
         ({"processors": Processors(0, 1)}, "processors"),
         ({"processors": Processors(1, 0)}, "slice_ps"),
         ({"start_ps": (1, 2, 3)}, "start_ps"),
-        ({"processors": paced(0.0, (1.0, 1.0))}, "lasts_ps"),
-        ({"processors": paced(1e6, (1.0, 0.0))}, "slowdown"),
-        ({"processors": paced(1e6, (1.0,))}, "slowdown"),
+        ({"costs": dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(1, parts=0),))}, "parts"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:

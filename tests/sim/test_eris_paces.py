@@ -56,14 +56,14 @@ def test_processors_of_commits_have_the_same_paces(lasts: str, played_ps: float)
     """Half as long as seen from within, and not so long that a short run would not meet all."""
     paced = PACED.replace("2 us", lasts)
     found = Disturbances(load_scenario("host-lookup", settings=[paced]).machine.description)
-    for of_memory, slowest in ((False, 0.5), (True, 0.3)):
-        paces = found.processor_paces(of_memory=of_memory)
+    for of_memory, slowdown in ((0.0, 1 / 0.5), (0.5, 8 / 3), (1.0, 1 / 0.3)):
+        paces = found.processor_paces(of_memory)
         assert paces is not None
         assert paces.lasts_ps == pytest.approx(played_ps)
         assert (paces.share[0], paces.share[-1]) == (0.0, 1.0)
-        assert paces.slowdown[0] == pytest.approx(1.0 / slowest)
+        assert paces.slowdown[0] == pytest.approx(slowdown)
     usual = Disturbances(load_scenario("host-lookup").machine.description)
-    assert usual.processor_paces(of_memory=True) is None
+    assert usual.processor_paces(1.0) is None
 
 
 def of_memory() -> ErisDemands:

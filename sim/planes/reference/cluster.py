@@ -188,12 +188,12 @@ class Cluster:
                 ps = awake_ps
             self.give_way(place)
             if ps:
-                yield self.processors.work(place.process, ps)
+                yield self.processors.wait(place.process, ps)
         elif ps:
             yield self.env.timeout(ps * place.factor)
         elif self.processors is not None and place.process.gives_way:
             # Others run first: what comes next begins when the place runs again.
-            yield self.processors.work(place.process, 0)
+            yield self.processors.wait(place.process, 0)
         if place.gone:
             yield self.never
 

@@ -49,12 +49,13 @@ COLD_AFTER = 2
 @dataclass
 class Job:
     """Work of a process: how much is left, and what happens when it is done; of a message also who
-    has sent it, and of how many parts it is."""
+    has sent it, and of how many parts it is. Waits by the clock are not ``paced``."""
 
     left_ps: int
     done: simpy.Event
     sender: Process | None = None
     parts: int = 1
+    paced: bool = True
 
 
 @dataclass(eq=False)
@@ -81,8 +82,8 @@ class Process:
     deadline_ps: int = 0
     lag_ps: int = 0
     """Of one asleep that is not in the queue: how far it was behind."""
-    left: int = 0
-    """Its processor's ``taken`` as it was there last."""
+    taken_when_left: int = 0
+    """Its processor's ``taken`` as it ran last."""
 
 
 @dataclass(eq=False)
@@ -206,11 +207,21 @@ class SharedProcessors:
             ps += parts * self.setup.across_ps
         job = Job(ps, self.env.event(), sender, parts)
         (process.own if sender is None else process.incoming).append(job)
+        self._take_up(process, sender)
+        return job.done
+
+    def wait(self, process: Process, ps: int) -> simpy.Event:
+        """The same of a wait by the clock that it stays awake for, at whatever pace."""
+        job = Job(ps, self.env.event(), paced=False)
+        process.own.append(job)
+        self._take_up(process, None)
+        return job.done
+
+    def _take_up(self, process: Process, sender: Process | None) -> None:
         if process.state == "spinning":
             self._go_on(self.home(process), process)
         elif process.state == "asleep":
             self._wake(self.home(process), process, sender)
-        return job.done
 
     def give_way(self, process: Process) -> None:
         """Before its next work a process lets those run who wait."""
@@ -315,7 +326,7 @@ class SharedProcessors:
     def _put_on(self, processor: Processor, process: Process) -> None:
         if processor.last is not process:
             process.debt_ps += 0 if process.woken else self.setup.switch_ps
-            if processor.taken >= process.left + COLD_AFTER:
+            if processor.taken >= process.taken_when_left + COLD_AFTER:
                 process.debt_ps += self.setup.cold_ps
             processor.taken += 1
         process.woken = False
@@ -329,7 +340,7 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         process.ran_ps += self.now_ps - process.since_ps
-        process.left = processor.taken
+        process.taken_when_left = processor.taken
         processor.process = None
         processor.generation += 1
 
@@ -373,7 +384,8 @@ class SharedProcessors:
         )
         now_ps = self.now_ps
         if process.current is None and (job := self._next_job(process)) is not None:
-            job.left_ps = processor.taken_ps(now_ps, job.left_ps)
+            if job.paced:
+                job.left_ps = processor.taken_ps(now_ps, job.left_ps)
             process.current = job
         paid_ps = processor.taken_ps(now_ps, process.debt_ps) + process.rest_ps
         process.debt_ps = process.rest_ps = 0
