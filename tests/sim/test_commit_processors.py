@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import simpy
-from commit_clusters import SPREADS, US, cluster, configurations, reference, told, traces
+from commit_clusters import (
+    RSI_MESSAGES,
+    SPREADS,
+    US,
+    cluster,
+    configurations,
+    reference,
+    told,
+    traces,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +31,7 @@ from numatwin.sim.commits.parameters import (
     ONE_SIDED_MESSAGES,
     TWO_PHASE_MESSAGES,
     CommitParameters,
+    Death,
     MessageCost,
     Node,
 )
@@ -110,6 +120,17 @@ def test_the_traces_are_equal_and_keep_snapshot_isolation(
             f"the reference {expected and told(expected)}: {replay}"
         )
     assert snapshot_isolation_violations(plain) == [], replay
+
+
+def test_who_dies_as_an_answer_comes_goes_no_further() -> None:
+    """Found by Hypothesis: a snapshot that costs nothing, and a death at the same instant."""
+    costs = dict.fromkeys(RSI_MESSAGES, (MessageCost(),)) | {"read": (MessageCost(send_ps=1),)}
+    parameters = replace(
+        host(1, Processors(1, WORK_PS)), costs=costs, records=2, deaths=(Death(0, 0),)
+    )
+    plain, compiled = traces(parameters, 0, 40 * US)
+    assert plain == compiled
+    assert len(plain) == 3
 
 
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))

@@ -142,12 +142,17 @@ class OneSidedModel(CommitModel):
             self.env.process(travels(index, request))
             yield self.env.timeout(0)
         yield done
+        if client.gone:
+            yield self.cluster.never
         return results
 
     def complete(self, client: Client, batch: Sequence[Request]) -> Process:
         """What posted requests returned, once all are complete."""
         parts = [self.travel(client, request) for request in batch]
-        return (yield from self.cluster.together(parts))
+        results = yield from self.cluster.together(parts)
+        if client.gone:  # just as the last one came
+            yield self.cluster.never
+        return results
 
     def travel(self, client: Client, request: Request) -> Process:
         """One request to the memory of a node, and its answer."""
