@@ -8,7 +8,7 @@ PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled before does not count.
 STRICT := $(if $(NUMATWIN_WERROR),-strict)
 KERNEL := $(VENV)/.kernel$(STRICT)
-KERNEL_SOURCES := $(wildcard sim/kernel/*.[ch]pp engine_native/*.[ch]pp engine_native/*/*.[ch]pp)
+KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*')
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
 export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.

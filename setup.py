@@ -9,13 +9,13 @@ from glob import glob
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
 from setuptools import setup
 
-KERNEL, ENGINE = "sim/kernel", "engine_native"
-ENGINE_PARTS = ("", "memory/", "storage/", "routing/", "aeu/", "rsi/", "measure/")
+SIM, ENGINE = "sim", "engine_native"
 # -ffp-contract=off: else a compiler may fuse a * b + c on one machine and not on another, and the
 # same seed would give two traces.
 # -Wno-psabi: nothing of these types goes to another module.
 # -g0: Python's own flags ask for what a debugger wants, which is a quarter of the compiler's work.
-FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-psabi"]
+# -MMD: beside each object file, what it was made of (see is_stale).
+FLAGS = ["-O3", "-g0", "-MMD", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-psabi"]
 if os.environ.get("NUMATWIN_WERROR"):
     FLAGS.append("-Werror")
 
@@ -25,12 +25,22 @@ def headers(folder: str) -> list[str]:
     return sorted(glob(f"{folder}/**/*.hpp", recursive=True))
 
 
+def sources(folder: str) -> list[str]:
+    """All of a module's sources below ``folder``, but for tests."""
+    found = glob(f"{folder}/**/*.cpp", recursive=True)
+    return sorted(path for path in found if not path.startswith(f"{ENGINE}/tests/"))
+
+
 def is_stale(made: str, source: str) -> bool:
-    """Whether an object file is older than its source, a header of its folder or this file."""
-    if not os.path.exists(made):
+    """Whether an object file is older than its source, what this includes, or this file."""
+    try:
+        with open(f"{os.path.splitext(made)[0]}.d", encoding="utf-8") as file:
+            rule = file.read().replace("\\\n", " ")
+        made_at = os.path.getmtime(made)
+        included = rule.partition(":")[2].split()
+        return made_at < max(map(os.path.getmtime, [source, __file__, *included]))
+    except OSError:  # it was never made, or a header is gone
         return True
-    part = ENGINE if source.startswith(ENGINE) else KERNEL
-    return os.path.getmtime(made) < max(map(os.path.getmtime, [source, __file__, *headers(part)]))
 
 
 def links(header: str, *libraries: str) -> bool:
@@ -56,9 +66,9 @@ def engine() -> list[Pybind11Extension]:
     return [
         Pybind11Extension(
             "numatwin.engine_native._engine",
-            sorted(path for part in ENGINE_PARTS for path in glob(f"{ENGINE}/{part}*.cpp")),
-            include_dirs=[ENGINE],
-            depends=headers(ENGINE),
+            sources(ENGINE),
+            include_dirs=[ENGINE, SIM],
+            depends=headers(ENGINE) + headers(SIM),
             cxx_std=20,
             extra_compile_args=FLAGS,
             define_macros=[("NUMATWIN_UCX", None)] if ucx else [],
@@ -73,9 +83,9 @@ setup(
     ext_modules=[
         Pybind11Extension(
             "numatwin.sim._kernel",
-            sorted(glob(f"{KERNEL}/*.cpp")),
-            include_dirs=[KERNEL],
-            depends=headers(KERNEL),
+            sources(SIM),
+            include_dirs=[SIM],
+            depends=headers(SIM),
             cxx_std=20,
             extra_compile_args=FLAGS,
         ),

@@ -14,14 +14,14 @@ import sys
 import time
 from typing import Any
 
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import (
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
     CommitParameters,
     MessageCost,
     Node,
 )
-from numatwin.sim.planes.reference.one_sided import OneSidedModel
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 
 US = 1_000_000  # ps
 ALLOWED_S = 10.0

@@ -17,9 +17,9 @@ import json
 import sys
 import time
 
-from numatwin.sim.eris.players import RoutedPlayer
-from numatwin.sim.planes.eris_events import ErisEvents
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.event_plane import ErisEvents
+from numatwin.sim.systems.eris.players import RoutedPlayer
 
 BUFFER = 16
 # Simulated time of a round, and of the runs: of a command that is made, sent and executed.

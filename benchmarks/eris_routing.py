@@ -19,11 +19,11 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
-from numatwin.sim.costs import CostModel
-from numatwin.sim.eris.engine import Eris
-from numatwin.sim.eris.players import Player, RoutedPlayer
-from numatwin.sim.planes.reference.eris_player import ReferencePlayer
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.engine import Eris
+from numatwin.sim.systems.eris.players import Player, RoutedPlayer
+from numatwin.sim.systems.eris.reference.player import ReferencePlayer
 
 KINDS = {"round": 0, "executed": 3, "issued": 4, "copied": 6}
 NO_BUFFER = 2**32 - 1  # the kernel's word for -1

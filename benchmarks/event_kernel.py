@@ -30,7 +30,7 @@ from typing import Any
 import simpy
 
 from numatwin.sim._kernel import Durations, QueueingNetwork
-from numatwin.sim.streams import stream, stream_key
+from numatwin.sim.kernel.streams import stream, stream_key
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parent / "sim" / "kernel"
@@ -129,7 +129,7 @@ class HoldProgram:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "event_kernel_hold"
         source = HERE / "event_kernel_hold.cpp"
-        flags = ["-std=c++20", "-O3", "-ffp-contract=off", f"-I{KERNEL}"]
+        flags = ["-std=c++20", "-O3", "-ffp-contract=off", f"-I{KERNEL.parent}"]
         command = [os.environ.get("CXX", "g++"), *flags, str(source), "-o", str(self.path)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "durations.hpp"
-#include "simulation.hpp"
+#include "kernel/durations.hpp"
+#include "kernel/simulation.hpp"
 
 using namespace numatwin;
 

@@ -15,9 +15,9 @@ import time
 from dataclasses import dataclass
 
 from numatwin.sim.control import policy_titles
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario, scenario_names
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_names
 
 STEADY_S, PHASES_S, LARGE_S = 0.05, 2.0, 2.0
 LARGE = "hypercube-1024n"

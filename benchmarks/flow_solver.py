@@ -182,7 +182,9 @@ def main() -> None:
     flows = hypercube_flows(options.flows, options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        full = Program(folder, "flow_solver_full", f"-I{KERNEL}", str(KERNEL / "max_min.cpp"))
+        full = Program(
+            folder, "flow_solver_full", f"-I{KERNEL.parent}", str(KERNEL / "max_min.cpp")
+        )
         contenders: dict[str, Contender] = {
             "full re-solve": full.run,
             "a Python call an event": run_from_python,

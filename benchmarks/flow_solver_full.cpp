@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "flow_solver_list.hpp"
-#include "max_min.hpp"
+#include "kernel/max_min.hpp"
 
 int main(int argc, char** argv) {
     if (argc != 4) return std::fprintf(stderr, "usage: %s FLOWS TIMES WINDOW\n", argv[0]), 2;

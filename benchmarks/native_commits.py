@@ -22,9 +22,9 @@ import sys
 from typing import Any
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.commit_cluster import measure_fabric, ucx_settings
 from numatwin.engine_native.engine_process import EngineProcess
-from numatwin.sim.streams import stream_key
+from numatwin.engine_native.systems.commits.cluster import measure_fabric, ucx_settings
+from numatwin.sim.kernel.streams import stream_key
 from numatwin.validate.measure.layout import host_layout
 from numatwin.validate.measure.quiet import Quiet, core_probe
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "memory/heap_memory.hpp"
-#include "routing/router.hpp"
+#include "systems/eris/router.hpp"
 
 using namespace numatwin::native;
 

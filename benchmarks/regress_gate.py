@@ -29,8 +29,8 @@ from typing import Any
 import joblib
 from scipy import stats
 
-from numatwin.sim import instructions
-from numatwin.sim.scenario import Scenario, scenario_from_settings
+from numatwin.sim.run.scenario import Scenario, scenario_from_settings
+from numatwin.sim.systems.eris import instructions
 from numatwin.validate.alternatives import Sides
 from numatwin.validate.baseline import Entry
 from numatwin.validate.regress import Result, regress

@@ -10,8 +10,8 @@ from ..inputs import InputError
 
 if TYPE_CHECKING:
     from ..sim.planes.plane import Maker
-    from ..sim.run import Progress
-    from ..sim.scenario import Scenario
+    from ..sim.run.runner import Progress
+    from ..sim.run.scenario import Scenario
 
 # Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
 WARM_UP_SHARE, WARM_UP_MAX_S = 0.2, 1.0
@@ -45,11 +45,11 @@ def planes(scenario: Scenario, loading: Progress | None = None) -> Iterator[Make
             expected="the libraries that it was built with (tools/system-packages numa ucx)",
         ) from None
     if scenario.system.kind == "commits":
-        from .commits_plane import native_commits
+        from .systems.commits.plane import native_commits
 
         native = native_commits()
     else:
-        from .eris_plane import native_eris
+        from .systems.eris.plane import native_eris
 
         native = native_eris(loading)
     with native as make:

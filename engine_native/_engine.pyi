@@ -40,7 +40,7 @@ def pin_thread(cpu: int) -> None:
     """The calling thread runs on this CPU alone; ValueError if it may not."""
 
 class CommitRun:
-    """What a run of a commit protocol is made with: rsi/run_setup.hpp."""
+    """What a run of a commit protocol is made with: systems/commits/run_setup.hpp."""
 
     one_sided: bool
     clients: int
@@ -117,7 +117,7 @@ class CommitBoard:
     def counts(self) -> dict[str, Any]:
         """Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps)."""
     def trace(self) -> npt.NDArray[np.int64]:
-        """(rows, 6): as in sim/commits/history.py."""
+        """(rows, 6): as in sim/systems/commits/history.py."""
     def killed(self) -> list[int]:
         """By role: the signal that ended it, or 0."""
     def pid(self, role: int) -> int: ...
@@ -134,7 +134,7 @@ class ThreadCommits:
     def stop(self) -> None: ...
 
 def launch_commits(run: CommitRun, board: int, control: int) -> None:
-    """Runs all roles as children of this process: rsi/launcher.hpp."""
+    """Runs all roles as children of this process: systems/commits/launcher.hpp."""
 
 def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dict[str, Any]]:
     """Forks: see commit_cluster.measure_fabric."""
@@ -147,18 +147,19 @@ def measure_blocks(
     windows: int,
     window_ns: int,
 ) -> list[dict[str, Any]]:
-    """Forks: see rsi/measure_steps.hpp; here and below, samples_ns of each name and size,
+    """Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
+    size,
     and lines_ns, one for each sample, of what depends on that."""
 
 def measure_ends(
     run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int
 ) -> list[dict[str, Any]]:
-    """See rsi/measure_steps.hpp."""
+    """See systems/commits/measure_steps.hpp."""
 
 def measure_turns(
     run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
 ) -> list[dict[str, Any]]:
-    """Forks: see rsi/measure_steps.hpp."""
+    """Forks: see systems/commits/measure_steps.hpp."""
 
 def measure_block_spreads(
     run: CommitRun,
@@ -169,12 +170,13 @@ def measure_block_spreads(
     window_ns: int,
     turn_ns: float,
 ) -> list[dict[str, Any]]:
-    """Forks: see rsi/measure_steps.hpp; here and below, factors of each name and region."""
+    """Forks: see systems/commits/measure_steps.hpp; here and below, factors of each name and
+    region."""
 
 def measure_message_spreads(
     run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int, turn_ns: float
 ) -> list[dict[str, Any]]:
-    """Forks: see rsi/measure_steps.hpp."""
+    """Forks: see systems/commits/measure_steps.hpp."""
 
 def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
     """Forks: see benchmarks/native_commits.py."""
@@ -201,7 +203,7 @@ class KeyDraws:
     def draw(self, seed: int, worker: int, count: int) -> npt.NDArray[np.uint64]: ...
 
 class EngineSetup:
-    """What an engine is made of; fields are those of ``ErisSystem`` in sim/system.py.
+    """What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
 
     ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
     ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or

@@ -1,6 +1,7 @@
 """Starts the engine's own processes: Python that loads the compiled engine and nothing else.
 
-Such a process is the parent of a run's processes (rsi/launcher.hpp) or of a measurement between
+Such a process is the parent of a run's processes (systems/commits/launcher.hpp) or of a
+measurement between
 two. It gets its orders as a line of JSON through a pipe, whose writing end stays open here: when
 this process is gone, whatever ended it, so is that one.
 """

@@ -3,8 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "aeu/engine.hpp"
 #include "register.hpp"
+#include "systems/eris/engine.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

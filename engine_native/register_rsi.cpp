@@ -3,11 +3,11 @@
 #include <pybind11/stl.h>
 
 #include "register.hpp"
-#include "rsi/board.hpp"
-#include "rsi/launcher.hpp"
-#include "rsi/measure_fabric.hpp"
-#include "rsi/measure_steps.hpp"
-#include "rsi/thread_cluster.hpp"
+#include "systems/commits/board.hpp"
+#include "systems/commits/launcher.hpp"
+#include "systems/commits/measure_fabric.hpp"
+#include "systems/commits/measure_steps.hpp"
+#include "systems/commits/thread_cluster.hpp"
 
 namespace py = pybind11;
 
@@ -107,7 +107,7 @@ py::array_t<std::int64_t> trace(const Board& board) {
 
 void register_setup(py::module_& module) {
     using S = RunSetup;
-    py::class_<S>(module, "CommitRun", "What a run is made with: rsi/run_setup.hpp.")
+    py::class_<S>(module, "CommitRun", "What a run is made with: systems/commits/run_setup.hpp.")
         .def(py::init<>())
         .def_readwrite("one_sided", &S::one_sided)
         .def_readwrite("clients", &S::clients)

@@ -14,9 +14,9 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .inputs import InputError
     from .reports import write_report
-    from .sim.record import Record, load_record
-    from .sim.run import run_scenario
-    from .sim.scenario import Scenario, load_scenario
+    from .sim.run.record import Record, load_record
+    from .sim.run.runner import run_scenario
+    from .sim.run.scenario import Scenario, load_scenario
     from .topologies import Machine, load_machine
     from .workloads import Workload, load_workload
 
@@ -38,14 +38,14 @@ __all__ = [
 _MODULES = {
     "InputError": "inputs",
     "Machine": "topologies",
-    "Record": "sim.record",
-    "Scenario": "sim.scenario",
+    "Record": "sim.run.record",
+    "Scenario": "sim.run.scenario",
     "Workload": "workloads",
     "load_machine": "topologies",
-    "load_record": "sim.record",
-    "load_scenario": "sim.scenario",
+    "load_record": "sim.run.record",
+    "load_scenario": "sim.run.scenario",
     "load_workload": "workloads",
-    "run_scenario": "sim.run",
+    "run_scenario": "sim.run.runner",
     "write_report": "reports",
 }
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ..sim.record import Record, Why
-from ..sim.recovery import Recovery, recoveries_together, share_levels
-from ..sim.scenario import NATIVE
+from ..sim.run.record import Record, Why
+from ..sim.run.recovery import Recovery, recoveries_together, share_levels
+from ..sim.run.scenario import NATIVE
 from .bars import GAIN_MIN
 from .intervals import alike, between
 from .runs import Run, moved_bytes, operations_of, recoveries_of

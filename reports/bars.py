@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from ..sim.record import Why
-from ..sim.recovery import Recovery
+from ..sim.run.record import Why
+from ..sim.run.recovery import Recovery
 from .charts import INK, LEGEND, polished
 from .runs import COLOURS, Run
 from .words import label, percent, seconds, signed_percent

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ..sim.record import ControlEvent, Record, ResourceUse
+from ..sim.run.record import ControlEvent, Record, ResourceUse
 from ..topologies.scene import USE_COLOURS
 from .runs import COLOURS, Run
 from .words import label, plural, seconds

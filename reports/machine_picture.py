@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ..inputs import InputError
-from ..sim.record import Record
+from ..sim.run.record import Record
 from ..topologies.draw import draw_machine
 from .charts import polished
 

@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 import yaml
 from markupsafe import Markup
 
-from ..sim.record import ControlEvent, Record, ResourceUse
-from ..sim.recovery import Recovery, sample_step_s, share_levels
-from ..sim.scenario import NATIVE
+from ..sim.run.record import ControlEvent, Record, ResourceUse
+from ..sim.run.recovery import Recovery, sample_step_s, share_levels
+from ..sim.run.scenario import NATIVE
 from .answer import answer, comparing_answer, together
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from ..inputs import InputError, write_text_atomically
-from ..sim.record import Record
+from ..sim.run.record import Record
 from . import intervals, words
 from .page import RESOURCES_FIRST, chapters_of
 

@@ -9,8 +9,8 @@ from math import inf
 
 import numpy as np
 
-from ..sim.record import Record
-from ..sim.recovery import Recovery, recoveries_together
+from ..sim.run.record import Record
+from ..sim.run.recovery import Recovery, recoveries_together
 from .facts import fact_rows
 
 # Okabe and Ito's colours, told apart with any colour vision, in an order that contrasts neighbours;

@@ -215,7 +215,7 @@ class Spread:
         """A time in picoseconds, with the next word of the stream."""
 
 class TurnSetup:
-    """Others' turns on processors: see Turns in numatwin.sim.disturbances. Raises ValueError where
+    """Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
     every_ps is not above 0, a length_ps is below 0, or share does not end at 1."""
 
     def __init__(
@@ -229,7 +229,7 @@ class TurnSetup:
     def share(self) -> list[float]: ...
 
 class KeyDraws:
-    """Keys of a workload; see numatwin.sim.streams.key_draws. Raises ValueError out of range."""
+    """Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones."""
 
     @staticmethod
     def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
@@ -257,7 +257,7 @@ class KeyDraws:
         """The keys of numbers in [0, 1): [N]."""
 
 class CommitSetup:
-    """What a commit protocol is run with: numatwin.sim.commits.parameters, flattened.
+    """What a commit protocol is run with: numatwin.sim.systems.commits.parameters, flattened.
 
     client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
     by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
@@ -330,7 +330,7 @@ class CommitSetup:
         slowdown: Sequence[float],
         keys: Sequence[tuple[int, int]],
     ) -> None:
-        """Of the processors: see ProcessorPaces in numatwin.sim.disturbances; keys: as of turns.
+        """See ProcessorPaces in sim/machine/disturbances/facts.py; keys: as for turns.
         Raises ValueError where lasts_ps or a slowdown is not above 0, or shares do not rise."""
 
     def set_spreads(
@@ -349,7 +349,7 @@ class CommitSetup:
         ``costs``, while they are apart; stream [2]: a Philox key."""
 
 class _Commits:
-    """A cluster whose clients run transactions; numatwin.sim.commits.model reads it."""
+    """A cluster whose clients run transactions; numatwin.sim.systems.commits.model reads it."""
 
     def __init__(
         self,
@@ -378,7 +378,7 @@ class _Commits:
         """Events to come."""
 
     def trace(self) -> _Indices:
-        """[rows, 6]: see numatwin.sim.commits.history."""
+        """[rows, 6]: see numatwin.sim.systems.commits.history."""
 
     @property
     def commits(self) -> int:
@@ -587,7 +587,7 @@ class SparseRows:
         """(column, value) of each entry of a row."""
 
 class ErisMachine:
-    """A machine as costs in ps, and its workers' buffers: kernel/eris_setup.hpp, field by field."""
+    """Costs of a machine in ps, and buffers: systems/eris/kernel/setup.hpp, by field."""
 
     def __init__(self) -> None: ...
     node: Sequence[int]
@@ -645,7 +645,7 @@ class ErisMachine:
     scan_chunk_lines: int
 
 class ErisDemands:
-    """What each operation demands of each worker, flat [O, A]: kernel/eris_setup.hpp."""
+    """What each operation demands of each worker, flat [O, A]: systems/eris/kernel/setup.hpp."""
 
     def __init__(self) -> None: ...
     core_ps: Sequence[float]
@@ -675,7 +675,7 @@ class ErisTransfer:
     chunk: float
 
 class ErisRouting:
-    """ERIS, every buffer and every exchange of a descriptor (kernel/eris_routing.hpp)."""
+    """ERIS, every buffer and every exchange of a descriptor (systems/eris/kernel/routing.hpp)."""
 
     def __init__(
         self,
@@ -759,7 +759,7 @@ class ErisRouting:
         """Latencies of an operation, in ps."""
 
 class SharedStep:
-    """A step of a worker's loop (kernel/eris_shared.hpp)."""
+    """A step of a worker's loop (systems/eris/kernel/shared.hpp)."""
 
     def __init__(self) -> None: ...
     core_ps: Sequence[float]
@@ -773,7 +773,7 @@ class SharedStep:
     idle_ps: Sequence[float]
 
 class SharedSetup:
-    """Workers on data that all share (kernel/eris_shared.hpp)."""
+    """Workers on data that all share (systems/eris/kernel/shared.hpp)."""
 
     def __init__(self) -> None: ...
     node: Sequence[int]
@@ -798,7 +798,7 @@ class SharedSetup:
     arrival_ps: float
 
 class ErisShared:
-    """ERIS's baselines, event by event (kernel/eris_shared.hpp)."""
+    """ERIS's baselines, event by event (systems/eris/kernel/shared.hpp)."""
 
     def __init__(
         self, setup: SharedSetup, keys: Sequence[tuple[int, int]], seed: int, replication: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..sim.planes.plane import Maker, Outcome
-from ..sim.record import Record
-from ..sim.replications import play_numbers, warm_up_of
-from ..sim.run import RANDOM_PLANES, run_scenario
-from ..sim.scenario import Scenario
+from ..sim.run.record import Record
+from ..sim.run.replications import play_numbers, warm_up_of
+from ..sim.run.runner import RANDOM_PLANES, run_scenario
+from ..sim.run.scenario import Scenario
 from .metrics import Metric
 
 

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from .._version import __version__
 from ..inputs import InputError, Strict, check_regular
 from ..inputs.atomic import write_text_atomically
-from ..sim.scenario import Scenario
+from ..sim.run.scenario import Scenario
 from ..workloads.keys import Recorded
 from .suite import LoadedCheck, Suite
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ..inputs import InputError
 from ..inputs.fields import near
 from ..sim.planes.plane import Outcome
-from ..sim.record import Record, ResourceUse
-from ..sim.recovery import recoveries_together, typical_recovery
-from ..sim.scenario import Scenario
+from ..sim.run.record import Record, ResourceUse
+from ..sim.run.recovery import recoveries_together, typical_recovery
+from ..sim.run.scenario import Scenario
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 # A quantile is told as the middle of its bin, which is at most this part of it away from an edge:

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..inputs import InputError
 from ..inputs.fields import near
-from ..sim.scenario import SIMULATED
-from .eris import ERIS
-from .gru import GRU
-from .nam import NAM
-from .nam_joins import JOINS
+from ..sim.run.scenario import SIMULATED
 from .results import Published, Runs
+from .systems.access_paths import GRU
+from .systems.commits import NAM
+from .systems.eris import ERIS
+from .systems.joins import JOINS
 
 PUBLISHED: Mapping[str, Published] = {**ERIS, **NAM, **JOINS, **GRU}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
-from .nam import CLIENTS, CURVES
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
+from .systems.commits import CLIENTS, CURVES
 from .unanswered import UNANSWERED
 
 Row = Mapping[str, Any]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from ..sim.statistics import Sample
+from ..sim.run.statistics import Sample
 from .alternatives import Played, Sides
 from .baseline import Entry, digests
 from .suite import LoadedCheck, Suite

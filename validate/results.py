@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..sim.record import Record
-from ..sim.run import run_scenario
-from ..sim.scenario import DRAWING_PLANES, load_scenario
+from ..sim.run.record import Record
+from ..sim.run.runner import run_scenario
+from ..sim.run.scenario import DRAWING_PLANES, load_scenario
 from ..topologies import Machine, load_machine
 
 

@@ -21,7 +21,7 @@ from ..inputs.fields import near
 from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
-from ..sim.scenario import SIMULATED, Scenario, load_scenario
+from ..sim.run.scenario import SIMULATED, Scenario, load_scenario
 from .metrics import BIN_HALF, Metric
 
 BUNDLED = Path(__file__).parent / "suites"

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..sim.statistics import Interval, Sample, difference, ratio
+from ..sim.run.statistics import Interval, Sample, difference, ratio
 
 ALPHA = 0.01
 # Replications at each look, as far as they go: each time about half as many again.

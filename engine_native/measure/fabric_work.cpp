@@ -7,8 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "fabric/fabric.hpp"
 #include "measure/engine_work.hpp"
-#include "rsi/fabric.hpp"
 
 namespace numatwin::native {
 

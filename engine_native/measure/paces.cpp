@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "aeu/clock.hpp"
 #include "memory/host.hpp"
+#include "systems/eris/clock.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "measure/engine_work.hpp"
 #include "memory/heap_memory.hpp"
-#include "routing/router.hpp"
+#include "systems/eris/router.hpp"
 
 namespace numatwin::native {
 namespace {

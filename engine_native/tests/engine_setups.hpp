@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "aeu/engine.hpp"
+#include "systems/eris/engine.hpp"
 
 namespace numatwin::native {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <future>
 
-#include "routing/pause_points.hpp"
+#include "systems/eris/pause_points.hpp"
 
 namespace numatwin::native {
 

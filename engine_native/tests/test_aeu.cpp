@@ -6,14 +6,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "aeu/choice.hpp"
-#include "aeu/clock.hpp"
-#include "aeu/cycle.hpp"
-#include "aeu/index_partition.hpp"
-#include "aeu/key_draws.hpp"
-#include "aeu/latencies.hpp"
 #include "memory/heap_memory.hpp"
-#include "routing/command.hpp"
+#include "systems/eris/choice.hpp"
+#include "systems/eris/clock.hpp"
+#include "systems/eris/command.hpp"
+#include "systems/eris/cycle.hpp"
+#include "systems/eris/index_partition.hpp"
+#include "systems/eris/key_draws.hpp"
+#include "systems/eris/latencies.hpp"
 
 namespace numatwin::native {
 namespace {

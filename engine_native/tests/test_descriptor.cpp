@@ -1,7 +1,7 @@
 // The fields of a descriptor's word.
 #include <gtest/gtest.h>
 
-#include "routing/descriptor.hpp"
+#include "systems/eris/descriptor.hpp"
 
 namespace numatwin::native::descriptor {
 namespace {

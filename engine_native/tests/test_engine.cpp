@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "aeu/engine.hpp"
 #include "engine_setups.hpp"
+#include "systems/eris/engine.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "rsi/fabric.hpp"
+#include "fabric/fabric.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "memory/heap_memory.hpp"
 #include "pause_gate.hpp"
-#include "routing/incoming_buffers.hpp"
+#include "systems/eris/incoming_buffers.hpp"
 
 namespace numatwin::native {
 namespace {

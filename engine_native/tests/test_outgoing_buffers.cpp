@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "memory/heap_memory.hpp"
-#include "routing/outgoing_buffers.hpp"
-#include "routing/router.hpp"
-#include "tests/scarce_memory.hpp"
+#include "scarce_memory.hpp"
+#include "systems/eris/outgoing_buffers.hpp"
+#include "systems/eris/router.hpp"
 
 namespace numatwin::native {
 namespace {

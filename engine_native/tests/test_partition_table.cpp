@@ -11,10 +11,10 @@
 
 #include "memory/heap_memory.hpp"
 #include "pause_gate.hpp"
-#include "routing/holder_bitmap.hpp"
-#include "routing/node_search.hpp"
-#include "routing/partition_table.hpp"
-#include "tests/scarce_memory.hpp"
+#include "scarce_memory.hpp"
+#include "systems/eris/holder_bitmap.hpp"
+#include "systems/eris/node_search.hpp"
+#include "systems/eris/partition_table.hpp"
 
 namespace numatwin::native {
 namespace {

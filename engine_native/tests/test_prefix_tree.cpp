@@ -12,9 +12,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "scarce_memory.hpp"
 #include "storage/prefix_tree.hpp"
-#include "tests/scarce_memory.hpp"
-#include "tests/tree_keys.hpp"
+#include "tree_keys.hpp"
 
 namespace numatwin::native {
 namespace {

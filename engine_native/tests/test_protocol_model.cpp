@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interleavings.hpp"
-#include "routing/incoming_protocol.hpp"
+#include "systems/eris/incoming_protocol.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "rsi/fabric.hpp"
-#include "rsi/record_block.hpp"
+#include "fabric/fabric.hpp"
+#include "systems/commits/record_block.hpp"
 
 namespace numatwin::native {
 namespace {

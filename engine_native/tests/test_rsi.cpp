@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "rsi/thread_cluster.hpp"
+#include "systems/commits/thread_cluster.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "scarce_memory.hpp"
 #include "storage/shared_tree.hpp"
-#include "tests/scarce_memory.hpp"
-#include "tests/tree_keys.hpp"
+#include "tree_keys.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "rsi/single_steps.hpp"
+#include "systems/commits/single_steps.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rsi/stall_watch.hpp"
+#include "systems/commits/stall_watch.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "rsi/timestamp_bits.hpp"
+#include "systems/commits/timestamp_bits.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -1,6 +1,6 @@
 """``numatwin compare``: records side by side, each figure with its ratio to the first record's.
 
-Figures of random runs have intervals, and so has how they differ (``sim/comparison.py``).
+Figures of random runs have intervals, and so has how they differ (``sim/run/comparison.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .files import Records, record_folders
 from .output import console, latency, number, percent, print_json, table
 
 if TYPE_CHECKING:
-    from ..sim.record import Record
+    from ..sim.run.record import Record
 
 ROUNDING = 1e-12  # relative; what differs by less is equal
 
@@ -58,7 +58,7 @@ def compare(
     ] = False,
 ) -> None:
     """Put records side by side; ratios are to the first one."""
-    from ..sim.record import load_record
+    from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
     if len(paths) < 2:
@@ -96,7 +96,7 @@ def compare(
 
 def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
     """What intervals mean, where there are any."""
-    from ..sim.comparison import level_of
+    from ..sim.run.comparison import level_of
 
     random = [k for k, record in enumerate(records) if record.replications]
     if not random:
@@ -191,7 +191,7 @@ def _metrics(records: Sequence[Record]) -> list[Metric]:
 
 
 def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
-    from ..sim.comparison import difference, level_of
+    from ..sim.run.comparison import difference, level_of
 
     path, level = metric.path, level_of(records)
     values = [_value(path, record) for record in records]
@@ -226,7 +226,7 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
     A time is unknown where throughput is not back after one of the changes. ``level``: what it is
     held against, a key of ``_LEVELS``.
     """
-    from ..sim.recovery import recoveries_together, share_levels
+    from ..sim.run.recovery import recoveries_together, share_levels
 
     rows, nothing = [], [None] * len(records)
     for operation in dict.fromkeys(name for record in records for name in record.throughput):

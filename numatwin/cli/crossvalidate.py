@@ -18,7 +18,7 @@ from .output import binary_size, console, latency, number, percent, print_json, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..sim.statistics import Interval
+    from ..sim.run.statistics import Interval
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
     from ..validate.crossvalidate.suite import LeftOut, Suite

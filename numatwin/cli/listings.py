@@ -13,7 +13,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 def list_scenarios(json: Json = False) -> None:
     """List the bundled scenarios, each with the machine that it runs on unless told otherwise."""
-    from ..sim.scenario import load_scenario, scenario_names
+    from ..sim.run.scenario import load_scenario, scenario_names
 
     loaded = {name: load_scenario(name) for name in scenario_names()}
     rows = [(name, scenario.title, scenario.machine.name) for name, scenario in loaded.items()]
@@ -30,7 +30,7 @@ def show_scenario(
     ],
 ) -> None:
     """Print a scenario's file, to start one of your own."""
-    from ..sim.scenario import CATALOGUE, load_scenario
+    from ..sim.run.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
     print(CATALOGUE.path(scenario).read_text("utf-8"), end="")

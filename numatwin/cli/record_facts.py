@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..sim.comparison import has_intervals, level_of
-from ..sim.record import part_at
+from ..sim.run.comparison import has_intervals, level_of
+from ..sim.run.record import part_at
 from .output import latency, number, percent, print_facts, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..sim.record import Record
+    from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}

@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Write a report that opens offline in any browser."""
     from ..reports import write_report
-    from ..sim.record import load_record
+    from ..sim.run.record import load_record
 
     check_ending(out, ".html", ".htm")
     loaded = [load_record(path) for path in record_folders(records)]

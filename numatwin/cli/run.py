@@ -15,7 +15,7 @@ import typer
 from .output import console, print_json
 
 if TYPE_CHECKING:
-    from ..sim.record import Record
+    from ..sim.run.record import Record
 
 REPORT_FILE = "report.html"
 DIGEST_SHOWN = 8
@@ -108,7 +108,7 @@ def run(
 ) -> None:
     """Run a scenario: how fast it goes, what limits it."""
     from ..inputs import check_folder
-    from ..sim.scenario import load_scenario
+    from ..sim.run.scenario import load_scenario
 
     if out is not None:
         check_folder(out)  # now, not after a long run
@@ -129,7 +129,7 @@ def run(
             f"{replications} replications would be equal, so it runs one",
             file=sys.stderr,
         )
-    from ..sim.run import RunInterrupted, run_scenario
+    from ..sim.run.runner import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
     work = "running" if loaded.plane == "native" else "simulating"

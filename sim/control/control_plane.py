@@ -8,8 +8,8 @@ import simpy
 from simpy.rt import RealtimeEnvironment
 
 from ..planes.plane import Plane, StartPhase, is_real_time
-from ..record import ControlEvent
-from ..scenario import Scenario
+from ..run.record import ControlEvent
+from ..run.scenario import Scenario
 from .load_balancing import NoBalancing
 from .policy import Policy, Rebalance, decide
 

@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from ..planes.plane import RandomPlane, is_real_time, look_every_s
-from ..record import Series
+from ..run.record import Series
 
 INTERVALS = 1_000
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "event_queue.hpp"
+#include "kernel/event_queue.hpp"
 
 namespace numatwin {
 

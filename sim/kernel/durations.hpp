@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "elementary.hpp"
-#include "event_queue.hpp"
-#include "guide_table.hpp"
-#include "philox.hpp"
+#include "kernel/elementary.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/guide_table.hpp"
+#include "kernel/philox.hpp"
 
 namespace numatwin {
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "event_queue.hpp"
-#include "statistics.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/statistics.hpp"
 
 namespace numatwin {
 

@@ -1,5 +1,5 @@
 // Flows with volumes over time: the stateful network.
-#include "flow_network.hpp"
+#include "kernel/flow_network.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "flow_sharing.hpp"
-#include "indexed_heap.hpp"
+#include "kernel/flow_sharing.hpp"
+#include "kernel/indexed_heap.hpp"
 
 namespace numatwin {
 

@@ -1,5 +1,5 @@
 // Max-min fair shares, kept up to date incrementally.
-#include "flow_sharing.hpp"
+#include "kernel/flow_sharing.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "indexed_heap.hpp"
+#include "kernel/indexed_heap.hpp"
 
 namespace numatwin {
 

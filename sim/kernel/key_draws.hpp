@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "elementary.hpp"
-#include "guide_table.hpp"
+#include "kernel/elementary.hpp"
+#include "kernel/guide_table.hpp"
 
 namespace numatwin {
 

@@ -1,5 +1,5 @@
 // Max-min fair sharing: the stateless solver.
-#include "max_min.hpp"
+#include "kernel/max_min.hpp"
 
 #include <algorithm>
 #include <cmath>

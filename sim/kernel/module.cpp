@@ -1,7 +1,7 @@
 // The compiled kernel's table of contents: what Python sees, one register function a noun.
 #include <pybind11/pybind11.h>
 
-#include "register.hpp"
+#include "kernel/register.hpp"
 
 PYBIND11_MODULE(_kernel, module) {
     module.doc() = "numatwin's compiled kernel";

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "elementary.hpp"
+#include "kernel/elementary.hpp"
 
 namespace numatwin {
 

@@ -1,5 +1,5 @@
 // Networks of queues: how customers move.
-#include "queueing.hpp"
+#include "kernel/queueing.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "bounded_queue.hpp"
-#include "durations.hpp"
-#include "fifo_server.hpp"
-#include "guide_table.hpp"
-#include "philox.hpp"
-#include "shared_links.hpp"
-#include "shared_server.hpp"
-#include "simulation.hpp"
-#include "statistics.hpp"
-#include "trace.hpp"
+#include "kernel/bounded_queue.hpp"
+#include "kernel/durations.hpp"
+#include "kernel/fifo_server.hpp"
+#include "kernel/guide_table.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/shared_links.hpp"
+#include "kernel/shared_server.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/statistics.hpp"
+#include "kernel/trace.hpp"
 
 namespace numatwin {
 

@@ -1,5 +1,5 @@
 // Networks of queues: what is known of them after a run.
-#include "queueing.hpp"
+#include "kernel/queueing.hpp"
 
 namespace numatwin {
 

@@ -2,12 +2,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "arrays.hpp"
-#include "durations.hpp"
-#include "key_draws.hpp"
-#include "register.hpp"
-#include "spread.hpp"
-#include "turns.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/durations.hpp"
+#include "kernel/key_draws.hpp"
+#include "kernel/register.hpp"
+#include "kernel/spread.hpp"
+#include "machine/disturbances/kernel/turns.hpp"
 
 namespace py = pybind11;
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "arrays.hpp"
-#include "flow_network.hpp"
-#include "register.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/flow_network.hpp"
+#include "kernel/register.hpp"
 
 namespace py = pybind11;
 

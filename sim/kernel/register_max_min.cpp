@@ -1,9 +1,9 @@
 // Python's view of the stateless solver: solve_max_min.
 #include <pybind11/pybind11.h>
 
-#include "arrays.hpp"
-#include "max_min.hpp"
-#include "register.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/max_min.hpp"
+#include "kernel/register.hpp"
 
 namespace py = pybind11;
 

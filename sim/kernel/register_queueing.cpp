@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "arrays.hpp"
-#include "queueing.hpp"
-#include "register.hpp"
-#include "running.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/queueing.hpp"
+#include "kernel/register.hpp"
+#include "kernel/running.hpp"
 
 namespace py = pybind11;
 

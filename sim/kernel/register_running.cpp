@@ -1,8 +1,8 @@
 // Python's view of running models: failures (ModelError), the rows of traces.
 #include <pybind11/pybind11.h>
 
-#include "register.hpp"
-#include "running.hpp"
+#include "kernel/register.hpp"
+#include "kernel/running.hpp"
 
 namespace py = pybind11;
 

@@ -1,9 +1,9 @@
 // Python's view of streaming quantiles: Histogram.
 #include <pybind11/pybind11.h>
 
-#include "arrays.hpp"
-#include "register.hpp"
-#include "statistics.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/register.hpp"
+#include "kernel/statistics.hpp"
 
 namespace py = pybind11;
 

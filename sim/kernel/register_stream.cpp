@@ -1,9 +1,9 @@
 // Python's view of random streams: Stream.
 #include <pybind11/pybind11.h>
 
-#include "arrays.hpp"
-#include "philox.hpp"
-#include "register.hpp"
+#include "kernel/arrays.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/register.hpp"
 
 namespace py = pybind11;
 

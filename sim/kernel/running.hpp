@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "simulation.hpp"
-#include "trace.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/trace.hpp"
 
 namespace numatwin {
 

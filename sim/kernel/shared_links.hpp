@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "event_queue.hpp"
-#include "flow_network.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/flow_network.hpp"
 
 namespace numatwin {
 

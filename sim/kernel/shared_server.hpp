@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "event_queue.hpp"
+#include "kernel/event_queue.hpp"
 
 namespace numatwin {
 

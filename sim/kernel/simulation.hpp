@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "event_queue.hpp"
-#include "timers.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/timers.hpp"
 
 namespace numatwin {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "huge_pages.hpp"
+#include "kernel/huge_pages.hpp"
 
 namespace numatwin {
 

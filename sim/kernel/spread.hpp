@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "event_queue.hpp"
-#include "philox.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/philox.hpp"
 
 namespace numatwin {
 

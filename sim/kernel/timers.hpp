@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "event_queue.hpp"
+#include "kernel/event_queue.hpp"
 
 namespace numatwin {
 

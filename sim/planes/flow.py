@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..control.policy import Observation
-from ..costs import CostModel, Scales
-from ..demands import TransferDemand
-from ..eris.engine import Eris
-from ..scenario import Scenario
+from ..machine.costs import CostModel, Scales
+from ..machine.demands import TransferDemand
+from ..run.scenario import Scenario
+from ..systems.eris.engine import Eris
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem
 from .plane import Command, Outcome, StartPhase

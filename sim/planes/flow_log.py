@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import Machine
-from ..costs import CostModel
-from ..record import ControlEvent, ResourceUse, Series, Why
-from ..workers import Workers
+from ..machine.costs import CostModel
+from ..machine.threads import Workers
+from ..run.record import ControlEvent, ResourceUse, Series, Why
 from .machine_use import MachineUse
 from .plane import Outcome
 from .rates import Rates, Resources

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ...workloads.workload import PhaseState
 from ..control.policy import Observation, Rebalance
-from ..costs import CostModel
-from ..demands import Demand, TransferDemand
-from ..record import ControlEvent
-from ..workers import Workers
+from ..machine.costs import CostModel
+from ..machine.demands import Demand, TransferDemand
+from ..machine.threads import Workers
+from ..run.record import ControlEvent
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import Machine
-from ..costs import CostModel
-from ..record import ResourceUse
-from ..sums import group_sums
-from ..workers import Workers
+from ..kernel.sums import group_sums
+from ..machine.costs import CostModel
+from ..machine.threads import Workers
+from ..run.record import ResourceUse
 
 Floats = npt.NDArray[np.float64]
 

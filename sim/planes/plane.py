@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from ...workloads.workload import PhaseState
 from ..control.policy import Observation, Rebalance
-from ..histogram import Histogram
-from ..record import ControlEvent, ResourceUse, Series, Why
-from ..scenario import Scenario
+from ..run.histogram import Histogram
+from ..run.record import ControlEvent, ResourceUse, Series, Why
+from ..run.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._kernel import solve_max_min
-from ..costs import LINE_BYTES, CostModel
-from ..demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
-from ..hand_overs import TIME_MIN_S
-from ..sums import group_sums
+from ..kernel.sums import group_sums
+from ..machine.costs import LINE_BYTES, CostModel
+from ..machine.demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
+from ..machine.hand_overs import TIME_MIN_S
 from .latency import Latency
 from .rates import Loads, Rates, Resources
 from .transfer_flows import TransferFlows

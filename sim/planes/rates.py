@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..costs import CostModel
+from ..machine.costs import CostModel
 from .transfer_flows import TransferFlows
 
 Floats = npt.NDArray[np.float64]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..costs import LINE_BYTES
-from ..demands import TransferDemand
-from ..sums import group_sums
+from ..kernel.sums import group_sums
+from ..machine.costs import LINE_BYTES
+from ..machine.demands import TransferDemand
 from .latency import Latency
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..costs import Scales
-from ..record import Gain, Why
+from ..machine.costs import Scales
+from ..run.record import Gain, Why
 
 if TYPE_CHECKING:
     from .flow import FlowPlane

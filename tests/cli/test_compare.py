@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine, Refused
 from scipy import stats
 
-from numatwin.sim.record import ControlEvent, Record, ResourceUse
+from numatwin.sim.run.record import ControlEvent, Record, ResourceUse
 
 
 def saved(name: str, **changes: Any) -> str:

@@ -13,7 +13,7 @@ from measured_hosts import figure, measured
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
 from numatwin import load_machine
-from numatwin.sim.scenario import Scenario
+from numatwin.sim.run.scenario import Scenario
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.crossvalidate import whole
 from numatwin.validate.measure import Result, measure_pass

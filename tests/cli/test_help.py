@@ -107,7 +107,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_run_without_chance_loads_no_statistics() -> None:
     """They take as long to load as all else that a run and its report need."""
     code = (
-        "import sys, numatwin.sim.run, numatwin.reports;"
+        "import sys, numatwin.sim.run.runner, numatwin.reports;"
         "sys.exit(', '.join(sorted({'scipy.stats', 'scipy.optimize'} & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

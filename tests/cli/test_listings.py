@@ -3,7 +3,7 @@
 import pytest
 from command_line import CommandLine
 
-from numatwin.sim.scenario import load_scenario, scenario_names
+from numatwin.sim.run.scenario import load_scenario, scenario_names
 from numatwin.workloads import workload_names
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.sim.record import load_record
-from numatwin.sim.scenario import scenario_names
+from numatwin.sim.run.record import load_record
+from numatwin.sim.run.scenario import scenario_names
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ("none", "one-shot", "ma-1", "ma-8")

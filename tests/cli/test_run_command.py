@@ -14,7 +14,7 @@ from command_line import CommandLine, Refused
 from rich.console import Console
 
 from numatwin.cli.record_facts import print_record
-from numatwin.sim.record import load_record
+from numatwin.sim.run.record import load_record
 
 SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
 # The stable JSON form.

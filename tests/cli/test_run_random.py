@@ -13,8 +13,9 @@ from command_line import CommandLine, Refused
 from small_scenarios import LOOKUP, small_file
 from toy_plane import Queue
 
-from numatwin.sim import run, scenario
-from numatwin.sim.record import load_record
+from numatwin.sim.run import runner as run
+from numatwin.sim.run import scenario
+from numatwin.sim.run.record import load_record
 
 ARGUMENTS = ("small.yaml", "--on", "event", "--set", "horizon=20 ms")
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numatwin.engine_native.commit_cluster import CommitCluster
-from numatwin.sim.commits.history import Row, snapshot_isolation_violations
-from numatwin.sim.streams import stream_key
+from numatwin.engine_native.systems.commits.cluster import CommitCluster
+from numatwin.sim.kernel.streams import stream_key
+from numatwin.sim.systems.commits.history import Row, snapshot_isolation_violations
 
 ROWS = 4_000_000  # that each role may keep: some seconds on the fastest of hosts
 
@@ -113,7 +113,7 @@ def _state(pid: int) -> str:
 
 def segments() -> set[str]:
     """What is left of shared memory: POSIX segments that have a name, folders for these that no
-    living process holds (rsi/segment_folder.hpp), SysV segments that this user owns and this
+    living process holds (fabric/segment_folder.hpp), SysV segments that this user owns and this
     process or a dead one made; those of a run that this process plays meanwhile are none."""
     found = {f"posix {path}" for path in SHARED_MEMORY.parent.glob("ucx*")}
     found |= {f"posix {path}" for path in SHARED_MEMORY.glob("ucx*")}

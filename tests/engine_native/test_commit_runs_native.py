@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from numatwin.engine_native import _engine, commit_setup
-from numatwin.engine_native.commits_plane import NativeCommits, native_commits, signal_name
+from numatwin.engine_native import _engine
+from numatwin.engine_native.systems.commits import setup as commit_setup
+from numatwin.engine_native.systems.commits.plane import NativeCommits, native_commits, signal_name
 from numatwin.inputs import InputError
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
 
@@ -129,7 +130,7 @@ def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 @pytest.mark.parametrize("stands_still", [True, False])
 def test_a_record_tells_that_nothing_ended_after_a_death(stands_still: bool) -> None:
-    """Of a run that is over before the engine would end it (rsi/stall_watch.hpp)."""
+    """Of a run that is over before the engine would end it (systems/commits/stall_watch.hpp)."""
     scenario = load_scenario(
         "nam-fig6-two-sided", plane="native", scale=0.005, settings=["system.clients=2"]
     )

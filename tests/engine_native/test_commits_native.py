@@ -14,11 +14,13 @@ import commit_runs
 import pytest
 from commit_runs import ROWS, is_running, played, segments, small_run, until, violations
 
-from numatwin.engine_native import _engine, commit_cluster, commit_setup
-from numatwin.engine_native.commit_cluster import CommitCluster, ucx_settings
+from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
+from numatwin.engine_native.systems.commits import cluster as commit_cluster
+from numatwin.engine_native.systems.commits import setup as commit_setup
+from numatwin.engine_native.systems.commits.cluster import CommitCluster, ucx_settings
 from numatwin.inputs import InputError
-from numatwin.sim.commits.history import BROKEN, DIED, OUTCOME
+from numatwin.sim.systems.commits.history import BROKEN, DIED, OUTCOME
 
 needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 # Whoever holds locks and waits for a processor for longer than that is shut out, too.
@@ -130,8 +132,9 @@ def test_others_go_on_when_clients_are_killed(
     transport: str, one_sided: bool, nothing_left: list[int]
 ) -> None:
     """Over TCP each such death ended a server in one of four cases, before connections were kept
-    (rsi/kept_connections.hpp). Over shared memory one in a hundred strikes in the middle of a
-    message, which ends the run with a line (rsi/stall_watch.hpp); RSI's clients hardly send any."""
+    (fabric/kept_connections.hpp). Over shared memory one in a hundred strikes in the middle of a
+    message, which ends the run with a line (systems/commits/stall_watch.hpp); RSI's clients hardly
+    send any."""
     # Without a skip of dead clients' timestamps those who died without a lock would stop the others
     # once each record has a version that no snapshot reaches: within milliseconds.
     settings = small_run(
@@ -268,7 +271,7 @@ RUN_AND_WAIT = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from commit_runs import small_run
-from numatwin.engine_native.commit_cluster import CommitCluster
+from numatwin.engine_native.systems.commits.cluster import CommitCluster
 with CommitCluster(small_run(2), sys.argv[2]) as cluster:
     cluster.start()
     print(*cluster.pids(), cluster.parent_pid, flush=True)

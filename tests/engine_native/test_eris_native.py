@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.cli import main
-from numatwin.engine_native import eris_setup
-from numatwin.engine_native.eris_plane import limit_of_workers, whole_sizes
 from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
+from numatwin.engine_native.systems.eris import setup as eris_setup
+from numatwin.engine_native.systems.eris.plane import limit_of_workers, whole_sizes
 from numatwin.inputs import InputError
-from numatwin.sim.record import Record, load_record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.record import Record, load_record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
-from numatwin.engine_native.eris_plane import ErisHost
-from numatwin.sim.scenario import load_scenario
+from numatwin.engine_native.systems.eris.plane import ErisHost
+from numatwin.sim.run.scenario import load_scenario
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["--set", "native_horizon=100 ms", "--replications", "1", "--set", "system.nodes=1"]

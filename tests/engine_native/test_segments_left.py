@@ -30,7 +30,7 @@ from commit_runs import (
 )
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.commit_cluster import CommitCluster
+from numatwin.engine_native.systems.commits.cluster import CommitCluster
 
 pytestmark = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 
@@ -40,7 +40,7 @@ ASK = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from commit_runs import small_run
-from numatwin.engine_native.commit_cluster import CommitCluster
+from numatwin.engine_native.systems.commits.cluster import CommitCluster
 with CommitCluster(small_run(1, records=1_200_000, versions=1), sys.argv[2]) as run:
     print(run.parent_pid, flush=True)
     run.start()

@@ -14,7 +14,7 @@ from numatwin.reports import write_report
 from numatwin.reports.intervals import alike, between, statistics_of
 from numatwin.reports.report import report_html
 from numatwin.reports.runs import PIECES_MAX, runs_of, smoothed
-from numatwin.sim.record import Record
+from numatwin.sim.run.record import Record
 
 
 def drawn(*rates: float, **fields: Any) -> Record:

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from numatwin.sim.commits.history import KINDS, Row
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import (
+from numatwin.sim.systems.commits.history import KINDS, Row
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
     REMEDY_MESSAGES,
     TWO_PHASE_MESSAGES,
@@ -22,10 +22,10 @@ from numatwin.sim.commits.parameters import (
     Node,
     Straggler,
 )
-from numatwin.sim.commits.spread import Spread
-from numatwin.sim.planes.reference.commits import CommitModel
-from numatwin.sim.planes.reference.one_sided import OneSidedModel
-from numatwin.sim.planes.reference.two_phase import TwoPhaseModel
+from numatwin.sim.systems.commits.reference.commits import CommitModel
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
+from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
+from numatwin.sim.systems.commits.spread import Spread
 
 US = 1_000_000  # ps
 RSI_MESSAGES = ONE_SIDED_MESSAGES + REMEDY_MESSAGES

@@ -9,8 +9,8 @@ import numpy as np
 from eris_pairs import Row, told
 
 from numatwin.sim._kernel import ErisDemands, ErisMachine, ErisRouting
-from numatwin.sim.eris.event_model import table_of
-from numatwin.sim.streams import stream_key
+from numatwin.sim.kernel.streams import stream_key
+from numatwin.sim.systems.eris.event_model import table_of
 
 # In ps: of a command, of a flush and of each command in it, of a swap; the line's way within a node
 # and to another.

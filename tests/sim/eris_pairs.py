@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from numatwin.sim.costs import CostModel
-from numatwin.sim.eris.engine import Eris
-from numatwin.sim.eris.players import Counted, RoutedPlayer
-from numatwin.sim.planes.reference.eris_player import ReferencePlayer
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.engine import Eris
+from numatwin.sim.systems.eris.players import Counted, RoutedPlayer
+from numatwin.sim.systems.eris.reference.player import ReferencePlayer
 
 US = 1_000_000  # ps
 KINDS = {0: "round", 3: "executed", 4: "issued", 6: "copied"}

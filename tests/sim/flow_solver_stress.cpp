@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "flow_network.hpp"
-#include "max_min.hpp"
+#include "kernel/flow_network.hpp"
+#include "kernel/max_min.hpp"
 
 namespace {
 

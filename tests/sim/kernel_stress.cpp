@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "bounded_queue.hpp"
-#include "durations.hpp"
-#include "elementary.hpp"
-#include "fifo_server.hpp"
-#include "key_draws.hpp"
-#include "philox.hpp"
-#include "shared_links.hpp"
-#include "shared_server.hpp"
-#include "simulation.hpp"
-#include "statistics.hpp"
+#include "kernel/bounded_queue.hpp"
+#include "kernel/durations.hpp"
+#include "kernel/elementary.hpp"
+#include "kernel/fifo_server.hpp"
+#include "kernel/key_draws.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/shared_links.hpp"
+#include "kernel/shared_server.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/statistics.hpp"
 
 using namespace numatwin;
 

@@ -18,7 +18,7 @@ import numpy as np
 import simpy
 
 from numatwin.sim._kernel import Durations, FlowNetwork, QueueingNetwork
-from numatwin.sim.streams import stream
+from numatwin.sim.kernel.streams import stream
 
 SimPyProcess = Generator[simpy.Event, Any, None]
 Row = tuple[int, int, int, int]

@@ -4,10 +4,10 @@ by hand.
 
 from pathlib import Path
 
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario
-from numatwin.sim.system import ErisSystem
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.spec import ErisSystem
 
 CORES, MEMORY_BPS, LINK_BPS, LATENCY_S = 4, 40e9, 10e9, 100e-9
 INSTRUCTIONS_PER_S = 4e9 * 2

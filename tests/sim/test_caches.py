@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lru_caches import lru_hits, mean_interval, mesif_hits, uses
 
-from numatwin.sim.caches import hit_rates, shared_state
+from numatwin.sim.machine.caches import hit_rates, shared_state
 
 Floats = npt.NDArray[np.float64]
 

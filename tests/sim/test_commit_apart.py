@@ -9,12 +9,12 @@ from commit_clusters import US
 from test_commit_processors import WORK_PS, commits, host
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.apart import ApartCosts
-from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import CommitParameters, MessageCost
-from numatwin.sim.commits.processors import Processors
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.apart import ApartCosts
+from numatwin.sim.systems.commits.build import commit_parameters
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import CommitParameters, MessageCost
+from numatwin.sim.systems.commits.processors import Processors
 
 SLICE_PS = 10 * WORK_PS
 HOST = "host-commit"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from commit_clusters import US, cluster, reference
 
-from numatwin.sim.commits.history import (
+from numatwin.sim.systems.commits.history import (
     ABORT,
     BEGIN,
     COMMIT,
@@ -20,11 +20,11 @@ from numatwin.sim.commits.history import (
     Row,
     snapshot_isolation_violations,
 )
-from numatwin.sim.planes.reference import one_sided
-from numatwin.sim.planes.reference.cluster import Process
-from numatwin.sim.planes.reference.commits import CommitModel, Record
-from numatwin.sim.planes.reference.one_sided import GRANTED, OneSidedModel, Request
-from numatwin.sim.planes.reference.two_phase import TwoPhaseModel
+from numatwin.sim.systems.commits.reference import one_sided
+from numatwin.sim.systems.commits.reference.cluster import Process
+from numatwin.sim.systems.commits.reference.commits import CommitModel, Record
+from numatwin.sim.systems.commits.reference.one_sided import GRANTED, OneSidedModel, Request
+from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
 
 # Two clients write record 7, one after the other: the second has seen the first one's version.
 HEALTHY = [

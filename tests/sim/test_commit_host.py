@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from numatwin.inputs import InputError, Quantity
-from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.host_steps import BlockCosts, Ends, Region
-from numatwin.sim.commits.parameters import CommitParameters
-from numatwin.sim.commits.sizes import Records
-from numatwin.sim.costs import CostModel
-from numatwin.sim.planes.commits import event_plane, reference_plane
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.build import commit_parameters
+from numatwin.sim.systems.commits.host_steps import BlockCosts, Ends, Region
+from numatwin.sim.systems.commits.parameters import CommitParameters
+from numatwin.sim.systems.commits.plane import event_plane, reference_plane
+from numatwin.sim.systems.commits.sizes import Records
 from numatwin.topologies.processes import BlockCost, EndCost, TransportCosts
 
 HOST = "host-commit"

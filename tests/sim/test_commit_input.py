@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from numatwin.inputs import InputError
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 SCENARIO = """\
 name: mine

@@ -8,7 +8,7 @@ import pytest
 from commit_clusters import cluster, verbs
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.parameters import (
+from numatwin.sim.systems.commits.parameters import (
     ARCHITECTURES,
     Death,
     KeyDraw,

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numatwin.sim.planes.commit_models import EventModel, ReferenceModel, bucket_edges_ns
-from numatwin.sim.planes.commits import IN, OUT, CommitPlane
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.commits.models import EventModel, ReferenceModel, bucket_edges_ns
+from numatwin.sim.systems.commits.plane import IN, OUT, CommitPlane
 
 FIG6 = ("rsi", "two-sided", "ipoib", "ipoeth")
 HORIZON = {"rsi": "200 µs", "two-sided": "200 µs", "ipoib": "4 ms", "ipoeth": "10 ms"}

@@ -24,10 +24,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.apart import ApartCosts
-from numatwin.sim.commits.history import snapshot_isolation_violations
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import (
+from numatwin.sim.machine.disturbances.facts import ProcessorPaces, Turns
+from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+from numatwin.sim.systems.commits.apart import ApartCosts
+from numatwin.sim.systems.commits.history import snapshot_isolation_violations
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
     TWO_PHASE_MESSAGES,
     CommitParameters,
@@ -35,9 +37,7 @@ from numatwin.sim.commits.parameters import (
     MessageCost,
     Node,
 )
-from numatwin.sim.commits.processors import Processors
-from numatwin.sim.disturbances import ProcessorPaces, Turns
-from numatwin.sim.planes.reference.processors import Process, SharedProcessors
+from numatwin.sim.systems.commits.processors import Processors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 TURNS = (

@@ -13,15 +13,15 @@ from commit_clusters import cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import (
+from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
     CommitParameters,
     MessageCost,
     Node,
 )
-from numatwin.sim.commits.processors import Processors, homes
-from numatwin.sim.planes.reference.processors import Process, SharedProcessors
+from numatwin.sim.systems.commits.processors import Processors, homes
 
 MS = 1_000_000_000
 SLICE, TICK = 1_400_000_000, 4 * MS

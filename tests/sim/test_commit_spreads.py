@@ -11,13 +11,18 @@ import pytest
 from commit_clusters import UNEVEN, US, cluster, reference
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, MessageCost, Node
-from numatwin.sim.commits.processors import Processors
-from numatwin.sim.commits.spread import Spread, measured, mixed, shifted, summed
-from numatwin.sim.scenario import load_scenario
-from numatwin.sim.streams import stream
+from numatwin.sim.kernel.streams import stream
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.build import commit_parameters
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
+    ONE_SIDED_MESSAGES,
+    CommitParameters,
+    MessageCost,
+    Node,
+)
+from numatwin.sim.systems.commits.processors import Processors
+from numatwin.sim.systems.commits.spread import Spread, measured, mixed, shifted, summed
 from numatwin.topologies.processes import QUANTILES, BlockSpread
 
 WORK_PS = 1_000_000

@@ -9,9 +9,9 @@ import pytest
 from commit_clusters import US, cluster, sockets, verbs
 from scipy.stats import binomtest
 
-from numatwin.sim.commits.history import COMMIT, MESSAGE, OUTCOME
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import TWO_PHASE_MESSAGES, MessageCost, Node
+from numatwin.sim.systems.commits.history import COMMIT, MESSAGE, OUTCOME
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import TWO_PHASE_MESSAGES, MessageCost, Node
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")

@@ -10,7 +10,7 @@ from commit_clusters import US, cluster, configurations, reference, told, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim.commits.history import (
+from numatwin.sim.systems.commits.history import (
     BROKEN,
     DIED,
     FENCED,
@@ -18,8 +18,8 @@ from numatwin.sim.commits.history import (
     SKIPPED,
     snapshot_isolation_violations,
 )
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.parameters import CommitParameters, Death, KeyDraw, Straggler
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import CommitParameters, Death, KeyDraw, Straggler
 
 
 def check(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:

@@ -9,11 +9,11 @@ from commit_clusters import US, reference
 from test_commit_processors import WORK_PS, commits, host, there_and_back
 
 from numatwin.inputs import InputError
-from numatwin.sim.commits.build import commit_parameters
-from numatwin.sim.commits.model import KernelCommitModel
-from numatwin.sim.commits.processors import Processors
-from numatwin.sim.disturbances import Disturbances, Turns
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.machine.disturbances.facts import Disturbances, Turns
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.build import commit_parameters
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.processors import Processors
 
 SLICE_PS = 10 * WORK_PS
 

@@ -13,7 +13,7 @@ from numatwin.inputs import InputError
 from numatwin.sim.control import ObjectObservation, Observation, Rebalance
 from numatwin.sim.control.control_plane import ControlPlane
 from numatwin.sim.planes.plane import Command, Outcome, Plane, StartPhase
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
 
 Log = list[tuple[str, Any]]
 

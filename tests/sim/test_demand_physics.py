@@ -8,11 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
-from numatwin.sim.costs import CostModel
+from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.planes.flow import closed_rate
 from numatwin.sim.planes.rate_solver import spare_time_shares
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
 
 ZIPF = "{kind: lookup, object: index, share: %g, keys: {distribution: zipf, exponent: 0.99}}"

@@ -12,9 +12,12 @@ from eris_pairs import US, Case, difference, players
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.costs import CostModel
-from numatwin.sim.eris.overlap import overlap_of
-from numatwin.sim.eris.routing import (
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.overlap import overlap_of
+from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, ArrayTree
+from numatwin.sim.systems.eris.routing import (
     batches_per_command,
     extra_groups,
     flushes_per_command,
@@ -23,10 +26,7 @@ from numatwin.sim.eris.routing import (
     scatter_steps,
     split_instructions,
 )
-from numatwin.sim.prefix_tree import LINE_BYTES, ArrayTree
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario
-from numatwin.sim.system import ErisSystem
+from numatwin.sim.systems.eris.spec import ErisSystem
 from numatwin.topologies import load_machine
 from numatwin.workloads.zipf import scatter
 

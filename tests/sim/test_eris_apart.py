@@ -8,10 +8,10 @@ import pytest
 from eris_machines import FAR, NEAR, machine, routing
 from eris_pairs import US, difference, disturbed, players
 
-from numatwin.sim.disturbances import Disturbances
+from numatwin.sim.machine.disturbances.facts import Disturbances
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
 
 MOVED = "machine.apart={{near: {near}, lasts: {lasts}, line: 30 ns, line_apart: 150 ns}}"
 SETTINGS = ("workload.objects.index.keys=1_000_000", "system.buffer_commands=16")

@@ -11,8 +11,8 @@ from eris_machines import machine, routing
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim._kernel import ErisDemands, ModelError
-from numatwin.sim.planes.eris_events import ErisEvents
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.event_plane import ErisEvents
 
 HERE = Path(__file__).parent
 
@@ -90,8 +90,8 @@ def test_a_node_without_memory_works_on_anothers(tmp_path: Path) -> None:
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
-from numatwin.sim.planes.eris_events import ErisEvents
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.systems.eris.event_plane import ErisEvents
+from numatwin.sim.run.scenario import load_scenario
 plane = ErisEvents(load_scenario(sys.argv[1], plane="event", settings=["seed=3"]), 1)
 took = []
 while len(took) < 5 or plane.player.events <= 10_000:
@@ -134,9 +134,9 @@ def test_ctrl_c_stops_the_kernel_at_once_and_it_goes_on(tmp_path: Path) -> None:
 REPLICATIONS = """
 import os, signal, sys, threading
 from dataclasses import replace
-from numatwin.sim.planes import eris_events
-from numatwin.sim.run import RunInterrupted, run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.systems.eris import event_plane as eris_events
+from numatwin.sim.run.runner import RunInterrupted, run_scenario
+from numatwin.sim.run.scenario import load_scenario
 settings = ["statistics.replications=5", "statistics.warm_up=100 us", "horizon=1 ms"]
 scenario = load_scenario(sys.argv[1], plane="event", settings=settings)
 whole = run_scenario(scenario, workers=1)
@@ -170,8 +170,8 @@ RECORD = """
 import json, sys
 sys.path.insert(0, {folder!r})
 from test_run import as_told
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 settings = ["statistics.replications=2", "statistics.warm_up=200 us", "horizon=3 ms",
             "policies.load_balancing.period=1 ms", "workload.objects.index.keys=300000", "seed=9"]
 scenario = load_scenario(sys.argv[1], plane="event", policy="ma-1", settings=settings)

@@ -10,7 +10,7 @@ from eris_pairs import US, difference, disturbed, players
 
 from numatwin.inputs import InputError
 from numatwin.sim._kernel import TurnSetup
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 NS = 1000
 # Of one worker that makes, sends itself and executes a command in each round.

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
 from numatwin.sim._kernel import ErisDemands
-from numatwin.sim.disturbances import Disturbances, Paces
+from numatwin.sim.machine.disturbances.facts import Disturbances, Paces
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
 
 NS = 1000
 # Of one worker that makes, sends itself and executes a command in each round; work, without the

@@ -13,12 +13,12 @@ from eris_pairs import US, Case, cases, difference, kernel_trace, players
 from hypothesis import given, settings
 
 from numatwin.inputs import InputError
-from numatwin.sim.planes.reference import eris_player
-from numatwin.sim.planes.reference.eris import ErisRoutingReference
-from numatwin.sim.planes.reference.eris_worker import Incoming, Worker
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.reference import player as reference_player
+from numatwin.sim.systems.eris.reference.routing import ErisRoutingReference
+from numatwin.sim.systems.eris.reference.worker import Incoming, Worker
 
 # Four workers with room for one flush of four commands: most flushes meet another.
 CROWDED = Case(
@@ -157,7 +157,7 @@ BROKEN = {
 def test_a_broken_protocol_is_seen(
     broken: type[ErisRoutingReference], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(eris_player, "ErisRoutingReference", broken)
+    monkeypatch.setattr(reference_player, "ErisRoutingReference", broken)
     compiled, plain = players(CROWDED)
     for player in (compiled, plain):
         player.run(10 * CROWDED.until_ps)

@@ -23,12 +23,12 @@ from eris_machines import (
 from scipy import stats
 
 from numatwin.sim._kernel import ErisRouting
-from numatwin.sim.costs import CostModel
-from numatwin.sim.eris.engine import Eris
-from numatwin.sim.eris.event_model import machine_of
-from numatwin.sim.eris.players import RoutedPlayer
-from numatwin.sim.scenario import load_scenario
-from numatwin.sim.streams import stream
+from numatwin.sim.kernel.streams import stream
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.engine import Eris
+from numatwin.sim.systems.eris.event_model import machine_of
+from numatwin.sim.systems.eris.players import RoutedPlayer
 
 ALL_TO_THE_SECOND = [[0.0, 1.0]]
 US, MS = 10**6, 10**9

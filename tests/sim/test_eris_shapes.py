@@ -7,11 +7,11 @@ import pytest
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim._kernel import ErisRouting, ErisShared, SparseRows
-from numatwin.sim.eris import players
-from numatwin.sim.eris.event_model import kernel_demands, machine_of
-from numatwin.sim.eris.event_shared import shared_setup
-from numatwin.sim.planes.eris_events import ErisEvents
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris import players
+from numatwin.sim.systems.eris.event_model import kernel_demands, machine_of
+from numatwin.sim.systems.eris.event_plane import ErisEvents
+from numatwin.sim.systems.eris.event_shared import shared_setup
 
 
 def plane(folder: Path, placement: str) -> ErisEvents:

@@ -16,10 +16,10 @@ from scipy.stats import t as student
 from small_scenarios import LINK, LOOKUP, NODE, SCAN, UPSERT, small_file
 
 from numatwin.sim.control.control_plane import ControlPlane
-from numatwin.sim.eris.partitions import IndexPartitions
-from numatwin.sim.eris.players import RoutedPlayer
-from numatwin.sim.planes.eris_events import ErisEvents
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.event_plane import ErisEvents
+from numatwin.sim.systems.eris.partitions import IndexPartitions
+from numatwin.sim.systems.eris.players import RoutedPlayer
 
 FEW = settings(
     max_examples=25,

@@ -6,8 +6,8 @@ import pytest
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.inputs import InputError
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario, scenario_from_settings
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 
 ARRIVALS = "workload.clients={{kind: open, arrival_rate: {}}}"
 

@@ -17,7 +17,7 @@ __all__ = ["sanitizers"]  # the fixture
 def test_random_programs_under_sanitizers(tmp_path: Path, sanitizers: list[str]) -> None:
     program = tmp_path / "kernel_stress"
     sources = [str(HERE / "kernel_stress.cpp"), *(str(KERNEL / name) for name in SOURCES)]
-    flags = ["-std=c++20", "-O1", "-ffp-contract=off", *WARNINGS, *sanitizers, f"-I{KERNEL}"]
+    flags = ["-std=c++20", "-O1", "-ffp-contract=off", *WARNINGS, *sanitizers, f"-I{KERNEL.parent}"]
     build = [compiler(), *flags, *sources, "-o", str(program)]
     built = subprocess.run(build, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[:4000]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from numatwin.sim._kernel import Durations, ModelError, QueueingNetwork
-from numatwin.sim.streams import stream
+from numatwin.sim.kernel.streams import stream
 
 US = 10**6
 END = 3_000_000 * US

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from numatwin.sim._kernel import Durations, KeyDraws, Stream
-from numatwin.sim.streams import key_draws, stream
+from numatwin.sim.kernel.streams import key_draws, stream
 from numatwin.workloads.keys import HotRange, KeyDistribution, MovingHotRange, Recorded, Uniform
 from numatwin.workloads.zipf import Zipf
 

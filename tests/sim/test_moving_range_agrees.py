@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 # When the range turns hot, and the length of a piece of the series: the balancing period.
 CHANGE_S, PIECE_S = 0.06, 0.01

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numatwin.sim.caches import hit_rates
+from numatwin.sim.machine.caches import hit_rates
 
 
 def hits(lines: float, rate: float, capacity: float, others: float) -> float:

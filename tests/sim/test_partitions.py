@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.eris.partitions import (
+from numatwin.sim.systems.eris.partitions import (
     ColumnPartitions,
     IndexPartitions,
     PopularityClasses,

@@ -8,15 +8,15 @@ import numpy.typing as npt
 import pytest
 from core_threads import Loop
 
-from numatwin.sim.eris.event_model import machine_of
-from numatwin.sim.eris.partitioned import PartitionedDemands
-from numatwin.sim.eris.parts import WALK
-from numatwin.sim.planes.eris_events import ErisEvents
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.plane import Outcome
 from numatwin.sim.planes.rate_solver import _Search
 from numatwin.sim.planes.rates import Loads, Rates
-from numatwin.sim.scenario import load_scenario, scenario_names
+from numatwin.sim.run.scenario import load_scenario, scenario_names
+from numatwin.sim.systems.eris.event_model import machine_of
+from numatwin.sim.systems.eris.event_plane import ErisEvents
+from numatwin.sim.systems.eris.partitioned import PartitionedDemands
+from numatwin.sim.systems.eris.parts import WALK
 
 WITHIN = 0.05
 # Of what is used less than this nothing is asked.

@@ -22,7 +22,7 @@ from small_scenarios import (
     small_file,
 )
 
-from numatwin.sim.costs import LINK_LOAD_MAX, TYPICAL_LOADED_LATENCY, CostModel
+from numatwin.sim.machine.costs import LINK_LOAD_MAX, TYPICAL_LOADED_LATENCY, CostModel
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.rate_solver import spare_time_shares
 from numatwin.sim.planes.rates import Rates

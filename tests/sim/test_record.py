@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.record import (
+from numatwin.sim.run.record import (
     HEAD_FILE,
     SERIES_FILE,
     ControlEvent,
@@ -24,8 +24,8 @@ from numatwin.sim.record import (
     Why,
     load_record,
 )
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 # ``run --json``, as scripts depend on it: what was promised, and what else there is.
 PROMISED = {

@@ -19,10 +19,10 @@ from scipy import stats
 from toy_plane import SERVER, Queue, toy_scenario
 
 from numatwin.inputs import InputError
-from numatwin.sim import replications
-from numatwin.sim.record import Record, load_record
-from numatwin.sim.run import RunInterrupted, run_random
-from numatwin.sim.statistics import Sample, difference
+from numatwin.sim.run import replications
+from numatwin.sim.run.record import Record, load_record
+from numatwin.sim.run.runner import RunInterrupted, run_random
+from numatwin.sim.run.statistics import Sample, difference
 
 QUEUE = Queue()  # half a million arrivals per second, a million services
 SURE = 0.999
@@ -322,8 +322,8 @@ SCRIPT = """\
 import sys
 from pathlib import Path
 from toy_plane import Queue, toy_scenario
-from numatwin.sim import replications
-from numatwin.sim.run import RunInterrupted, run_random
+from numatwin.sim.run import replications
+from numatwin.sim.run.runner import RunInterrupted, run_random
 
 if __name__ == "__main__":
     replications.PARALLEL_MIN_S = 0.0

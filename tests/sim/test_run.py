@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, rate, small_file
 
-from numatwin.sim.costs import ASSUMED_WRITE_TURNAROUND
-from numatwin.sim.record import Record
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario, scenario_names
+from numatwin.sim.machine.costs import ASSUMED_WRITE_TURNAROUND
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario, scenario_names
 
 SAME = 1e-4  # the least that counts as a change
 
@@ -159,8 +159,8 @@ AGAIN = """
 import json, sys
 sys.path.insert(0, {folder!r})
 from test_run import as_told
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 names = ["eris-fig11-shared", "eris-mixed-amd", "eris-fig9-interleaved"]
 found = [as_told(run_scenario(load_scenario(name))) for name in names]
 settings = ["horizon=35 s"]

@@ -10,13 +10,13 @@ from small_scenarios import SCAN, small_file
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.control_plane import ControlPlane
-from numatwin.sim.eris.engine import Eris
-from numatwin.sim.eris.partitions import IndexPartitions
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.plane import Command, StartPhase
-from numatwin.sim.record import ControlEvent
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import Scenario, load_scenario
+from numatwin.sim.run.record import ControlEvent
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.engine import Eris
+from numatwin.sim.systems.eris.partitions import IndexPartitions
 
 KEYS = 512_000_000
 ENTRY_BYTES = 16

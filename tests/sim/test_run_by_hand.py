@@ -21,9 +21,9 @@ from small_scenarios import (
     small_file,
 )
 
-from numatwin.sim.instructions import INSTRUCTIONS
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.record import Record
+from numatwin.sim.run.record import Record
+from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
 
 PLACEMENTS = ["partitioned", "interleaved", "single-ram"]
 LINES = COLUMN_BYTES / 64

@@ -13,7 +13,7 @@ from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.load_balancing import MovingAverage, NoBalancing, OneShot
-from numatwin.sim.scenario import (
+from numatwin.sim.run.scenario import (
     BUNDLED,
     Scenario,
     load_scenario,
@@ -293,7 +293,8 @@ def test_loading_is_quick() -> None:
 
 def test_the_hash_is_the_same_in_every_process() -> None:
     code = (
-        "from numatwin.sim.scenario import load_scenario; print(load_scenario('eris-fig13').hash)"
+        "from numatwin.sim.run.scenario import load_scenario; "
+        "print(load_scenario('eris-fig13').hash)"
     )
     hashes = {
         subprocess.run(

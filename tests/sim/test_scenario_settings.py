@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 
 def _refused(*settings: str, scenario: str = "eris-fig13") -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.sim.sign import PREFIX, sign
+from numatwin.sim.run.liveness_marker import PREFIX, sign
 
 CHILD = """
-from numatwin.sim.sign import sign
+from numatwin.sim.run.liveness_marker import sign
 with sign() as folder:
     print(folder, flush=True)
     input()

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from numatwin.sim.histogram import Histogram
-from numatwin.sim.statistics import (
+from numatwin.sim.run.histogram import Histogram
+from numatwin.sim.run.statistics import (
     Interval,
     Sample,
     batch_means_interval,

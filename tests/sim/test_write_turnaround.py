@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from small_scenarios import LOOKUP, NODE, SCAN, UPSERT, ran, rate, small, small_file
 
-from numatwin.sim.costs import ASSUMED_WRITE_TURNAROUND, CostModel
-from numatwin.sim.demands import TransferDemand
+from numatwin.sim.machine.costs import ASSUMED_WRITE_TURNAROUND, CostModel
+from numatwin.sim.machine.demands import TransferDemand
 from numatwin.sim.planes.rate_solver import RateSolver
 from numatwin.sim.planes.transfer_flows import TransferFlows
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 
 TURNAROUND = f"{NODE}memory.write_turnaround"
 

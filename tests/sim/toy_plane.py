@@ -17,11 +17,11 @@ import numpy as np
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim.control.policy import Observation
-from numatwin.sim.histogram import Histogram
+from numatwin.sim.kernel.streams import stream_key
 from numatwin.sim.planes.plane import Command, Outcome, StartPhase
-from numatwin.sim.record import ResourceUse, Why
-from numatwin.sim.scenario import Scenario, load_scenario
-from numatwin.sim.streams import stream_key
+from numatwin.sim.run.histogram import Histogram
+from numatwin.sim.run.record import ResourceUse, Why
+from numatwin.sim.run.scenario import Scenario, load_scenario
 
 EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
 CHUNK = 1_024

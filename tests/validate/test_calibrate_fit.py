@@ -13,9 +13,9 @@ from scipy.stats import binomtest
 
 from numatwin.inputs import InputError
 from numatwin.inputs.yaml_file import parse_yaml
-from numatwin.sim.eris.parts import WALK
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.rates import Rates
+from numatwin.sim.systems.eris.parts import WALK
 from numatwin.topologies import build_machine
 from numatwin.topologies.catalogue import machine_from_document
 from numatwin.topologies.export import machine_yaml

@@ -9,8 +9,8 @@ import pytest
 from calibrations import EXAMPLES, TRUTH, asked, measured, server
 
 from numatwin.inputs import InputError
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.importers import import_machine
 from numatwin.validate.calibrate import calibrate

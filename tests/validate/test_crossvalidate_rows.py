@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.statistics import Interval
+from numatwin.sim.run.statistics import Interval
 from numatwin.validate.crossvalidate.rows import Row, apart, measured_interval, relative
 from numatwin.validate.crossvalidate.summary import checks_of, errors_of, spread_warnings
 

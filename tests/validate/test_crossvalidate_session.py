@@ -13,8 +13,8 @@ from pydantic_core import PydanticSerializationError
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
 from numatwin.inputs import InputError
-from numatwin.sim.record import Record
-from numatwin.sim.scenario import Scenario
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.scenario import Scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
 from numatwin.validate.crossvalidate.corners import corners

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from measured_hosts import figure
 
-from numatwin.sim.eris.routing import batches_per_command, flushes_per_command, part_headers
+from numatwin.sim.systems.eris.routing import batches_per_command, flushes_per_command, part_headers
 from numatwin.topologies.engine_costs import EngineCosts
 from numatwin.topologies.measurements import Measurement
 from numatwin.validate.measure.engine_loop import (

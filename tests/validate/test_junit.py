@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_suites import FLOW, KEEPS, write
 
-from numatwin.sim.statistics import Interval
+from numatwin.sim.run.statistics import Interval
 from numatwin.validate.annotations import annotation_lines
 from numatwin.validate.baseline import Entry
 from numatwin.validate.junit import junit_xml

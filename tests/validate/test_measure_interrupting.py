@@ -15,7 +15,7 @@ import pytest
 from measured_hosts import figure, measured
 
 from numatwin.inputs import Quantity
-from numatwin.sim.disturbances import Disturbances
+from numatwin.sim.machine.disturbances.facts import Disturbances
 from numatwin.topologies.measurements import Measurement, Parameters
 from numatwin.topologies.schema import TURN_MIN_S, Interruption, MachineDescription
 from numatwin.validate.crossvalidate.corners import corners

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from numatwin.sim.commits.spread import measured
+from numatwin.sim.systems.commits.spread import measured
 from numatwin.topologies.measurements import Measurement, Parameters, Reading
 from numatwin.topologies.processes import QUANTILES, ProcessCosts
 from numatwin.validate.measure.interrupting import TURN_NS

@@ -3,7 +3,7 @@
 import pytest
 
 from numatwin.topologies import load_machine
-from numatwin.validate.nam_joins import C_MEM_S, MACHINE, MESSAGE_BYTES, break_even, shipped_s
+from numatwin.validate.systems.joins import C_MEM_S, MACHINE, MESSAGE_BYTES, break_even, shipped_s
 
 
 @pytest.mark.parametrize("c_net", [0.1, 1.0, 10.0])

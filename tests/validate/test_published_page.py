@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.validate.nam import CLIENTS, CURVES
 from numatwin.validate.published import PUBLISHED
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
+from numatwin.validate.systems.commits import CLIENTS, CURVES
 from numatwin.validate.unanswered import UNANSWERED
 
 SYSTEMS = Path(__file__).parents[3] / "shared" / "systems"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from small_suites import AGAINST, BOUND, FASTER, FLOW, KEEPS, PROMPT, REPLICATIONS, SLOWER, write
 
-from numatwin.sim import replications
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run import replications
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.validate import alternatives
 from numatwin.validate.alternatives import Played, Sides
 from numatwin.validate.baseline import Entry

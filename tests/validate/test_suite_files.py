@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.run import run_scenario
-from numatwin.sim.scenario import load_scenario
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.validate.metrics import BIN_HALF, RECOVERIES, Metric
 from numatwin.validate.suite import LoadedCheck, load_suite
 

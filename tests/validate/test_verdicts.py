@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from numatwin.sim.statistics import Sample
+from numatwin.sim.run.statistics import Sample
 from numatwin.validate.verdicts import (
     ALPHA,
     WELCH_MIN,

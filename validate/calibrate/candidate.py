@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.costs import CostModel
+from ...sim.machine.costs import CostModel
 from ...topologies.machine import Machine, Node
 from .curve import KNOTS, curve
 from .loops import loop_of, loop_times_s, with_times

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from ...inputs import Document
-from ...sim.eris.parts import WALK
+from ...sim.systems.eris.parts import WALK
 from ...topologies.build import build_machine
 from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement

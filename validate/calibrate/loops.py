@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...inputs import Quantity
-from ...sim.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
-from ...sim.instructions import INSTRUCTIONS
+from ...sim.machine.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
+from ...sim.systems.eris.instructions import INSTRUCTIONS
 from ...topologies.engine_costs import EngineCosts
 from ...topologies.machine import Machine
 from .parameters import Key, Parameter

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...sim.demands import ISSUE, RECEIVE
-from ...sim.eris.parts import SCAN, WALK
+from ...sim.machine.demands import ISSUE, RECEIVE
 from ...sim.planes.flow import FlowPlane
-from ...sim.scenario import Scenario, load_scenario
+from ...sim.run.scenario import Scenario, load_scenario
+from ...sim.systems.eris.parts import SCAN, WALK
 from ...topologies.machine import Machine
 from .candidate import Candidate, Facts
 from .observation import Observation

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...sim.costs import (
+from ...sim.machine.costs import (
     ASSUMED_OUTSTANDING_MISSES,
     ASSUMED_STREAMING_MISSES,
     ASSUMED_WRITE_TURNAROUND,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy.optimize import brentq
 
-from ...sim.costs import LINE_BYTES
-from ...sim.eris.routing import split_instructions
+from ...sim.machine.costs import LINE_BYTES
+from ...sim.systems.eris.routing import split_instructions
 from ..measure.engine_costs import COMMAND_BYTES, HEADER_BYTES
 from . import process_costs
 from .candidate import Candidate, peak_Bps

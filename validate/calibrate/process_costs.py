@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...inputs import Quantity
-from ...sim.commits.host_steps import BlockCosts
+from ...sim.systems.commits.host_steps import BlockCosts
 from ...topologies.machine import Machine
 from ...topologies.processes import EndCost, ProcessCosts
 from .candidate import Candidate

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from ...sim.record import HEAD_FILE, Record, load_record
-from ...sim.scenario import NATIVE, scenario_from_settings
+from ...sim.run.record import HEAD_FILE, Record, load_record
+from ...sim.run.scenario import NATIVE, scenario_from_settings
 from ...topologies.machine import Machine
 from .candidate import Candidate
 from .native_prediction import STEPS, NativeRun, native_step_s

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...sim.costs import LINE_BYTES, CostModel
-from ...sim.eris.routing import split_instructions
-from ...sim.statistics import Interval
+from ...sim.machine.costs import LINE_BYTES, CostModel
+from ...sim.run.statistics import Interval
+from ...sim.systems.eris.routing import split_instructions
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
 from ..calibrate.process_costs import contended_s

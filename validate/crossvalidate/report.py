@@ -11,7 +11,7 @@ from ...reports.predicted_measured import Interval as Bounds
 from ...reports.predicted_measured import Row as Drawn
 from ...reports.validation import Cell, Table, Validation
 from ...reports.words import count, listing, percent, seconds, si, signed_percent
-from ...sim.statistics import Interval
+from ...sim.run.statistics import Interval
 from .result import Result
 from .rows import Row
 from .summary import Check, Errors

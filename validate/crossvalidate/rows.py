@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from ...sim.statistics import Interval
+from ...sim.run.statistics import Interval
 
 Set = Literal["calibration", "test"]
 Kind = Literal[

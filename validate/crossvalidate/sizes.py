@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ...inputs import InputError
 from ...inputs.quantities import parse_quantity
-from ...sim.prefix_tree import PrefixTree
+from ...sim.systems.eris.prefix_tree import PrefixTree
 from ...topologies import Machine
 from ...workloads.schema import DataObject
 

@@ -19,7 +19,7 @@ from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
 from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
-from ...sim.scenario import (
+from ...sim.run.scenario import (
     NATIVE,
     SIMULATED,
     Scenario,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...inputs import InputError, write_text_atomically
-from ...sim.record import Record
-from ...sim.run import run_scenario
+from ...sim.run.record import Record
+from ...sim.run.runner import run_scenario
 from ...topologies import Machine, load_machine
 from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from ...sim.eris.partitioned import FLUSH_WAITS
-from ...sim.eris.routing import (
+from ...sim.systems.eris.partitioned import FLUSH_WAITS
+from ...sim.systems.eris.routing import (
     batches_per_command,
     flushes_per_command,
     part_headers,

@@ -25,7 +25,7 @@ from .interrupting import TURN_NS
 from .quiet import APART_TIMES, NEAR_QUANTILE
 from .samples import Samples
 
-# What the engine calls them, and what they are (rsi/measure_steps.hpp).
+# What the engine calls them, and what they are (systems/commits/measure_steps.hpp).
 STEPS = {
     "block-get": "blocks at random places of shared memory read, and their first words again, each "
     "three after 32 KiB of one's own",
@@ -149,8 +149,8 @@ def measure(bench: Bench) -> Iterator[float]:
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
     """In a process of its own, which may fork."""
-    from ...engine_native.commit_cluster import START_S, ucx_settings
     from ...engine_native.engine_process import EngineProcess
+    from ...engine_native.systems.commits.cluster import START_S, ucx_settings
 
     process = EngineProcess(function, {"streams": [0] * 4} | ucx_settings(transport), arguments)
     try:

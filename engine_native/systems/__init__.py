@@ -1,0 +1,1 @@
+"""The systems that the native engine runs, a folder each."""

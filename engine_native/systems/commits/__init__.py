@@ -1,0 +1,1 @@
+"""Transactions between processes of this host."""

@@ -1,0 +1,86 @@
+// A client in a closed loop, and what both protocols share; a subclass says how one commits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "systems/commits/board.hpp"
+#include "systems/commits/run_setup.hpp"
+#include "systems/commits/transaction_draw.hpp"
+
+namespace numatwin::native {
+
+class CommitClient {
+  public:
+    // Thrown where a client leaves in the middle: the run is over, it died, or it is shut out.
+    struct Left {};
+
+    CommitClient(const RunSetup& setup, Board& board, std::uint32_t client, Fabric& fabric);
+    virtual ~CommitClient() = default;
+
+    // Sets up its connections.
+    virtual void connect() = 0;
+    // Transactions one after another, each tried again `retries` times, until the run is over.
+    void run();
+    // One transaction at a time, for benchmarks: whether it committed.
+    bool run_one();
+
+  protected:
+    // The highest committed timestamp.
+    virtual std::int64_t fetch_snapshot() = 0;
+    // Reads and commits draw_.reads() and creates() on snapshot_: granted, or why not.
+    virtual Cause transact() = 0;
+
+    // Throws Left once the run is over.
+    void check_phase() const;
+    // Its own time passes; throws Left as above.
+    void pause(std::int64_t time_ns);
+    // Of a straggler: all it did since the last time takes its factor as long.
+    void drag() {
+        if (factor_ != 1) drag_on();
+    }
+    // Who waits for another, and does not sleep, gives way where processors are few.
+    void give_way();
+    // The named point where a client that is to die stops, for good.
+    void may_die_here() {
+        auto& own = slot();
+        if ((own.die.load(std::memory_order_relaxed) | own.fence.load(std::memory_order_relaxed)) !=
+            0)
+            die_here();
+    }
+    void log(RowKind kind, std::int64_t a, std::int64_t b = 0) {
+        if (board_.traced()) board_.log(client_, kind, client_, transaction_, a, b);
+    }
+    std::size_t writes() const { return setup_.updates + setup_.inserts; }
+    std::int64_t written_key(std::size_t slot) const {
+        return slot < setup_.updates ? draw_.reads()[slot] : draw_.creates()[slot - setup_.updates];
+    }
+    RoleSlot& slot() { return board_.role(client_); }
+    Counters& counters() { return counters_; }
+    // Waits for the role to be ready.
+    Fabric::Peer connect_to(std::uint32_t role) { return fabric_.connect(board_.contact(role)); }
+
+    const RunSetup& setup_;
+    Board& board_;
+    const std::uint32_t client_;
+    Fabric& fabric_;
+    TransactionDraw draw_;
+    std::int64_t transaction_ = -1;
+    std::int64_t snapshot_ = 0;
+    std::int64_t cid_ = 0;  // of the transaction that committed last
+
+  private:
+    bool try_transaction();
+    void die_here();
+    void drag_on();
+
+    Counters& counters_;
+    const std::uint32_t factor_;
+    std::uint32_t copy_uses_ = 0;
+    std::int64_t dragged_ns_ = 0;
+    std::uint64_t counted_bytes_ = 0;
+};
+
+}  // namespace numatwin::native

@@ -1,0 +1,330 @@
+#include "systems/commits/measure_fabric.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include "fabric/forked.hpp"
+#include "systems/commits/board.hpp"
+#include "systems/commits/one_sided_client.hpp"
+#include "systems/commits/roles.hpp"
+#include "systems/commits/single_steps.hpp"
+
+namespace numatwin::native {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ns_since(Clock::time_point began) {
+    return std::chrono::duration<double, std::nano>(Clock::now() - began).count();
+}
+
+double median(std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+void wait_until(Board& board, const Forked& peer, const std::function<bool()>& done) {
+    while (!done()) {
+        if (const auto failure = board.failure(); !failure.empty())
+            throw std::runtime_error(failure);
+        if (peer.ended()) throw std::runtime_error("the second process ended");
+        ::usleep(500);
+    }
+}
+
+// -- the fabric -----------------------------------------------------------------------------------
+
+constexpr std::size_t region_bytes = 16 << 20;
+constexpr std::size_t in_flight = 32;  // of the pipelined rounds
+constexpr std::uint32_t echo = 1;      // the first word of a message that wants an answer
+
+void serve_requests(const RunSetup& setup, Board& board, std::uint32_t role) {
+    try {
+        const auto fabric = ucx_fabric(setup.fabric);
+        fabric->expose(region_bytes);
+        board.publish_contact(role, fabric->contact());
+        Fabric::Peer back = 0;
+        bool connected = false;
+        std::vector<std::byte> message;
+        for (std::uint32_t idle = 0;;) {
+            if (!fabric->receive(message)) {
+                if (++idle > fabric->spins) fabric->sleep(std::chrono::milliseconds(20));
+                continue;
+            }
+            idle = 0;
+            if (!connected) {
+                back = fabric->connect(board.contact(0));
+                connected = true;
+            }
+            std::uint32_t kind;
+            std::memcpy(&kind, message.data(), sizeof kind);
+            if (kind == echo) fabric->send(back, message);
+        }
+    } catch (const std::exception& failure) {
+        board.fail(role, failure.what());
+    }
+}
+
+class FabricMeasurement {
+  public:
+    FabricMeasurement(Fabric& fabric, Fabric::Peer peer, double seconds)
+        : fabric_(fabric), peer_(peer), seconds_(seconds) {}
+
+    // `post`: the k-th request of a round; `settle`: waits for all of the round.
+    FabricCost measure(const char* operation, std::uint64_t bytes,
+                       const std::function<void(std::size_t)>& post,
+                       const std::function<void()>& settle) {
+        const auto round = [&](std::size_t requests) {
+            for (std::size_t k = 0; k < requests; ++k) post(k);
+            settle();
+        };
+        return {operation, bytes, time(1, round), time(in_flight, round)};
+    }
+
+    void receive(std::vector<std::byte>& message) {
+        for (std::uint32_t idle = 0; !fabric_.receive(message);)
+            if (++idle > fabric_.spins) fabric_.sleep(std::chrono::milliseconds(20));
+    }
+
+    Fabric& fabric_;
+    const Fabric::Peer peer_;
+    Pending pending_;
+
+  private:
+    // Median time per request, of rounds of so many; several rounds share a look at the clock.
+    double time(std::size_t requests, const std::function<void(std::size_t)>& round) const {
+        for (int warm = 0; warm < 20; ++warm) round(requests);
+        std::size_t together = 1;
+        std::vector<double> found;
+        const auto began = Clock::now();
+        while (found.size() < 5 || ns_since(began) < seconds_ * 1e9) {
+            const auto start = Clock::now();
+            for (std::size_t k = 0; k < together; ++k) round(requests);
+            const double took_ns = ns_since(start);
+            found.push_back(took_ns / static_cast<double>(together * requests));
+            if (took_ns < 5'000 && together < 4'096) {
+                together *= 2;
+                found.clear();
+            }
+        }
+        return median(found);
+    }
+
+    double seconds_;
+};
+
+}  // namespace
+
+std::vector<FabricCost> measure_fabric(const RunSetup& setup,
+                                       const std::vector<std::uint64_t>& sizes, double seconds) {
+    RunSetup two = setup;
+    two.clients = two.nodes = 1;
+    two.trace_rows = 0;
+    Board board(two);
+    const Forked peer([&] { serve_requests(two, board, 1); });
+    wait_until(board, peer, [&] { return board.role(1).state.load() >= RoleState::ready; });
+    const auto fabric = ucx_fabric(two.fabric);
+    board.publish_contact(0, fabric->contact());
+    FabricMeasurement by(*fabric, fabric->connect(board.contact(1)), seconds);
+    auto& pending = by.pending_;
+
+    std::vector<FabricCost> found;
+    std::vector<std::byte> message(8), answer;
+    const auto settle = [&] { fabric->wait(pending); };
+    const auto land = [&] {
+        fabric->flush(by.peer_, pending);
+        fabric->wait(pending);
+    };
+    for (const std::uint64_t asked : sizes) {
+        const std::uint64_t bytes = std::clamp<std::uint64_t>((asked + 7) / 8 * 8, 8, 1 << 20);
+        const std::uint64_t stride = (bytes + 63) / 64 * 64;
+        const std::uint64_t places = std::min<std::uint64_t>(region_bytes / stride, in_flight);
+        std::vector<std::byte> own(places * stride);
+        const auto at = [&](std::size_t k) { return k % places * stride; };
+        found.push_back(by.measure(
+            "get", bytes,
+            [&](std::size_t k) { fabric->get(by.peer_, at(k), &own[at(k)], bytes, pending); },
+            settle));
+        found.push_back(by.measure(
+            "put", bytes, [&](std::size_t k) { fabric->put(by.peer_, at(k), &own[at(k)], bytes); },
+            land));
+        // There and back, one at a time; then many there, the last of which is answered.
+        message.assign(bytes, std::byte{0});
+        const std::uint32_t kind = echo;
+        std::vector<std::byte> asking = message;
+        std::memcpy(asking.data(), &kind, sizeof kind);
+        const auto ask = [&] {
+            fabric->send(by.peer_, asking);
+            by.receive(answer);
+        };
+        auto cost = by.measure(
+            "message", bytes,
+            [&](std::size_t k) {
+                if (k > 0) fabric->send(by.peer_, message);
+            },
+            ask);
+        cost.latency_ns /= 2;
+        found.push_back(cost);
+    }
+    std::array<std::uint64_t, in_flight> words{}, expected{};
+    const std::uint64_t one = 1;
+    found.push_back(by.measure(
+        "compare-and-swap", 8,
+        [&](std::size_t k) {
+            expected[k] = words[k];  // the word found last: right from the second time on
+            words[k] = expected[k] + 1;
+            fabric->compare_and_swap(by.peer_, k * 64, expected[k], words[k], pending);
+        },
+        settle));
+    found.push_back(by.measure(
+        "fetch-add", 8,
+        [&](std::size_t k) { fabric->fetch_add(by.peer_, k * 64, one, words[k], pending); },
+        settle));
+    return found;
+}
+
+// -- a commit -------------------------------------------------------------------------------------
+
+namespace {
+
+// CAS and copies as a commit does them, on other records of the same region.
+class RawCommit {
+  public:
+    RawCommit(const RunSetup& setup, Fabric& fabric, Fabric::Peer peer)
+        : setup_(setup), fabric_(fabric), peer_(peer), blocks_(setup.updates * bytes()) {
+        offsets_.resize(setup.updates);
+        expected_.resize(setup.updates);
+        words_.resize(setup.updates);
+    }
+
+    // Reads the blocks, as a transaction has read them before it commits.
+    void read(const std::vector<std::int64_t>& keys) {
+        Pending pending;
+        for (std::size_t k = 0; k < offsets_.size(); ++k) {
+            offsets_[k] = setup_.block_of(keys[k]) * bytes();
+            fabric_.get(peer_, offsets_[k], &blocks_[k * bytes()], bytes(), pending);
+        }
+        fabric_.wait(pending);
+        for (std::size_t k = 0; k < offsets_.size(); ++k) {
+            std::memcpy(&expected_[k], &blocks_[k * bytes()], word_bytes);
+            words_[k] = expected_[k] | LockWord::lock_bit;
+        }
+    }
+
+    double direct_ns(std::byte* region) {
+        const auto began = Clock::now();
+        for (std::size_t k = 0; k < offsets_.size(); ++k)
+            words_[k] = compare_and_swap(region + offsets_[k], expected_[k], words_[k]);
+        for (std::size_t k = 0; k < offsets_.size(); ++k)
+            std::memcpy(region + offsets_[k], &blocks_[k * bytes()], bytes());
+        landed();
+        const double took_ns = ns_since(began);
+        check();
+        return took_ns;
+    }
+
+    double fabric_ns() {
+        Pending pending;
+        const auto began = Clock::now();
+        for (std::size_t k = 0; k < offsets_.size(); ++k)
+            fabric_.compare_and_swap(peer_, offsets_[k], expected_[k], words_[k], pending);
+        fabric_.wait(pending);
+        for (std::size_t k = 0; k < offsets_.size(); ++k)
+            fabric_.put(peer_, offsets_[k], &blocks_[k * bytes()], bytes());
+        fabric_.flush(peer_, pending);
+        fabric_.wait(pending);
+        landed();
+        const double took_ns = ns_since(began);
+        check();
+        return took_ns;
+    }
+
+  private:
+    // A copy is done when others can see it, not when its stores wait in this processor: a commit's
+    // last step, an atomic add, waits for them too.
+    static void landed() { fence(true); }
+    std::size_t bytes() const { return setup_.block_bytes(); }
+    void check() const {
+        if (words_ != expected_) throw std::runtime_error("a record was not as it was read");
+    }
+
+    const RunSetup& setup_;
+    Fabric& fabric_;
+    Fabric::Peer peer_;
+    std::vector<std::byte> blocks_;
+    std::vector<std::uint64_t> offsets_, expected_, words_;
+};
+
+}  // namespace
+
+CommitCost measure_commit(const RunSetup& setup, std::uint32_t commits) {
+    if (setup.clients != 1 || setup.nodes != 1 || !setup.one_sided || setup.reads < setup.updates)
+        throw std::invalid_argument("expected one client and one node, under RSI");
+    Board board(setup);
+    const Forked server([&] {
+        try {
+            const auto fabric = ucx_fabric(setup.fabric);
+            run_role(setup, board, 1, *fabric);
+        } catch (const std::exception& failure) {
+            board.fail(1, failure.what());
+        }
+    });
+    wait_until(board, server, [&] { return board.role(1).state.load() >= RoleState::ready; });
+    const auto fabric = ucx_fabric(setup.fabric);
+    board.publish_contact(0, fabric->contact());
+    OneSidedClient client(setup, board, 0, *fabric);
+    client.connect();
+    const Fabric::Peer peer = fabric->connect(board.contact(1));
+    std::byte* region = fabric->reach(peer);
+    board.begin();
+
+    RawCommit raw(setup, *fabric, peer);
+    // Records of their own, so that none finds in the caches what another has left there.
+    RunSetup other = setup;
+    std::rotate(other.streams.begin(), other.streams.begin() + 2, other.streams.end());
+    TransactionDraw others(other, 0);
+    std::vector<double> commit_ns, raw_ns, raw_fabric_ns, transaction_ns, clocks_ns;
+    for (std::uint32_t k = 0; k < commits; ++k) {
+        client.begin_next();
+        if (client.prepare() != granted) throw std::runtime_error("a lone client aborted");
+        auto began = Clock::now();
+        if (client.commit() != granted) throw std::runtime_error("a lone client aborted");
+        commit_ns.push_back(ns_since(began));
+        others.next();
+        raw.read(others.reads());
+        if (region != nullptr) raw_ns.push_back(raw.direct_ns(region));
+        others.next();
+        raw.read(others.reads());
+        raw_fabric_ns.push_back(raw.fabric_ns());
+        began = Clock::now();
+        client.run_one();
+        transaction_ns.push_back(ns_since(began));
+        began = Clock::now();
+        clocks_ns.push_back(ns_since(began));
+    }
+    std::uint64_t hash = 14695981039346656037u;  // FNV-1a of the stocks
+    std::vector<std::byte> block(setup.block_bytes());
+    for (std::int64_t key = 0; key < setup.records; ++key) {
+        Pending pending;
+        fabric->get(peer, setup.block_of(key) * setup.block_bytes(), block.data(), block.size(),
+                    pending);
+        fabric->wait(pending);
+        std::uint64_t stock;
+        std::memcpy(&stock, &block[word_bytes], word_bytes);
+        hash = (hash ^ stock) * 1099511628211u;
+    }
+    // What two looks at the clock take is none of theirs.
+    const double clock_ns = usual_mean(clocks_ns);
+    return {usual_mean(commit_ns) - clock_ns, raw_ns.empty() ? 0.0 : usual_mean(raw_ns) - clock_ns,
+            usual_mean(raw_fabric_ns) - clock_ns, usual_mean(transaction_ns) - clock_ns, hash};
+}
+
+}  // namespace numatwin::native

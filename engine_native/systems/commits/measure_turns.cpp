@@ -1,0 +1,195 @@
+// Turns of processes on a processor, sleepers and who wakes them: see measure_steps.hpp.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+
+#include "memory/host.hpp"
+#include "systems/commits/measured_sleepers.hpp"
+
+namespace numatwin::native {
+namespace {
+
+// What two processes share while turns are measured.
+struct Turns {
+    std::atomic<std::uint32_t> mode;  // 0: it yields, 1: it spins, 2: it sleeps
+    std::atomic<std::uint32_t> ready;
+};
+
+constexpr std::size_t sleepers_among = 3;
+constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
+
+// Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
+// the first processor's. What the first loses of its time for each message and answer.
+StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
+                     const std::vector<int>& cpus, const StepPlan& plan) {
+    // Short, and each between two alone that are alike: others use that core, now more, now less.
+    constexpr std::int64_t window_ns = 500'000;
+    constexpr std::uint32_t windows_each = 4;
+    constexpr double alike = 0.03;
+    const SharedMemory memory(4096);
+    auto* count = new (memory.data()) std::atomic<std::uint64_t>{0};
+    const Forked counts([count, cpu = cpus[1]] {
+        pin_thread(cpu);
+        for (;;) count->store(count->load(std::memory_order_relaxed) + 1);
+    });
+    struct Window {
+        double counted, ns;
+        double rate() const { return counted / ns; }
+    };
+    const auto counted = [count](const std::function<void()>& work) {
+        const std::uint64_t before = count->load();
+        const std::int64_t began = steps_now_ns();
+        do {
+            work();
+        } while (steps_now_ns() - began < window_ns);
+        const auto took = static_cast<double>(steps_now_ns() - began);
+        return Window{static_cast<double>(count->load() - before), took};
+    };
+    Sleepers sleepers(run, cpus[0], cpus[1], true);
+    StepCost found{"interrupted", message.size(), 0, 1, {}};
+    Window before = counted([] {});
+    std::vector<double> unlike;
+    for (std::uint32_t window = 0; window < plan.windows * windows_each; ++window) {
+        double rounds = 0, post_ns = 0, serve_ns = 0;
+        const Window together = counted([&] {
+            sleepers.there(message, post_ns, serve_ns);
+            ++rounds;
+        });
+        const Window after = counted([] {});
+        const double rate = (before.rate() + after.rate()) / 2;
+        const bool steady = std::abs(after.rate() - before.rate()) < alike * rate;
+        if (rate > 0)
+            (steady ? found.samples_ns : unlike)
+                .push_back((together.ns - together.counted / rate) / rounds);
+        before = after;
+    }
+    if (found.samples_ns.size() < plan.windows)  // it never stayed alike: as it came
+        found.samples_ns.insert(found.samples_ns.end(), unlike.begin(), unlike.end());
+    return found;
+}
+
+}  // namespace
+
+std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
+                                    const std::vector<int>& cpus, const StepPlan& plan) {
+    if (cpus.empty()) throw std::invalid_argument("expected a processor");
+    std::vector<StepCost> found;
+    pin_thread(cpus[0]);
+    const auto yields = [] {
+        for (int k = 0; k < 64; ++k) ::sched_yield();
+        return 64.0;
+    };
+    found.push_back({"yield", 0, 0, 1, means_ns(plan, yields)});
+    {
+        const SharedMemory memory(4096);
+        auto* turns = new (memory.data()) Turns{};
+        OwnPages pages;
+        const auto touches = [&pages] {
+            for (int k = 0; k < 64; ++k) pages.touch();
+            return 64.0;
+        };
+        auto alone = means_ns(plan, touches);
+        std::ranges::sort(alone);
+        const Forked other([turns, cpu = cpus[0]] {
+            pin_thread(cpu);
+            OwnPages theirs;
+            theirs.touch();
+            turns->ready.store(1);
+            for (;;) {
+                const std::uint32_t mode = turns->mode.load(std::memory_order_relaxed);
+                if (mode == 0) {
+                    ::sched_yield();
+                    theirs.touch();
+                }
+                if (mode == 2) ::usleep(1000);
+            }
+        });
+        while (turns->ready.load() == 0) ::usleep(200);
+        // Of two that yield all the time, each step is two turns; what they take to find what is
+        // theirs in caches again is part of it.
+        auto both = means_ns(plan, [&pages] {
+            for (int k = 0; k < 64; ++k) {
+                ::sched_yield();
+                pages.touch();
+            }
+            return 64.0;
+        });
+        for (double& each : both) each = each / 2 - alone[alone.size() / 2];
+        found.push_back({"turn", 0, 0, 1, both});
+        turns->mode.store(1);
+        StepCost slice{"slice", 0, 0, 1, {}};
+        const std::int64_t began = steps_now_ns();
+        std::int64_t last = began;
+        while (slice.samples_ns.size() < plan.windows && last - began < 300'000'000) {
+            const std::int64_t now = steps_now_ns();
+            if (now - last > away_ns) slice.samples_ns.push_back(static_cast<double>(now - last));
+            last = now;
+        }
+        turns->mode.store(2);
+        if (!slice.samples_ns.empty()) found.push_back(slice);
+    }
+    const std::vector<std::byte> message(bytes);
+    struct Taken {
+        StepCost there, post, serve;
+    };
+    const StepCost empty{"", bytes, 0, 1, {}};
+    const auto take = [&](Taken& taken, Sleepers& sleepers, bool to_all = false) {
+        double sum = 0, rounds = 0, post_ns = 0, serve_ns = 0;
+        sleepers.there(message, post_ns, serve_ns, to_all);  // what was before is no part of it
+        post_ns = serve_ns = 0;
+        const std::int64_t began = steps_now_ns();
+        do {
+            sum += sleepers.there(message, post_ns, serve_ns, to_all);
+            ++rounds;
+        } while (steps_now_ns() - began < plan.window_ns);
+        taken.there.samples_ns.push_back(sum / rounds);
+        taken.post.samples_ns.push_back(post_ns / rounds);
+        taken.serve.samples_ns.push_back(serve_ns / rounds);
+    };
+    const auto warm = [&message](Sleepers& sleepers) {
+        double post_ns = 0, serve_ns = 0;
+        for (int k = 0; k < 60; ++k) sleepers.there(message, post_ns, serve_ns, true);
+    };
+    const auto messages = [&](int other, bool sleep) {
+        Sleepers sleepers(run, cpus[0], other, sleep);
+        warm(sleepers);
+        Taken taken{empty, empty, empty};
+        for (std::uint32_t window = 0; window < plan.windows; ++window) take(taken, sleepers);
+        return taken;
+    };
+    const auto add = [&found](const char* name, StepCost step) {
+        step.name = name;
+        found.push_back(std::move(step));
+    };
+    {
+        // In turn: it is their difference that counts.
+        Sleepers sleepers(run, cpus[0], cpus[0], true, sleepers_among);
+        warm(sleepers);
+        Taken same{empty, empty, empty}, all = same;
+        for (std::uint32_t window = 0; window < plan.windows; ++window) {
+            take(same, sleepers);
+            take(all, sleepers, true);
+        }
+        add("sleep-same", same.there);
+        add("sleep-among", all.there);
+    }
+    if (cpus.size() > 1) {
+        const Taken asleep = messages(cpus[1], true), awake = messages(cpus[1], false);
+        add("sleep-other", asleep.there);
+        add("post-sleeper", asleep.post);
+        add("post-across", awake.post);
+        add("serve-across", awake.serve);
+        found.push_back(interrupted(run, message, cpus, plan));
+    }
+    return found;
+}
+
+}  // namespace numatwin::native

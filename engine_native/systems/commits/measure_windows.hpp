@@ -1,0 +1,85 @@
+// Windows of time in which a step is repeated, and memory as processes share it: for measurements.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "systems/commits/measure_steps.hpp"
+
+namespace numatwin::native {
+
+inline std::int64_t steps_now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// Means per step of windows in which `work` does so many steps and says how many.
+inline std::vector<double> means_ns(const StepPlan& plan, const std::function<double()>& work) {
+    std::vector<double> found;
+    for (std::uint32_t window = 0; window <= plan.windows; ++window) {
+        const std::int64_t began = steps_now_ns();
+        double steps = 0;
+        std::int64_t took = 0;
+        do {
+            steps += work();
+            took = steps_now_ns() - began;
+        } while (took < plan.window_ns);
+        if (window > 0) found.push_back(static_cast<double>(took) / steps);  // the first warms up
+    }
+    return found;
+}
+
+// The same of several, a window of each in turn.
+inline std::vector<std::vector<double>> means_in_turn_ns(
+    const StepPlan& plan, const std::vector<std::function<double()>>& works) {
+    std::vector<std::vector<double>> found(works.size());
+    for (std::uint32_t window = 0; window <= plan.windows; ++window)
+        for (std::size_t k = 0; k < works.size(); ++k) {
+            const std::vector<double> one = means_ns({1, plan.window_ns}, works[k]);
+            if (window > 0) found[k].insert(found[k].end(), one.begin(), one.end());
+        }
+    return found;
+}
+
+// What a client goes through with each transaction: pages of its own.
+class OwnPages {
+  public:
+    OwnPages() : words_(bytes / sizeof(std::uint64_t), 1) {}
+    // Never inlined: what it takes alone is taken off from what it takes before a step.
+    [[gnu::noinline]] void touch() {
+        for (std::size_t at = 0; at < words_.size(); at += line / sizeof(std::uint64_t))
+            words_[at] = words_[at] * 3 + 1;
+    }
+
+  private:
+    static constexpr std::size_t bytes = 32 << 10, line = 64;
+    std::vector<std::uint64_t> words_;
+};
+
+// Shared memory as processes have it: its pages are small unless the kernel is told otherwise.
+class SharedMemory {
+  public:
+    explicit SharedMemory(std::size_t bytes) : bytes_(bytes) {
+        void* found = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        if (found == MAP_FAILED) throw std::bad_alloc();
+        memory_ = static_cast<std::byte*>(found);
+    }
+    ~SharedMemory() { ::munmap(memory_, bytes_); }
+    SharedMemory(const SharedMemory&) = delete;
+    SharedMemory& operator=(const SharedMemory&) = delete;
+    std::byte* data() const { return memory_; }
+
+  private:
+    std::size_t bytes_;
+    std::byte* memory_ = nullptr;
+};
+
+}  // namespace numatwin::native

@@ -1,0 +1,331 @@
+"""The native plane of systems that commit transactions: one replication, on this host, for real."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....sim.control.policy import Observation
+from ....sim.planes.plane import Command, Maker, Outcome
+from ....sim.run.histogram import Histogram
+from ....sim.run.record import ControlEvent, ResourceUse, Why
+from ....sim.run.scenario import Scenario
+from ....sim.systems.commits.history import CAUSES
+from ....sim.systems.commits.parameters import (
+    ONE_SIDED_MESSAGES,
+    REMEDY_MESSAGES,
+    TWO_PHASE_MESSAGES,
+)
+from ....sim.systems.commits.spec import CommitSystem
+from ....sim.systems.commits.why import binding
+from ...host_room import cpu_ns
+from .cluster import THREADS, CommitCluster
+from .setup import commit_plan
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Sums over all roles since the run began; ``ran_ns``, ``waited_ns`` by role: on a processor,
+    and for one (0 where roles are threads)."""
+
+    time_s: float
+    commits: int
+    given_up: int
+    torn: int
+    aborts: Ints
+    messages: Ints
+    bytes: int
+    latencies: Ints
+    latency_total_ps: int
+    ran_ns: Ints
+    waited_ns: Ints
+
+    @property
+    def ended(self) -> int:
+        """Transactions that came to an end, whichever; each try of one that aborts counts."""
+        return self.commits + self.given_up + int(self.aborts.sum())
+
+    def since(self, before: Counted) -> Counted:
+        """What was counted from ``before`` to now."""
+        names = self.__dataclass_fields__
+        return replace(
+            self, **{name: getattr(self, name) - getattr(before, name) for name in names}
+        )
+
+
+class NativeCommits:
+    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+
+    REAL_TIME = True
+    # A look takes most of a millisecond from a processor that clients or servers need: fifty a
+    # second would hit one in fifty of the transactions that take some 300 µs.
+    LOOK_EVERY_S = 0.1
+
+    def __init__(
+        self, scenario: Scenario, replication: int = 1, transport: str | None = None
+    ) -> None:
+        system = scenario.system
+        assert isinstance(system, CommitSystem)
+        self.scenario, self.system = scenario, system
+        self.plan = commit_plan(scenario, replication, transport)
+        self.parameters = self.plan.parameters
+        self.operation, _ = system.transaction(scenario.workload)
+        self._clients = len(self.parameters.client_machine)
+        self._seen_killed: set[int] = set()
+        self._deaths: list[ControlEvent] = []
+        self._warned: list[str] = []
+        self._after_death: Counted | None = None  # soon after the last one that nobody asked for
+        self._ran_ns = np.zeros(self.plan.roles, dtype=np.int64)
+        self._waited_ns = np.zeros(self.plan.roles, dtype=np.int64)
+        self._started = self._stopped = False
+        self._time_s = 0.0
+        self.cluster = CommitCluster(self.plan.settings, self.plan.transport)
+        self._before = self._now = self._count()
+
+    @property
+    def time_s(self) -> float:
+        """The time reached, of the clock on the wall since the clients began."""
+        return self._time_s
+
+    def advance(self, until_s: float) -> None:
+        """See Plane. Raises InputError where a server died."""
+        if not self._started:
+            self.cluster.start()
+            self._started = True
+            self.start_counting()  # not what loading took
+        while (left_s := until_s - self.cluster.board.now_ns * 1e-9) > 0:
+            self.cluster.wait_until(until_s - max(left_s - 0.1, 0.0))
+            self._look_for_dead()
+        self.cluster.check()
+        self._time_s = until_s
+
+    def observe(self) -> Observation:
+        """See Plane: nothing is balanced."""
+        return Observation(self._time_s, self._time_s - self._before.time_s, {})
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """See Plane. There is nothing to apply, as in the event plane."""
+        assert not commands
+
+    def start_counting(self) -> None:
+        """See RandomPlane."""
+        self._before = self._count()
+
+    def totals(self) -> Mapping[str, float]:
+        """See RandomPlane."""
+        counted = self._count().since(self._before)
+        found = {
+            f"throughput/{self.operation}": float(counted.commits),
+            f"under_way/{self.operation}": counted.latency_total_ps * 1e-12,
+        }
+        for use, busy_ns in zip(self._uses(counted), self._busy_ns(counted), strict=False):
+            found[f"utilisation/{use.name}"] = busy_ns * 1e-9
+        return found
+
+    def outcome(self) -> Outcome:
+        """See Plane. The run is over then: its processes are stopped."""
+        if not self._stopped:
+            self._now = self._count()
+            self.cluster.stop()
+            self._look_for_dead()  # who died just before is noted by now
+            self._stopped = True
+            self.cluster.close()
+        counted = self._now.since(self._before)
+        counted = replace(counted, time_s=max(counted.time_s, 1e-9))
+        latencies = Histogram.of_kernel(
+            np.trim_zeros(counted.latencies, "b"), float(counted.latency_total_ps)
+        )
+        return Outcome(
+            throughput={self.operation: counted.commits / counted.time_s},
+            operations={self.operation: float(counted.commits)},
+            bandwidth_Bps={
+                "memory": None,
+                "links": None,
+                "network": counted.bytes / counted.time_s,
+            },
+            resources=tuple(self._uses(counted)),
+            latency_ns={},
+            why=self._why(counted),
+            energy_J=None,
+            events=tuple(self._faults()),
+            model={self.operation: self._facts(counted)},
+            warnings=tuple(self._warnings(counted)),
+            series={},
+            steps=counted.commits + int(counted.aborts.sum()),
+            latencies_ns={self.operation: latencies},
+        )
+
+    def close(self) -> None:
+        """Ends what is left of the run, whatever its state."""
+        self.cluster.close()
+
+    def _count(self) -> Counted:
+        board = self.cluster.board
+        found = board.counts()
+        for role in range(self.plan.roles if self.plan.transport != THREADS else 0):
+            if times := cpu_ns(board.pid(role) or -1):
+                self._ran_ns[role], self._waited_ns[role] = times
+        return Counted(
+            time_s=board.now_ns * 1e-9 if self._started else 0.0,
+            commits=found["commits"],
+            given_up=found["given_up"],
+            torn=found["torn"],
+            aborts=np.array(found["aborts"], dtype=np.int64),
+            messages=np.array(found["messages"], dtype=np.int64),
+            bytes=found["bytes"],
+            latencies=found["latencies"],
+            latency_total_ps=found["latency_total_ps"],
+            ran_ns=self._ran_ns.copy(),
+            waited_ns=self._waited_ns.copy(),
+        )
+
+    def _busy_ns(self, counted: Counted) -> list[float]:
+        """Processor time of each server, and of all clients together over their number."""
+        servers = counted.ran_ns[self._clients :].tolist()
+        return [*servers, counted.ran_ns[: self._clients].sum() / self._clients]
+
+    def _uses(self, counted: Counted) -> Iterator[ResourceUse]:
+        """Threads, by what the operating system says they ran, named as in the event plane."""
+        if self.plan.transport == THREADS:
+            return
+        machine, span_ns = self.scenario.machine, max(counted.time_s, 1e-9) * 1e9
+        ids = [machine.nodes[at].id for at in self.system.roles(machine).positions]
+        busy_ns = self._busy_ns(counted)
+        for at, (node, busy) in enumerate(zip(self.parameters.nodes, busy_ns[:-1], strict=True)):
+            node_id = ids[node.machine]
+            name = f"message threads of node {node_id}"
+            if self.parameters.processors is not None:
+                name = f"process of the {self.parameters.server_name(at)}"
+            # The two clocks are not read at one and the same time.
+            yield ResourceUse(name, "threads", min(busy / span_ns, 1.0), node=node_id)
+        yield ResourceUse("threads of the clients", "clients", min(busy_ns[-1] / span_ns, 1.0))
+
+    def _why(self, counted: Counted) -> dict[str, Why]:
+        """The busiest process, and a client's time for one commit, as the operating system tells
+        it; nothing where roles are threads, or none committed."""
+        uses = tuple(self._uses(counted))
+        if not uses or not counted.commits:
+            return {}
+        ran_ns, waited_ns = (
+            float(of_role[: self._clients].sum()) / counted.commits
+            for of_role in (counted.ran_ns, counted.waited_ns)
+        )
+        whole_ns = counted.time_s * 1e9 * self._clients / counted.commits
+        demands = {
+            "running": ran_ns,
+            "waiting for a processor": waited_ns,
+            "waiting for an answer": max(whole_ns - ran_ns - waited_ns, 0.0),
+        }
+        return {self.operation: Why(binding(uses), (), demands)}
+
+    def _facts(self, counted: Counted) -> dict[str, Any]:
+        """As the event plane's, and what this host did with it."""
+        p, aborted, each = self.parameters, int(counted.aborts.sum()), max(counted.commits, 1)
+        names: tuple[str, ...] = TWO_PHASE_MESSAGES
+        if p.one_sided:
+            names = ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if p.has_remedy else ())
+        sent = dict(zip(names, counted.messages.tolist(), strict=False))
+        ran_ns, waited_ns = int(counted.ran_ns.sum()), int(counted.waited_ns.sum())
+        return {
+            "architecture": self.system.architecture,
+            "clients": self._clients,
+            "commits": counted.commits,
+            "aborts": dict(zip(CAUSES, counted.aborts.tolist(), strict=True)),
+            "abort_rate": aborted / max(aborted + counted.commits, 1),
+            "given_up": counted.given_up,
+            "messages_per_commit": sum(sent.values()) / each,
+            "messages_per_commit_by_type": {name: count / each for name, count in sent.items()},
+            "bytes_per_commit": counted.bytes / each,
+            "native": {
+                "transport": self.plan.transport,
+                "processes": 1 if self.plan.transport == THREADS else self.plan.roles + 1,
+                "processors": self.plan.processors,
+                "scale": self.scenario.scale,
+                "records": p.records,
+                "record_bytes": self.plan.settings["record_bytes"],
+                "kept_inserts_per_client_and_server": self.plan.settings["insert_ring"],
+                "pages_mapped_beforehand": self.plan.settings["populate"],
+                "lease_s": self.plan.lease_ns * 1e-9,
+                # Of the time that all roles could have run, what they waited for a processor.
+                "waited_for_processors": waited_ns / max(ran_ns + waited_ns, 1),
+            },
+        }
+
+    def _look_for_dead(self) -> None:
+        """Notes who was killed since the last look."""
+        board = self.cluster.board
+        for role, number in enumerate(board.killed()):
+            if number == 0 or role in self._seen_killed:
+                continue
+            self._seen_killed.add(role)
+            at_s = board.now_ns * 1e-9
+            name = f"client {role}" if role < self._clients else f"server {role - self._clients}"
+            text = f"{name} is dead ({signal_name(number)})"
+            self._deaths.append(ControlEvent(at_s, "fault", text, {"role": role}))
+            if board.installing(role):
+                self._warned.append(
+                    f"{name} was killed while it installed: part of a transaction may stand there"
+                )
+            if not any(death.client == role for death in self.system.deaths) and not (
+                self.plan.lease_ns and role < self._clients
+            ):
+                self._warned.append(f"{text}, which the scenario does not ask for")
+                self._after_death = self._count()
+
+    def _faults(self) -> Iterator[ControlEvent]:
+        for slow in self.system.stragglers:
+            text = f"client {slow.client} takes {slow.factor} times as long"
+            yield ControlEvent(0.0, "fault", text, {"client": slow.client, "factor": slow.factor})
+        for death in self.system.deaths:
+            if death.at.value < self._time_s:
+                yield ControlEvent(
+                    death.at.value, "fault", f"client {death.client} dies", {"client": death.client}
+                )
+        yield from self._deaths
+
+    def _warnings(self, counted: Counted) -> Iterator[str]:
+        yield from self.plan.notes
+        yield from self._warned
+        yield from self._silence()
+        if not counted.commits:
+            yield "no transaction committed while it was counted"
+
+    def _silence(self) -> Iterator[str]:
+        """Of a run that was over before the engine ends it (systems/commits/stall_watch.hpp)."""
+        if (then := self._after_death) is None:
+            return
+        since_s = self._now.time_s - then.time_s
+        if since_s >= self.LOOK_EVERY_S and self._now.ended == then.ended:
+            yield f"no transaction ended in the last {since_s:.2g} s, after that death"
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL`` of 9; a real-time signal has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@contextmanager
+def native_commits(transport: str | None = None) -> Iterator[Maker]:
+    """Makes planes, and ends what is left of their runs."""
+    made: list[NativeCommits] = []
+
+    def make(scenario: Scenario, replication: int) -> NativeCommits:
+        made.append(NativeCommits(scenario, replication, transport))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for plane in made:
+            plane.close()

@@ -1,0 +1,238 @@
+"""From a scenario to what the engine runs: the same transactions, faults and remedies, for real.
+
+What of a scenario is not the same on a real host is decided here, and told in ``notes``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....inputs import InputError
+from ....sim.run.scenario import Scenario
+from ....sim.systems.commits.build import commit_parameters
+from ....sim.systems.commits.parameters import CommitParameters
+from ....sim.systems.commits.processors import homes
+from ....sim.systems.commits.sizes import transaction_records
+from ....sim.systems.commits.spec import CommitSystem
+from ....sim.systems.commits.workload import stream_keys
+from ... import _engine
+from ...host_mapping import amount
+from ...host_room import SHARE, free_bytes, free_shared_bytes, processors
+from .cluster import THREADS
+
+ROLES_MAX = 1_000
+PROCESS_BYTES = 12 << 20  # of a process with its share of UCX's buffers, as seen
+# Shared memory that all clients together map page by page before they begin, at some 0.2 s a GiB;
+# where it is more, each page costs a fault when a client first touches it.
+POPULATE_BYTES = 8 << 30
+INSERT_BYTES = 64 << 20  # that a server keeps of what clients create; the oldest gives way
+# How long an operating system lets another thread run first, for each that waits for a processor.
+SLICE_NS = 4_000_000
+LEASE_MIN_NS = 10_000_000
+SKIP_MIN_NS = 1_000_000
+OWNERS_MAX = 1 << 13  # that a leased lock's word can tell (systems/commits/record_block.hpp)
+
+# By architecture: the network that its messages took becomes one that this host has.
+SOCKETS = ("ipoeth", "ipoib")
+INFINIBAND = Path("/sys/class/infiniband")
+VARIABLE = "NUMATWIN_TRANSPORT"
+
+
+@dataclass(frozen=True)
+class CommitPlan:
+    """What will run. ``settings``: fields of the engine's CommitRun, but for the transport's."""
+
+    settings: dict[str, Any]
+    transport: str
+    parameters: CommitParameters
+    lease_ns: int
+    processors: int
+    notes: tuple[str, ...]
+
+    @property
+    def roles(self) -> int:
+        """Clients and servers together."""
+        return int(self.settings["clients"]) + int(self.settings["nodes"])
+
+
+def transport_of(system: CommitSystem) -> str:
+    """Sockets stay sockets; verbs take InfiniBand where this host has it, else shared memory.
+
+    The environment variable NUMATWIN_TRANSPORT chooses another one.
+    """
+    if chosen := os.environ.get(VARIABLE):
+        return chosen
+    if not _engine.HAS_UCX:
+        return THREADS
+    if system.layout == "host":
+        return system.transport
+    if system.architecture in SOCKETS:
+        return "tcp"
+    has_infiniband = INFINIBAND.is_dir() and any(INFINIBAND.iterdir())
+    return "ib" if has_infiniband else "shm"
+
+
+def commit_plan(scenario: Scenario, replication: int, transport: str | None = None) -> CommitPlan:
+    """What of ``scenario`` runs on this host. Raises InputError where it does not fit."""
+    system, workload = scenario.system, scenario.workload
+    assert isinstance(system, CommitSystem)
+    parameters, _ = commit_parameters(scenario)
+    p, transport = parameters, transport or transport_of(system)
+    _, operation = system.transaction(workload)
+    clients, nodes, cpus = len(p.client_machine), len(p.nodes), processors()
+    if clients + nodes > ROLES_MAX:
+        others = nodes - len(p.storage)  # timestamps, managers
+        storage = max(len(p.storage) * ROLES_MAX // (clients + nodes), 1)
+        raise InputError(
+            f"{clients} clients and {nodes} servers, each a process of its own",
+            expected=f"at most {ROLES_MAX} together, as by --set system.clients="
+            f"{ROLES_MAX - storage - others} --set system.storage_nodes={storage}",
+        )
+    records = transaction_records(system, workload)
+    sizes = [workload.objects[name].record_size for name in (operation.object, *operation.inserts)]
+    record_bytes = max(_words(size.value) for size in sizes if size is not None)
+    changed_bytes = min(max(_words(records.read), 8), record_bytes)
+    if operation.changed_size is not None:
+        changed_bytes = min(max(_words(operation.changed_size.value), 8), record_bytes)
+    block_bytes = p.versions * (8 + record_bytes)
+    active = clients if p.one_sided and transport != "tcp" else clients + nodes
+    lease_ns, notes = _lease_ns(p, active, cpus)
+    skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
+    notes += skip_notes
+    factors = {slow.client: slow.factor for slow in p.stragglers}
+    if not _engine.HAS_UCX and transport == THREADS:
+        notes += ("without UCX (libucx-dev) all roles are threads of one process",)
+    settings: dict[str, Any] = {
+        "one_sided": p.one_sided,
+        "clients": clients,
+        "nodes": nodes,
+        "storage": list(p.storage),
+        "managers": list(p.managers),
+        "timestamps": p.timestamps,
+        "records": p.records,
+        "record_bytes": record_bytes,
+        "changed_bytes": changed_bytes,
+        "insert_ring": max(min(INSERT_BYTES // (clients * block_bytes), 4096), 4),
+        "reads": p.reads,
+        "updates": p.updates,
+        "inserts": p.inserts,
+        "keys": p.keys.distribution,
+        "exponent": p.keys.exponent,
+        "hot_records": p.keys.hot_records,
+        "hot_probability": p.keys.hot_probability,
+        "think_ns": p.think_ps // 1000,
+        "think_exponential": p.think == "exponential",
+        "streams": stream_keys(p, scenario.seed, replication).reshape(-1).tolist(),
+        "retries": p.retries,
+        "backoff_ns": p.backoff_ps // 1000,
+        "poll_ns": p.poll_ps // 1000,
+        "every_rm": p.every_rm,
+        "versions": p.versions,
+        "timestamp_bits": p.timestamp_bits,
+        "send_queue": p.send_queue,
+        "snapshot_every": p.snapshot_every,
+        "snapshot_bytes": 0 if system.snapshot_size is None else _words(system.snapshot_size.value),
+        "factors": [factors.get(client, 1) for client in range(clients)],
+        "deaths": [(death.client, death.at_ps // 1000) for death in p.deaths],
+        "lease_ns": lease_ns,
+        "skip_after_ns": skip_after_ns,
+        "crowded": active > cpus,
+        "cpus": _cpus(p, one_sided_by_hand=p.one_sided and transport != "tcp"),
+        "populate": clients * p.records * block_bytes <= POPULATE_BYTES,
+    }
+    if active > cpus:
+        notes += (
+            f"{active} busy threads on {amount(cpus, 'processor')}: they take turns, and "
+            "latencies hold what they wait for their turn",
+        )
+    plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)
+    _check_room(plan, scenario, block_bytes)
+    return plan
+
+
+def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
+    """Of each role, of those that this process may use: so nobody moves in the middle of a run."""
+    allowed = sorted(os.sched_getaffinity(0))
+    nodes, clients = len(p.nodes), len(p.client_machine)
+    # Nodes stand as in the parameters; homes() has the storage servers first.
+    order = [*p.storage, *(node for node in range(nodes) if node not in p.storage)]
+    found = homes(
+        clients,
+        len(p.storage),
+        nodes - len(p.storage),
+        len(allowed),
+        served=not one_sided_by_hand,
+        manages=not p.one_sided,
+    )
+    cpus = [allowed[at] for at in found[:clients]] + [0] * nodes
+    for at, node in enumerate(order):
+        cpus[clients + node] = allowed[found[clients + at]]
+    return cpus
+
+
+def _words(size: float) -> int:
+    return 8 * max(math.ceil(size / 8), 1)
+
+
+def _lease_ns(p: CommitParameters, active: int, cpus: int) -> tuple[int, tuple[str, ...]]:
+    """A lease that the living do not outlast: who waits for a processor holds its locks on."""
+    if p.lease_ps is None:
+        return 0, ()
+    if len(p.client_machine) > OWNERS_MAX:
+        raise InputError(
+            f"{len(p.client_machine)} clients with leases", expected=f"at most {OWNERS_MAX}"
+        )
+    least_ns = max(2 * math.ceil(active / cpus) * SLICE_NS, LEASE_MIN_NS)
+    return _at_least("leases of", p.lease_ps // 1000, least_ns)
+
+
+def _skip_after_ns(p: CommitParameters, active: int, cpus: int) -> tuple[int, tuple[str, ...]]:
+    """Who waits for a processor is no straggler yet."""
+    if p.skip_after_ps is None:
+        return 0, ()
+    least_ns = SKIP_MIN_NS if active <= cpus else math.ceil(active / cpus) * SLICE_NS
+    return _at_least("skips after", p.skip_after_ps // 1000, least_ns)
+
+
+def _at_least(what: str, asked_ns: int, least_ns: int) -> tuple[int, tuple[str, ...]]:
+    if asked_ns >= least_ns:
+        return asked_ns, ()
+    note = (
+        f"{what} {least_ns * 1e-6:g} ms instead of {asked_ns * 1e-6:g} ms: an operating system "
+        "takes processors away for longer than a network's messages take"
+    )
+    return least_ns, (note,)
+
+
+def _check_room(plan: CommitPlan, scenario: Scenario, block_bytes: int) -> None:
+    """All processes and records fit into the memory that is free; else says what would."""
+    settings, servers = plan.settings, len(plan.settings["storage"])
+    shared = settings["one_sided"] and plan.transport == "shm"
+    free = free_bytes() * SHARE
+    processes = plan.roles * PROCESS_BYTES
+    inserts = servers * settings["insert_ring"] * settings["clients"] * block_bytes
+    held = settings["records"] * block_bytes
+    room = free - processes - inserts
+    if shared:
+        room = min(room, free_shared_bytes() * SHARE - inserts)
+    if held <= room:
+        return
+    what = (
+        f"{held / 2**30:.2g} GiB of records and {plan.roles} processes, on a host with "
+        f"{free_bytes() / 2**30:.2g} GiB of free memory"
+        + (f" ({free_shared_bytes() / 2**30:.2g} GiB in /dev/shm)" if shared else "")
+    )
+    fits = scenario.scale * room / held
+    if settings["records"] * room / held < 2 * settings["reads"] or room <= 0:
+        raise InputError(what, expected="fewer clients, as by --set system.clients=…")
+    raise InputError(what, expected=f"--scale {_rounded_down(fits):g} or less")
+
+
+def _rounded_down(value: float) -> float:
+    """To two digits."""
+    step: float = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.floor(value / step + 1e-9) * step

@@ -1,0 +1,86 @@
+// A server under 2PC: timestamp service, transaction manager (TM), resource manager (RM) of its
+// records, or several of them. One thread serves one message after another.
+//
+//     client → TM         commit request                                      (1)
+//     TM ↔ timestamps     the commit timestamp CID                            (2)
+//     TM ↔ every RM       prepare: no record of the write set has a CID
+//                         above RID, none is locked; lock them                (3), beside (2)
+//     TM ↔ every RM       commit: install and unlock                          (4)
+//     TM → client         outcome                                             (6), beside (4)
+//     TM → timestamps     installed                                           (5)
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+// The simulator's: a counter that knows up to where all its timestamps are done with.
+#include "memory/mapping.hpp"
+#include "systems/commits/commit_node.hpp"
+#include "systems/commits/kernel/timestamps.hpp"
+#include "systems/commits/record_block.hpp"
+#include "systems/commits/two_phase_messages.hpp"
+
+namespace numatwin::native {
+
+class TwoPhaseNode final : public CommitNode {
+  public:
+    TwoPhaseNode(const RunSetup& setup, Board& board, std::uint32_t node, Fabric& fabric);
+
+    void load() override;
+
+  protected:
+    void handle(std::span<const std::byte> message) override;
+    void greet() override;
+    bool connected() const override { return greeted_ == 0; }
+
+  private:
+    // A transaction at its manager; what it writes is kept as it came.
+    struct Managed {
+        std::vector<std::byte> request;
+        std::vector<std::vector<std::uint32_t>> at;  // by storage server: places among the keys
+        std::uint32_t left = 0;                      // answers that are to come
+        std::int64_t cid = 0;
+        std::int64_t vote = granted;
+        bool decided = false;
+        std::vector<std::int64_t> votes;  // by storage server
+    };
+
+    void deliver(std::span<const std::byte> message);
+    void post(std::uint32_t role, const TwoPhaseMessage& message);
+    // As timestamp service.
+    void serve_timestamps(const TwoPhaseHead& head);
+    // As resource manager.
+    void read(const TwoPhaseView& view);
+    void prepare(const TwoPhaseView& view);
+    void install(const TwoPhaseView& view);
+    void roll_back(const TwoPhaseView& view);
+    std::int64_t vote_on(const TwoPhaseView& view);
+    RecordBlock record(std::int64_t key);
+    // As transaction manager.
+    void manage(std::span<const std::byte> message);
+    void answered(const TwoPhaseHead& head);
+    void decide(std::uint64_t id, Managed& managed);
+    void send_install(Managed& managed, std::size_t server);
+    void send_rollback(Managed& managed, std::size_t server);
+    void finish(std::uint64_t id, Managed& managed, RowKind kind);
+    bool takes_part(const Managed& managed, std::size_t server) const {
+        return setup_.every_rm || !managed.at[server].empty();
+    }
+    TwoPhaseHead head_for(const Managed& managed, TwoPhase type) const;
+    static std::uint64_t id_of(const TwoPhaseHead& head) {
+        return static_cast<std::uint64_t>(head.transaction) * LockWord::owners_max * 8 +
+               head.client;
+    }
+
+    std::uint32_t greeted_ = 0;
+    TimestampCounter counter_;
+    std::optional<Mapping> records_;  // blocks, whose words are locked as RSI's are
+    std::unordered_map<std::uint64_t, Managed> managed_;
+    TwoPhaseMessage message_;
+    std::deque<std::vector<std::byte>> own_;  // messages to itself
+};
+
+}  // namespace numatwin::native

@@ -1,0 +1,1 @@
+"""ERIS on this host."""

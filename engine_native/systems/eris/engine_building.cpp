@@ -1,0 +1,104 @@
+// Engine: memory, tables, buffers and workers are made; nothing runs yet.
+#include <algorithm>
+
+#include "systems/eris/aeu.hpp"
+#include "systems/eris/engine.hpp"
+#include "systems/eris/shared_worker.hpp"
+
+namespace numatwin::native {
+namespace {
+
+std::unique_ptr<MemoryManager> manager(Placement placement, const EngineSetup& setup,
+                                       const std::string& object) {
+    ManagerOptions options;
+    options.placement = placement;
+    options.huge_pages = setup.huge_pages;
+    options.limit_bytes = setup.limit_bytes;
+    options.object = object;
+    return std::make_unique<MemoryManager>(options);
+}
+
+// Bytes of an incoming buffer: commands, headers of what is flushed, and what one writer may bring
+// beside a full buffer of commands.
+std::size_t incoming_bytes(const EngineSetup& setup) {
+    const std::size_t command = std::max<std::size_t>(setup.command_bytes, 16);
+    const std::size_t commands = setup.commands_incoming();
+    const std::size_t headers = commands / setup.buffer_commands + setup.workers() + 1;
+    const std::size_t scans = std::max<std::size_t>(4096, 64 * setup.scans_max);
+    return commands * command + sizeof(CommandHeader) * (headers + setup.buffer_commands) + scans;
+}
+
+}  // namespace
+
+void Engine::build() {
+    const EngineSetup& setup = world_.setup;
+    const auto on_node = [&](std::size_t node) {
+        const int host = setup.host_node[node];
+        return host < 0 ? Placement::anywhere() : Placement::on_node(host);
+    };
+    for (std::size_t node = 0; node < setup.host_node.size(); ++node)
+        world_.buffer_managers.push_back(manager(on_node(node), setup, "buffers"));
+    if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
+    for (std::size_t k = 0; k < setup.workers(); ++k)
+        world_.counts.push_back(
+            std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
+    bounds_.resize(setup.objects.size());
+    for (std::size_t k = 0; k < setup.objects.size(); ++k) build_object(k);
+    if (setup.placement != Layout::partitioned) {
+        for (std::uint32_t k = 0; k < setup.workers(); ++k)
+            workers_.push_back(std::make_unique<SharedWorker>(world_, common_, k));
+        return;
+    }
+    for (std::size_t k = 0; k < setup.workers(); ++k)
+        world_.incoming.push_back(std::make_unique<IncomingBuffers>(
+            world_.buffer_managers[setup.node[k]]->add_cache(), incoming_bytes(setup)));
+    for (std::uint32_t k = 0; k < setup.workers(); ++k)
+        workers_.push_back(std::make_unique<Aeu>(world_, k));
+}
+
+// One structure for all, on all nodes in turn or on one.
+void Engine::share(ObjectState& object) {
+    const EngineSetup& setup = world_.setup;
+    const bool everywhere = setup.placement == Layout::interleaved;
+    const int home = setup.host_node[setup.home];
+    object.managers.push_back(manager(everywhere ? Placement::interleaved()
+                                      : home < 0 ? Placement::anywhere()
+                                                 : Placement::on_node(home),
+                                      setup, object.setup.name));
+    object.outside = &object.managers[0]->add_cache();
+    // The structure's own memory: used by one thread at a time.
+    Memory& memory = object.managers[0]->add_cache();
+    if (object.setup.kind == ObjectKind::column)
+        object.shared_column = std::make_unique<SharedColumn>(memory);
+    else
+        object.shared_tree = std::make_unique<SharedTree>(
+            memory, TreeShape{object.setup.key_bits, object.setup.prefix_bits});
+}
+
+void Engine::build_object(std::size_t number) {
+    const EngineSetup& setup = world_.setup;
+    ObjectState& object = world_.objects[number];
+    object.setup = setup.objects[number];
+    if (setup.placement != Layout::partitioned) return share(object);
+    for (const int host : setup.host_node)
+        object.managers.push_back(manager(
+            host < 0 ? Placement::anywhere() : Placement::on_node(host), setup, object.setup.name));
+    const std::uint64_t workers = setup.workers();
+    std::vector<std::uint64_t> bounds;
+    for (std::uint64_t k = 0; k <= workers; ++k)
+        bounds.push_back(part_of(object.setup.amount, k, workers));
+    if (object.setup.kind == ObjectKind::column) {
+        HolderBitmap holders(workers);
+        for (std::size_t k = 0; k < workers; ++k) holders.set(k, bounds[k + 1] > bounds[k]);
+        object.versions = std::make_unique<ColumnVersions>(std::move(holders));
+        return;
+    }
+    std::vector<Partition> partitions;
+    for (std::uint32_t k = 0; k < workers; ++k) partitions.push_back({bounds[k], k});
+    // Readers: the workers, and calls from outside.
+    object.table = std::make_unique<PartitionTable>(world_.buffer_managers[0]->add_cache(),
+                                                    workers + 1, partitions);
+    bounds_[number] = std::move(bounds);
+}
+
+}  // namespace numatwin::native

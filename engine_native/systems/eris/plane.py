@@ -1,0 +1,472 @@
+"""The native plane of ERIS: real workers on this host, watched and steered by the control plane.
+
+One engine serves all replications of a run: its data stay loaded; each replication begins with the
+workload's first phase and with even partitions. Clients pause while these are made even.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....inputs import InputError
+from ....sim.control.policy import ObjectObservation, Observation
+from ....sim.planes.plane import Command, Maker, Outcome, StartPhase
+from ....sim.run.histogram import Histogram
+from ....sim.run.record import ControlEvent, ResourceUse, Why
+from ....sim.run.runner import Progress
+from ....sim.run.scenario import Scenario
+from ....sim.systems.eris.spec import ErisSystem
+from ..._engine import STEPS, Engine, host_facts
+from ...host_mapping import HostMapping, amount, map_workers, workers_that_fit
+from ...host_room import threads_waited_ns, transparent_huge_bytes
+from ...memory_traffic import MemoryTraffic, NoCounters
+from .setup import check_room, engine_setup, phase_setup
+
+if TYPE_CHECKING:
+    from ..._engine import ObjectMemory
+
+Floats = npt.NDArray[np.float64]
+
+PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
+LOOK_S = 0.1  # how often who waits for loading is told how far it is
+SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
+TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
+FULL = 0.9  # a worker that is busy for so long has no time left
+SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
+
+
+class ErisHost:
+    """The engine of a scenario, loaded and running."""
+
+    def __init__(self, scenario: Scenario, loading: Progress | None = None) -> None:
+        system = scenario.system
+        assert isinstance(system, ErisSystem)
+        host = host_facts()
+        check_room(scenario, host)
+        wanted = system.aeu_nodes(scenario.machine).tolist()
+        # A stated number of threads is kept, even if they have to share CPUs.
+        stated = isinstance(system.threads, int)
+        nodes = wanted if stated else workers_that_fit(wanted, host)
+        self.worker_nodes = np.array(nodes, dtype=np.int64)
+        self.mapping: HostMapping = map_workers(scenario.machine, nodes, host)
+        self.left_out = len(wanted) - len(nodes)
+        self.partitioned = system.placement == "partitioned"
+        self.host = host
+        try:
+            self.engine = Engine(engine_setup(scenario, nodes, self.mapping))
+            self._load(loading)
+        except MemoryError as failure:
+            raise _no_memory(failure) from None
+        except OSError as failure:
+            workers = f"{len(nodes)} workers"
+            raise InputError(f"no threads for {workers}: {failure.strerror}") from None
+        except ValueError as failure:
+            raise InputError(f"the native engine refuses: {failure}") from None
+        self.memory = self.engine.memory()
+        self.huge_part = _huge_part(self.memory)
+        self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
+        self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
+        self.started = False
+        self.traffic: MemoryTraffic | None = None
+        self.no_traffic = ""
+        try:
+            self.traffic = MemoryTraffic()
+        except NoCounters as failure:
+            self.no_traffic = str(failure)
+
+    def _load(self, loading: Progress | None) -> None:
+        """Tells ``loading`` how far it is; an end in the middle leaves nothing running."""
+        try:
+            self.engine.begin_load()
+            while not self.engine.wait_loaded(LOOK_S):
+                if loading is not None:
+                    loading(self.engine.loaded / max(self.engine.to_load, 1))
+        except BaseException:
+            self.engine.cancel()
+            raise
+        if loading is not None:
+            loading(1.0)
+
+    def traffic_bytes(self) -> float | None:
+        """Through the memory controllers so far; None where they do not tell."""
+        return None if self.traffic is None else self.traffic.bytes()
+
+    def close(self) -> None:
+        """Ends the workers, and counting."""
+        self.engine.cancel()
+        if self.traffic is not None:
+            self.traffic.close()
+
+    def begin(self, scenario: Scenario) -> None:
+        """The workload's first phase on even partitions."""
+        if not self.started:
+            self.engine.start()
+            self.started = True
+            return
+        self.engine.set_phase(*phase_setup(scenario.workload.at(0.0), 0.0))
+        if self.partitioned:
+            self._even_out()
+
+    def _even_out(self) -> None:
+        """Partitions as they were when the engine was loaded; clients pause meanwhile."""
+        self.engine.set_making(False)
+        for k, bounds in enumerate(self.initial):
+            self._wait_for_cycle(k)
+            wanted = bounds if bounds else self.sizes[k].astype(int).tolist()
+            self.engine.rebalance(k, wanted)
+            self._wait_for_cycle(k)
+        self.engine.set_making(True)
+
+    def _wait_for_cycle(self, k: int) -> None:
+        """As long as something moves: much data take long."""
+        moved, since_s = -1, time.monotonic()
+        while self.engine.balancing(k):
+            self.check()
+            now, now_s = int(self.engine.totals()["copied_bytes"].sum()), time.monotonic()
+            if now != moved:
+                moved, since_s = now, now_s
+            elif now_s - since_s > SETTLE_S:
+                raise InputError(f"a balancing cycle has not moved for {SETTLE_S:g} s")
+            time.sleep(SLICE_S / 10)
+
+    def check(self) -> None:
+        """Raises InputError where a worker failed."""
+        try:
+            self.engine.check()
+        except MemoryError as failure:
+            raise _no_memory(failure) from None
+
+
+class NativeEris:
+    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+
+    REAL_TIME = True
+
+    def __init__(self, host: ErisHost, scenario: Scenario) -> None:
+        self.scenario, self._host, self._engine = scenario, host, host.engine
+        self.operations = tuple(scenario.workload.operations)
+        self.objects = tuple(scenario.workload.objects)
+        self.phase = scenario.workload.at(0.0)
+        self._nodes = np.unique(host.worker_nodes)
+        self._began_s: float | None = None
+        self._time_s = 0.0
+        self._cycles_before = len(self._engine.cycles())
+        self._since = self._watched = self._engine.totals()
+        self._waited_before_ns = threads_waited_ns()
+        self._traffic_before = host.traffic_bytes()
+        self._latencies_before = self._latencies()
+
+    @property
+    def time_s(self) -> float:
+        """The time reached, of the clock on the wall."""
+        return self._time_s
+
+    def advance(self, until_s: float) -> None:
+        """See Plane. Raises InputError where a worker failed."""
+        if self._began_s is None:
+            self._host.begin(self.scenario)
+            self._began_s = self._engine.time_s
+            self.start_counting()
+            self._watched = self._since
+        while (left_s := until_s - (self._engine.time_s - self._began_s)) > 0:
+            time.sleep(min(left_s, SLICE_S))
+            self._host.check()
+        self._time_s = until_s
+
+    # -- the control plane ------------------------------------------------------------------------
+
+    def observe(self) -> Observation:
+        """See Plane."""
+        now, before = self._engine.totals(), self._watched
+        self._watched = now
+        period_s = now["time_s"] - before["time_s"]
+        objects = {}
+        if self._host.partitioned:
+            objects = {
+                name: self._observed(k, now, before, period_s)
+                for k, name in enumerate(self.objects)
+            }
+        return Observation(self._time_s, period_s, objects)
+
+    def _observed(
+        self, k: int, now: Mapping[str, Any], before: Mapping[str, Any], period_s: float
+    ) -> ObjectObservation:
+        def more(name: str) -> Floats:
+            return np.asarray(now[name][k] - before[name][k], dtype=np.float64)
+
+        bounds, executed = self._engine.bounds(k), more("object_executed")
+        return ObjectObservation(
+            kind="index" if bounds else "column",
+            bounds=np.array(bounds, dtype=np.int64) if bounds else None,
+            sizes=now["object_entries"][k].astype(np.float64),
+            accesses_per_s=executed / max(period_s, 1e-9),
+            execution_s=np.divide(
+                more("object_execution_ns") * 1e-9,
+                executed,
+                out=np.zeros_like(executed),
+                where=executed > 0,
+            ),
+            nodes=self._host.worker_nodes.copy(),
+            balancing=self._engine.balancing(k),
+        )
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """See Plane."""
+        for command in commands:
+            if isinstance(command, StartPhase):
+                self.phase = command.phase
+                self._engine.set_phase(*phase_setup(command.phase, self._time_s))
+                continue
+            k = self.objects.index(command.object)
+            if command.bounds is not None:
+                self._engine.rebalance(k, command.bounds.tolist())
+            else:
+                assert command.sizes is not None
+                held = self._engine.totals()["object_entries"][k]
+                self._engine.rebalance(k, whole_sizes(command.sizes, int(held.sum())))
+
+    # -- counting ---------------------------------------------------------------------------------
+
+    def start_counting(self) -> None:
+        """See RandomPlane."""
+        self._latencies_before = self._latencies()
+        self._traffic_before = self._host.traffic_bytes()
+        self._waited_before_ns = threads_waited_ns()
+        self._since = self._engine.totals()
+
+    def totals(self) -> Mapping[str, float]:
+        """See RandomPlane."""
+        now = self._engine.totals()
+        found = {}
+        for k, name in enumerate(self.operations):
+            found[f"throughput/{name}"] = float((now["done"][k] - self._since["done"][k]).sum())
+            latency_ns = now["latency_sum_ns"][k].sum() - self._since["latency_sum_ns"][k].sum()
+            found[f"under_way/{name}"] = float(latency_ns) * 1e-9
+        for use, busy_ns in zip(self._node_names(), self._busy_ns(now), strict=True):
+            found[f"utilisation/{use}"] = busy_ns * 1e-9
+        return found
+
+    def _latencies(self) -> list[tuple[npt.NDArray[np.int64], float]]:
+        sums = self._engine.totals()["latency_sum_ns"].sum(axis=1)
+        return [
+            (self._engine.latencies(k).astype(np.int64), float(sums[k]) * 1e3)
+            for k in range(len(self.operations))
+        ]
+
+    def _node_names(self) -> list[str]:
+        ids = [self.scenario.machine.nodes[k].id for k in self._nodes]
+        return [f"cores of node {node}" for node in ids]
+
+    def _busy_ns(self, now: Mapping[str, Any]) -> list[float]:
+        """Of the workers of each node on average, since counting began."""
+        busy = np.asarray(now["busy_ns"] - self._since["busy_ns"], dtype=np.float64)
+        return [float(busy[self._host.worker_nodes == k].mean()) for k in self._nodes]
+
+    def outcome(self) -> Outcome:
+        """See Plane."""
+        now, before = self._engine.totals(), self._since
+        self._host.check()
+        counted_s = now["time_s"] - before["time_s"]
+        waited_ns = threads_waited_ns() - self._waited_before_ns
+        # A wait counts as it ends, also where it began before counting did.
+        waited = min(waited_ns * 1e-9 / max(counted_s * len(self._host.worker_nodes), 1e-9), 1.0)
+        traffic, earlier = self._host.traffic_bytes(), self._traffic_before
+        memory_Bps = (
+            None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s
+        )
+        done = {
+            name: float((now["done"][k] - before["done"][k]).sum())
+            for k, name in enumerate(self.operations)
+        }
+        nodes = [self.scenario.machine.nodes[k].id for k in self._nodes]
+        uses = zip(self._node_names(), self._busy_ns(now), nodes, strict=True)
+        return Outcome(
+            throughput={name: amount / counted_s for name, amount in done.items()},
+            operations=done,
+            bandwidth_Bps={"memory": memory_Bps, "links": None},
+            resources=tuple(
+                ResourceUse(name, "cores", min(busy_ns * 1e-9 / counted_s, 1.0), node=node)
+                for name, busy_ns, node in uses
+            ),
+            latency_ns={},
+            why=self._why(now, sum(done.values())),
+            energy_J=None,
+            events=tuple(self._events()),
+            model=self._facts(now, waited),
+            warnings=tuple(self._warnings(waited)),
+            series={},
+            steps=int(sum(done.values())),
+            latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
+        )
+
+    def _why(self, now: Mapping[str, Any], operations: float) -> dict[str, Why]:
+        """Who is busy, and the time of an operation in a worker by step, as the event plane's;
+        nothing where none was done."""
+        if not operations:
+            return {}
+        before = self._since
+        busy_ns = (now["busy_ns"] - before["busy_ns"]).astype(np.float64)
+        span_ns = max(now["time_s"] - before["time_s"], 1e-9) * 1e9
+        idle_ns = np.maximum(span_ns - busy_ns, 0.0)
+        steps_ns = (now["step_ns"] - before["step_ns"]).sum(axis=1)
+        demands = {
+            **dict(zip(STEPS, (float(ns) / operations for ns in steps_ns), strict=True)),
+            "idle": float(idle_ns.sum()) / operations,
+        }
+        clients = self.scenario.workload.description.clients
+        paced = clients.kind == "open" or clients.think_time.value > 0
+        limit = limit_of_workers(busy_ns / span_ns, paced)
+        return dict.fromkeys(self.operations, Why(limit, (), demands))
+
+    def _histograms(self) -> Iterator[Histogram]:
+        pairs = zip(self._latencies(), self._latencies_before, strict=True)
+        for (counts, total_ps), (before, before_ps) in pairs:
+            more = counts.copy()
+            more[: len(before)] -= before
+            yield Histogram.of_kernel(np.trim_zeros(more, "b"), total_ps - before_ps)
+
+    def _events(self) -> Iterator[ControlEvent]:
+        """Balancing cycles: what they moved, and when they were over."""
+        began_s = self._began_s or 0.0
+        for cycle in self._engine.cycles()[self._cycles_before :]:
+            name, at_s = self.objects[cycle.object], cycle.began_s - began_s
+            if not 0.0 <= at_s <= self._time_s:
+                continue
+            details = {
+                "object": name,
+                "links": cycle.links,
+                "copies": cycle.copies,
+                "copied_bytes": cycle.copied_bytes,
+            }
+            text = f"{name}: {cycle.links} links, {cycle.copies} copies"
+            yield ControlEvent(at_s, "transfer", text, details)
+            if cycle.ended_s - began_s <= self._time_s:
+                lasted_s = cycle.ended_s - cycle.began_s
+                yield ControlEvent(
+                    cycle.ended_s - began_s,
+                    "done",
+                    f"balancing of {name} done after {lasted_s:.3g} s",
+                    {"object": name, "duration_s": lasted_s, "copied_bytes": cycle.copied_bytes},
+                )
+
+    def _facts(self, now: Mapping[str, Any], waited: float) -> dict[str, Any]:
+        def more(name: str) -> Any:
+            before: Mapping[str, Any] = self._since
+            return now[name] - before[name]
+
+        steps = more("step_ns").sum(axis=1)
+        units = max(float(more("executed").sum()), 1.0)
+        memory = self._host.memory
+        return {
+            "native": {
+                "workers": len(self._host.mapping.cpu),
+                "cpus": len(set(self._host.mapping.cpu)),
+                "host_nodes": len(set(self._host.mapping.host_node)),
+                "scale": self.scenario.scale,
+                "memory_traffic": self._host.no_traffic or "counted by the memory controllers",
+                "bytes_used": {
+                    name: part["used_bytes"]
+                    for name, part in zip(self.objects, memory, strict=True)
+                },
+                "huge_page_part": self._host.huge_part,
+                # Of the workers' time, as in commits' records.
+                "waited_for_processors": waited,
+            },
+            "step_ns_per_command": {
+                name: float(spent) / units for name, spent in zip(STEPS, steps, strict=True)
+            },
+            "commands_per_flush": _part(float(more("executed").sum()), more("flushes").sum()),
+            "forwarded": int(more("object_forwarded").sum()),
+            "exchange_retries": int(more("retries").sum()),
+            "refused_by_full_buffers": int(more("refused").sum()),
+            "copied_bytes": int(more("copied_bytes").sum()),
+        }
+
+    def _warnings(self, waited: float) -> Iterator[str]:
+        """``waited``: for a processor, as a part of the workers' time."""
+        if self._host.left_out:
+            count = len(self._host.worker_nodes)
+            yield (
+                f"{amount(count, 'worker')}, as many as this host has CPUs, stand for "
+                f"{count + self._host.left_out} of {self.scenario.machine.name}"
+            )
+        yield from self._host.mapping.warnings
+        cpus = self._host.mapping.cpu
+        if waited > TAKEN and len(set(cpus)) == len(cpus):
+            yield "this host was busy with other work: workers waited for their processors"
+        refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
+        yield from refusals
+        system, part = self.scenario.system, self._host.huge_part
+        assert isinstance(system, ErisSystem)
+        if system.page_size.value > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
+            yield f"huge pages: this host gave them to {part:.0%} of the memory"
+        if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
+            yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
+
+
+def limit_of_workers(busy: Floats, paced: bool) -> str:
+    """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
+    clients that think, or ask at a rate of their own."""
+    full = int((busy >= FULL).sum())
+    if not full:
+        return "what the clients ask for" if paced else "workers that wait for each other"
+    if full == len(busy):
+        return "time of the workers"
+    return f"time of {full} of {len(busy)} workers"
+
+
+def whole_sizes(sizes: Floats, total: int) -> list[int]:
+    """Whole numbers near ``sizes`` that sum to ``total``."""
+    edges = np.rint(np.cumsum(sizes) * (total / max(float(sizes.sum()), 1e-300)))
+    edges[-1] = total
+    return [int(size) for size in np.diff(np.concatenate([[0.0], edges]))]
+
+
+def _part(part: float, whole: float) -> float | None:
+    return float(part) / float(whole) if whole else None
+
+
+def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
+    """Of what objects hold, what lies in huge pages: reserved ones, and transparent ones, which the
+    kernel may promise and not give."""
+    promised = sum(part["transparent_bytes"] for part in memory)
+    given = transparent_huge_bytes()
+    huge = sum(part["huge_bytes"] for part in memory)
+    huge += promised if given is None else min(promised, given)
+    return _part(huge, sum(part["reserved_bytes"] for part in memory))
+
+
+def _no_memory(failure: MemoryError) -> InputError:
+    told = str(failure)
+    if not told.startswith("no memory"):  # "std::bad_alloc"
+        told = "no memory left for the engine"
+    return InputError(told, expected="a smaller --scale")
+
+
+@contextmanager
+def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
+    """Makes the planes of a run; at the end the engine's workers are gone. ``loading`` is told the
+    part of the data that is loaded."""
+    host: list[ErisHost] = []
+
+    def make(of: Scenario, replication: int) -> NativeEris:
+        if not host:
+            host.append(ErisHost(of, loading))
+        return NativeEris(host[0], of)
+
+    try:
+        yield make
+        for one in host:
+            if one.started:
+                one.engine.stop()  # checks that nothing was lost or done twice
+    except MemoryError as failure:
+        raise _no_memory(failure) from None
+    finally:
+        for one in host:
+            one.close()

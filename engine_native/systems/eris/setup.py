@@ -1,0 +1,145 @@
+"""What the compiled engine is told of a scenario: objects, operations, buffers, phases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ....inputs import InputError
+from ....sim.run.scenario import Scenario
+from ....sim.systems.eris.spec import ErisSystem
+from ....workloads import KeyDistribution
+from ....workloads.schema import DataObject
+from ....workloads.workload import PhaseState
+from ....workloads.zipf import Zipf
+from ..._engine import EngineSetup, KeyDraws
+from ...host_mapping import HostMapping
+
+if TYPE_CHECKING:
+    from ..._engine import HostFacts
+
+# Bytes that a key of a dense index may take, with its tree (what the project allows it), and an
+# entry of a column.
+KEY_BYTES, ENTRY_BYTES = 26, 8
+# Of what the host can spare, an engine may take so much: its buffers and this process need some.
+ROOM = 0.8
+
+MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (systems/eris/setup.cpp)
+NS = 1e9
+
+
+def engine_setup(scenario: Scenario, nodes: list[int], mapping: HostMapping) -> EngineSetup:
+    """Of workers of the nodes at positions ``nodes`` [A].
+
+    Raises InputError for what the native engine cannot store or do."""
+    system = scenario.system
+    assert isinstance(system, ErisSystem)
+    machine, workload = scenario.machine, scenario.workload
+    _check_sizes(system)
+    setup = EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
+    positions: dict[str, int] = {}
+    for name, stored in workload.objects.items():
+        positions[name] = len(positions)
+        _add_object(setup, name, stored)
+    for name, operation in workload.operations.items():
+        setup.add_operation(
+            name,
+            operation.kind,
+            positions[operation.object],
+            operation.selectivity,
+            operation.result,
+        )
+    setup.placement = system.placement
+    if system.placement == "single-ram":
+        setup.home = system.home_position(machine)
+    workers = len(nodes)
+    setup.buffer_commands = system.buffer_commands
+    setup.round_commands = system.commands_per_round(workers)
+    setup.incoming_commands = system.incoming_commands(workers)
+    setup.command_bytes = round(system.command_size.value)
+    setup.result_bytes = round(system.result_size.value)
+    setup.batch = system.batch
+    setup.huge_pages = system.page_size.value > 4096
+    clients = workload.description.clients
+    if clients.kind == "open":
+        assert clients.arrival_rate is not None
+        setup.arrival_ns = NS * workers / clients.arrival_rate.value
+    else:
+        setup.think_ns = NS * clients.think_time.value
+    setup.seed = scenario.seed
+    setup.set_phase(*phase_setup(workload.at(0.0), 0.0))
+    return setup
+
+
+def phase_setup(phase: PhaseState, time_s: float) -> tuple[list[float], list[KeyDraws | None]]:
+    """Shares and keys of the phase's operations at ``time_s`` of the run, in their order."""
+    elapsed_s = max(time_s - phase.start_s, 0.0)
+    operations = phase.operations.values()
+    return (
+        [operation.share for operation in operations],
+        [None if one.keys is None else _draws(one.keys, elapsed_s) for one in operations],
+    )
+
+
+def _draws(keys: KeyDistribution, elapsed_s: float) -> KeyDraws:
+    if isinstance(keys, Zipf):
+        return KeyDraws.zipf(keys.keys, keys.exponent, keys.scattered)
+    density = keys.density(elapsed_s)
+    return KeyDraws(density.breaks, density.mass, keys.scattered)
+
+
+def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
+    if stored.kind == "index":
+        assert stored.keys is not None
+        for field in ("key_size", "value_size"):
+            if getattr(stored, field).value != 8:
+                raise InputError(
+                    f"object '{name}': the native engine stores 64-bit keys and values",
+                    token=f"{field} {getattr(stored, field).value:g} B",
+                    expected="8 B",
+                )
+        setup.add_index(name, stored.keys, stored.key_bits, stored.prefix_bits)
+    else:
+        assert stored.entries is not None
+        if stored.entry_size.value != 8:
+            raise InputError(
+                f"object '{name}': the native engine stores 64-bit entries",
+                token=f"entry_size {stored.entry_size.value:g} B",
+                expected="8 B",
+            )
+        setup.add_column(name, stored.entries)
+
+
+def _check_sizes(system: ErisSystem) -> None:
+    """Of what travels: whole words, as few as an entry's header can tell."""
+    for name, least in ("command_size", 8), ("result_size", 0):
+        size = getattr(system, name).value
+        if not least <= size <= MESSAGE_BYTES_MAX or size % 8 != 0:
+            raise InputError(
+                f"system.{name}: the native engine sends words of 8 B",
+                token=f"{size:g} B",
+                expected=f"{least} to {MESSAGE_BYTES_MAX} B, a multiple of 8",
+            )
+
+
+def data_bytes(objects: Sequence[DataObject]) -> int:
+    """What they take at most."""
+    return sum(
+        (one.keys or 0) * KEY_BYTES if one.kind == "index" else (one.entries or 0) * ENTRY_BYTES
+        for one in objects
+    )
+
+
+def check_room(scenario: Scenario, host: HostFacts) -> None:
+    """Raises InputError, which says what would fit, where the data do not fit into the host."""
+    needed = data_bytes(list(scenario.workload.objects.values()))
+    spare = int(host["available_bytes"] * ROOM)
+    if needed <= spare:
+        return
+    fits = scenario.scale * spare / needed
+    power = 10.0 ** math.floor(math.log10(fits))
+    raise InputError(
+        f"the data need {needed / 1e9:.3g} GB, and this host can spare {spare / 1e9:.3g} GB",
+        expected=f"--scale {math.floor(fits / power) * power:.3g}, or less",
+    )

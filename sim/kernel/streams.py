@@ -1,0 +1,34 @@
+"""Named random streams: the same draws for the same (seed, replication, name), on any plane.
+
+Two alternatives that use the same names draw the same numbers: common random numbers come for free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from ...workloads.keys import KeyDistribution
+from ...workloads.zipf import Zipf
+from .._kernel import KeyDraws, Stream
+
+
+def stream_key(seed: int, replication: int, name: str) -> tuple[int, int]:
+    """The Philox key, two 64-bit words, of the stream of that name."""
+    digest = hashlib.sha256(f"{seed}/{replication}/{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:16], "little")
+
+
+def stream(seed: int, replication: int, name: str) -> Stream:
+    """The stream of that name, from its beginning."""
+    return Stream(*stream_key(seed, replication, name))
+
+
+def key_draws(keys: KeyDistribution, time_s: float = 0.0) -> KeyDraws:
+    """The keys of a workload at that time of its phase, for the kernel: the same for a uniform.
+
+    Zipf keys may differ by a rank where a uniform lies within 1e-13 of a step between two.
+    """
+    if isinstance(keys, Zipf):
+        return KeyDraws.zipf(keys.keys, keys.exponent, scattered=keys.scattered)
+    density = keys.density(time_s)
+    return KeyDraws.piecewise(density.breaks, density.mass)

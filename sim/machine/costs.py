@@ -1,0 +1,540 @@
+"""The cost model: machine facts -> what an operation demands of cores, memory and links.
+
+All planes share it; they differ only in how they play the demands out. It works from low-level
+facts alone (latencies, bandwidths, cache sizes, instruction counts) and says which of them were
+missing and had to be assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...topologies.machine import CacheLevel, Machine, Node
+from ..systems.eris.instructions import INSTRUCTIONS, InstructionCounts
+from .disturbances.facts import Disturbances
+from .hand_overs import HandOvers
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+LINE_BYTES = 64.0
+
+# Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
+# curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake servers (public cluster
+# documentation of KU Leuven). Used where a machine file has no curve of its own.
+TYPICAL_LOADED_LATENCY = (
+    (0.0, 1.0), (0.35, 1.15), (0.50, 1.27), (0.77, 1.60), (0.94, 1.95), (0.98, 2.4), (1.0, 2.8),
+)  # fmt: skip
+
+# A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
+LINK_LOAD_MAX = 0.95
+
+# Facts of a machine that only commits between machines or processes are made of.
+OF_COMMITS = ("nics", "processes")
+ASSUMED_IPC = 1.5
+ASSUMED_CLOCK_HZ = 2.5e9
+ASSUMED_OUTSTANDING_MISSES = 10.0
+# Entries of the super queue between L2 and the rest of an Intel core, Nehalem to Broadwell (Intel
+# Optimization Reference Manual).
+ASSUMED_STREAMING_MISSES = 16.0
+# Of the time per line at a measured bandwidth, which something else than the cores' slots held.
+SLOTS_SPARE = 0.98
+ASSUMED_LATENCY_NS = 100.0
+
+# What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
+# and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
+# controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
+# vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
+# Nothing was fitted. See ``line_times``.
+ASSUMED_WRITE_TURNAROUND = 0.46
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Factors on the machine's resources, all 1 by default: the what-ifs of ``why``."""
+
+    cores: float = 1.0
+    misses: float = 1.0
+    memory: float = 1.0
+    links: float = 1.0
+    pairs: float = 1.0
+    cache: float = 1.0
+    latency: float = 1.0
+    link_kind: str | None = None
+    """Only links of this kind are scaled by ``links``; all by default."""
+
+    def more(self, **factors: float) -> Scales:
+        """These scales with some factors replaced."""
+        return replace(self, **factors)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class CacheFacts:
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit, lines
+    that others than the machine's cores bring into one in a second.
+
+    0 lines where there is no such cache, 0 s where the latency is unknown.
+    """
+
+    sharers: Floats
+    lines: Floats
+    latency_s: Floats
+    others_per_s: Floats
+
+    def instances(self, cores: Floats) -> Floats:
+        """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
+        return np.maximum(np.ceil(cores / self.sharers), 1.0)
+
+
+class CostModel:
+    """Facts of a machine in the form that the planes compute with; arrays are in node order."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        scales: Scales | None = None,
+        instructions: InstructionCounts = INSTRUCTIONS,
+    ) -> None:
+        self.machine, self.engine = machine, machine.description.engine
+        self.disturbances = Disturbances(machine.description)
+        self.scales = scales or Scales()
+        self.warnings: list[str] = []
+        self._assumed: dict[tuple[str, float], list[int]] = {}
+        self._collect()
+        self.counted = instructions
+        self.instructions = self._measured(instructions)
+        self._tell()
+
+    def _collect(self) -> None:
+        nodes = self.machine.nodes
+        s = self.scales
+        self.cores = np.array([float(node.cores) for node in nodes])
+        self.instructions_per_s = s.cores * np.array(
+            [
+                self._known(n, "clock", n.clock_Hz, ASSUMED_CLOCK_HZ)
+                * self._known(n, "ipc", n.ipc, ASSUMED_IPC)
+                for n in nodes
+            ]
+        )
+        latency = self.machine.latency_ns
+        if np.isnan(latency).all():
+            latency = np.full_like(latency, ASSUMED_LATENCY_NS)
+            self.warnings.append(f"no latency is known: {ASSUMED_LATENCY_NS:g} ns assumed")
+        self.latency_s: Floats = latency * 1e-9 / s.latency
+        local = np.diag(self.machine.bandwidth_Bps)
+        own = np.array([_nan(n.memory_bandwidth_Bps) for n in nodes])
+        self.memory_Bps: Floats = np.where(np.isnan(own), local, own) * s.memory
+        has_memory = np.array([n.memory_bytes > 0 for n in nodes])
+        unlimited = np.flatnonzero(np.isnan(self.memory_Bps) & has_memory)
+        if len(unlimited):
+            named = _named([nodes[k].id for k in unlimited], nodes)
+            self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
+        self.misses: Floats = self._outstanding() * s.misses
+        for path in self.machine.doubtful:
+            if not path.startswith(OF_COMMITS):
+                self.warnings.append(f"doubtful value used: {path}")
+
+    def _measured(self, counts: InstructionCounts) -> InstructionCounts:
+        """``counts`` with those that make what the machine's engine says, where it has one."""
+        if self.first_node is None or self.engine is None:
+            return counts
+        rate = float(self.instructions_per_s[self.first_node]) / self.scales.cores
+        return counts.measured(self.engine, rate)
+
+    @property
+    def first_node(self) -> int | None:
+        """The first node that has cores: what engines do is measured there."""
+        return next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
+
+    def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
+        if value is not None:
+            return value
+        if node.cores:
+            self._assumed.setdefault((what, assumed), []).append(node.id)
+        return assumed
+
+    def _tell(self) -> None:
+        """Warnings of what was assumed of nodes, and of what is not known between them."""
+        nodes, machine = self.machine.nodes, self.machine
+        for (what, assumed), ids in self._assumed.items():
+            self.warnings.append(f"no {what} is known of {_named(ids, nodes)}: {assumed:g} assumed")
+        apart = ~np.eye(len(nodes), dtype=bool)
+        unknown = np.isnan(machine.latency_ns)[apart]
+        if unknown.any():
+            some = "some nodes" if not unknown.all() else "nodes"
+            near = "a node's own memory" if unknown.all() else "the farthest that is known"
+            self.warnings.append(
+                f"no latency between {some} is known: they are taken to be as far as {near}"
+            )
+        if apart.any() and not machine.links:
+            limit = (
+                "the bandwidth of pairs limits it" if self.measured_pairs else "nothing limits it"
+            )
+            self.warnings.append(f"no links are known: traffic between nodes is not seen, {limit}")
+
+    def _outstanding(self) -> Floats:
+        """(n,) cache lines that all cores of a node have under way in dependent-free loads."""
+        return np.array(
+            [
+                n.cores
+                * self._known(
+                    n,
+                    "number of outstanding misses",
+                    n.outstanding_misses,
+                    ASSUMED_OUTSTANDING_MISSES,
+                )
+                for n in self.machine.nodes
+            ]
+        )
+
+    @cached_property
+    def unscaled(self) -> CostModel:
+        """The model of the machine as it is."""
+        return self if self.scales == Scales() else CostModel(self.machine)
+
+    @cached_property
+    def idle_s(self) -> Floats:
+        """(n, n) latency of a line of j's memory to a core of i; the farthest where unknown."""
+        return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
+
+    @cached_property
+    def hand_overs(self) -> HandOvers:
+        """What lines that cores hand over to each other cost."""
+        return HandOvers(self)
+
+    def scan_from_last_s(self, core_node: Ints) -> Floats | None:
+        """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
+        the cores (C,) of these nodes scan; None where it was not measured.
+
+        Whatever a scan makes of a line, that is the same: its core waits at the end of each run of
+        lines that were asked for ahead.
+        """
+        seen = self.engine
+        if seen is None or seen.scan_line_cached is None or seen.scan_line_sum is None:
+            return None
+        alone = seen.scan_line_cached.value
+        all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
+        one_s = alone + (all_s - alone) * self._others_working(core_node)
+        return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
+
+    @cached_property
+    def random_misses(self) -> Floats:
+        """(n,) lines that one core has under way while it walks a tree for a batch of keys.
+
+        The batch makes the loads independent, but the core looks ahead no further than its reorder
+        window, and has only so many line-fill buffers.
+        """
+        per_step = self.counted.tree_level  # instructions, however long they take
+        window = np.array([_nan(node.reorder_window) / per_step for node in self.machine.nodes])
+        per_core = np.divide(
+            self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
+        )
+        limited = np.fmin(per_core, window * self.scales.misses)
+        return np.asarray(np.maximum(limited, 1.0))
+
+    def random_misses_of(self, core_node: Ints) -> Floats:
+        """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
+
+        Cores share what carries their misses: between what one of a node has alone and what each
+        has while all work, in proportion to how many others do.
+        """
+        lost = self._lost_together * self._others_working(core_node)
+        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+
+    @cached_property
+    def _lost_together(self) -> Floats:
+        """(n,) the part of a core's misses under way that it loses where all cores work."""
+        nodes = self.machine.nodes
+        together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
+        alone = np.array([_nan(node.outstanding_misses) for node in nodes])
+        return np.asarray(1.0 - np.nan_to_num(together / alone, nan=1.0))
+
+    def _others_working(self, core_node: Ints) -> Floats:
+        """(n,) of a node's other cores, the part that works, where the cores (C,) of these nodes
+        do."""
+        working = np.bincount(core_node, minlength=len(self.machine.nodes))
+        return np.clip((working - 1.0) / np.maximum(self.cores - 1.0, 1.0), 0.0, 1.0)
+
+    @cached_property
+    def streaming_misses(self) -> Floats:
+        """(n,) lines that one core has under way when it streams, prefetchers included."""
+        lines = []
+        for node in self.machine.nodes:
+            assumed = max(ASSUMED_STREAMING_MISSES, node.outstanding_misses or 0.0)
+            lines.append(node.streaming_misses or assumed)
+        return np.array(lines) * self.scales.misses
+
+    @cached_property
+    def streamed_s(self) -> Floats:
+        """(n, n) time per line in which a core of i surely streams from j, infinite if unknown.
+
+        What all cores of a node were seen to draw together, their own slots let them draw, whatever
+        memory or links hold them at; it tells no more about slots.
+        """
+        drawn = self.pair_Bps.copy()
+        drawn[np.diag_indices_from(drawn)] = np.nan_to_num(self.memory_Bps, nan=np.inf)
+        with np.errstate(divide="ignore"):
+            each = LINE_BYTES * self.cores[:, None] / drawn
+        return np.where(np.isfinite(drawn), SLOTS_SPARE * each, np.inf)
+
+    @cached_property
+    def link_Bps(self) -> Floats:
+        """(2L,) wire bytes per second of each directed link.
+
+        The raw rate, or less: what the best pair of nodes that the link lies between was seen to
+        draw over it. Buffers and protocol, not the wire, then hold the link; a pair held by its own
+        outstanding misses says nothing about links.
+        """
+        machine = self.machine
+        raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
+        if self.measured_pairs and len(raw):
+            slots = self.streaming_misses * self.cores / self.scales.misses
+            # Lines under way of a pair (Little's law).
+            under_way = machine.bandwidth_Bps * machine.latency_ns * 1e-9 / LINE_BYTES
+            telling = ~(under_way >= 0.95 * slots[:, None])
+            np.fill_diagonal(telling, False)
+            drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
+            drawn[np.diag_indices_from(drawn)] = 0.0
+            # Data of the pair (initiator, home) flow from home to initiator.
+            best = machine.routes.link_maxima(drawn.T)
+            best = best * np.repeat([link.count for link in machine.links], 2)
+            wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
+            used = np.where(wire > 0, np.minimum(raw, wire), raw)
+            self._tell_of_links(raw, used)
+            raw = used
+        return np.asarray(raw * self._link_scales)
+
+    def _tell_of_links(self, raw: Floats, used: Floats) -> None:
+        kinds = {link.kind: k for k, link in enumerate(self.machine.links)}
+        held = [
+            f"{kind} {used[2 * k] / 1e9:.3g} of {raw[2 * k] / 1e9:.3g} GB/s"
+            for kind, k in kinds.items()
+            if used[2 * k] < 0.999 * raw[2 * k]
+        ]
+        if held:
+            self.warnings.append(
+                "links count with what pairs of nodes were seen to draw over them: "
+                + ", ".join(held)
+            )
+
+    @cached_property
+    def _link_scales(self) -> Floats:
+        """(2L,) factor on the bandwidth of each directed link."""
+        s = self.scales
+        of_kind = [s.link_kind in (None, link.kind) for link in self.machine.links]
+        return np.repeat(np.where(of_kind, s.links, 1.0), 2)
+
+    @property
+    def measured_pairs(self) -> bool:
+        """Whether the pair table was measured, rather than derived from links."""
+        description = self.machine.description
+        return description.pair_bandwidth is not None or any(
+            c.bandwidth is not None for c in description.distance_classes
+        )
+
+    @cached_property
+    def pair_Bps(self) -> Floats:
+        """(n, n) bytes per second that a node can draw from another, infinite where not measured.
+
+        A pair gains what the links on its way gain. A node's own memory is held by its controller.
+        """
+        n = len(self.machine.nodes)
+        if not self.measured_pairs:
+            return np.full((n, n), np.inf)
+        pairs = np.where(np.isnan(self.machine.bandwidth_Bps), np.inf, self.machine.bandwidth_Bps)
+        pairs[np.diag_indices(n)] = np.inf
+        if self.scales.links != 1.0:
+            scaled = np.asarray(self._link_scales != 1.0, dtype=np.float64)
+            pairs = np.where(
+                self.machine.routes.route_sums(scaled) > 0, self.scales.links * pairs, pairs
+            )
+        return np.asarray(pairs * self.scales.pairs)
+
+    @cached_property
+    def link_header_bytes(self) -> Floats:
+        """(2L,) wire bytes beside each cache line."""
+        return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
+
+    @cached_property
+    def link_request_bytes(self) -> Floats:
+        """(2L,) wire bytes of a request, a snoop or an answer without data."""
+        return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
+
+    def wire_Bps(self, lines: Floats, *, snooped: bool = True) -> Floats:
+        """(2, 2L) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
+
+        Data, then control messages, over each directed link. Data flow from home to initiator, a
+        request the other way. Under snooping every miss also asks the other nodes of its snoop
+        domain, which answer to the home (source snoop, as on QPI); the initiator, and the home
+        itself, need no message of their own. ``snooped`` False: the lines are known to be in the
+        other's cache.
+        """
+        routes = self.machine.routes
+        if not self.machine.links:
+            return np.zeros((2, 0))
+        remote = lines.copy()
+        np.fill_diagonal(remote, 0.0)
+        there = routes.link_sums(remote) if remote.any() else np.zeros(2 * routes.link_count)
+        symmetric = np.array_equal(remote, remote.T)
+        back = there if symmetric else routes.link_sums(remote.T)
+        data, messages = back * (LINE_BYTES + self.link_header_bytes), there
+        if snooped and self.snoop_domain is not None:
+            domain = self.snoop_domain
+            asked = (lines.sum(axis=1)[:, None] - remote) * domain
+            # Each node of the domain answers to the home of the line; the home need not.
+            answers = domain.T @ lines
+            np.fill_diagonal(answers, 0.0)
+            messages = messages + routes.link_sums(asked)
+            messages += routes.link_sums(answers)
+        return np.stack([data, messages * self.link_request_bytes])
+
+    def written_wire_rows(self, lines: Floats) -> Floats:
+        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) that i writes back to home j.
+
+        Data flow from i to j, an acknowledgement the other way.
+        """
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        remote = lines * (1.0 - np.eye(n))
+        if not self.machine.links or not remote.any():
+            return np.zeros((2, n, len(self.link_Bps)))
+        data = routes.link_rows(remote) * (LINE_BYTES + self.link_header_bytes)
+        return np.stack([data, routes.link_columns(remote.T) * self.link_request_bytes])
+
+    def wire_rows(self, lines: Floats) -> Floats:
+        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        if not self.machine.links:
+            return np.zeros((2, n, 0))
+        remote = lines * (1.0 - np.eye(n))
+        data = routes.link_columns(remote.T) * (LINE_BYTES + self.link_header_bytes)
+        messages = routes.link_rows(remote)
+        if self.snoop_domain is not None:
+            domain = self.snoop_domain
+            messages += routes.link_rows((lines.sum(axis=1)[:, None] - remote) * domain)
+            for row in np.flatnonzero(lines.any(axis=1)):
+                answers = np.outer(domain[row], lines[row])
+                np.fill_diagonal(answers, 0.0)
+                messages[row] += routes.link_sums(answers)
+        return np.stack([data, messages * self.link_request_bytes])
+
+    @cached_property
+    def snoop_domain(self) -> Floats | None:
+        """(n, n) 1 where node j is asked on a miss of node i, None without snooping."""
+        coherence, nodes = self.machine.description.coherence, self.machine.nodes
+        n = len(nodes)
+        if coherence is None or n == 1:
+            return None
+        caches = np.array([float(node.cores > 0) for node in nodes])
+        everyone = np.ones((n, n)) * caches[None, :] - np.diag(caches)
+        if coherence.protocol == "snoop" and coherence.snoop_domain == "machine":
+            return np.asarray(everyone)
+        if coherence.snoop_domain == "group":
+            same = [[a.group is not None and a.group == b.group for b in nodes] for a in nodes]
+            return np.asarray(everyone * np.array(same, dtype=float))
+        return None
+
+    @cached_property
+    def loaded_latency(self) -> tuple[Floats, Floats]:
+        """Load (0..1) and latency over idle latency, both rising."""
+        points = self.machine.loaded_latency
+        if len(points) >= 3:
+            load = np.array([b for b, _ in points]) / max(b for b, _ in points)
+            ratio = np.maximum.accumulate(
+                [latency / min(ns for _, ns in points) for _, latency in points]
+            )
+            return np.concatenate([[0.0], load]), np.concatenate([[1.0], ratio])
+        load, ratio = np.array(TYPICAL_LOADED_LATENCY).T
+        return load, ratio
+
+    def memory_wait_s(self, load: Floats) -> Floats:
+        """(…, n) what ``load`` (…, n) of each controller, 0 to 1, adds to its latency."""
+        idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
+        return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
+
+    @cached_property
+    def write_turnaround(self) -> Floats:
+        """(n,) what a written line costs a controller beyond its transfer, in times of a line."""
+        each = [node.write_turnaround for node in self.machine.nodes]
+        return np.array([ASSUMED_WRITE_TURNAROUND if t is None else t for t in each])
+
+    def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
+        """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of
+        a line read.
+
+        It turns its bus round for each batch of writes: with t = ``write_turnaround`` a written
+        line takes 1 + t. Who writes a line has read it before, so that reads are never so few that
+        they, and not the writes, say how often the bus turns.
+        """
+        return np.asarray(read + (1.0 + self.write_turnaround) * written)
+
+    def mixed_memory_Bps(self, written: float) -> Floats:
+        """(n,) what each controller delivers at most where this share of its lines are writes."""
+        return np.asarray(self.memory_Bps / self.line_times(1.0 - written, written))
+
+    def link_wait_s(self, load: Floats) -> Floats:
+        """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""
+        service = (LINE_BYTES + self.link_header_bytes) / self.link_Bps
+        rho = np.minimum(load, LINK_LOAD_MAX)
+        return np.asarray(service * rho / (2.0 * (1.0 - rho)))
+
+    @cached_property
+    def last_cache(self) -> CacheFacts:
+        """The last-level caches of each node."""
+        facts = self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
+        return replace(facts, lines=facts.lines * self.scales.cache)
+
+    @cached_property
+    def private_cache(self) -> CacheFacts:
+        """The caches of each node one level before the last, that of a core or a few."""
+        return self._cache_facts([_cache_below(node, 1) for node in self.machine.nodes])
+
+    def _cache_facts(self, caches: list[CacheLevel | None]) -> CacheFacts:
+        sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
+        lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
+        latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
+        others = np.array([cache.others_Bps / LINE_BYTES if cache else 0.0 for cache in caches])
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, others)
+
+    def tlb_pages(self, page_bytes: float) -> Floats:
+        """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.
+
+        Where no buffer is known for this size, that for the next smaller one stands in.
+        """
+        reach = []
+        for node in self.machine.nodes:
+            sizes = [tlb.page_bytes for tlb in node.tlbs if tlb.page_bytes <= page_bytes]
+            entries = [
+                tlb.entries / tlb.shared_by_cores
+                for tlb in node.tlbs
+                if sizes and tlb.page_bytes == max(sizes)
+            ]
+            reach.append(max(entries, default=float("inf")))
+            if node.cores and not entries:
+                self.warnings.append("translation buffers are unknown: no page walks are modelled")
+        return np.array(reach)
+
+    def core_s(self, instructions: float) -> Floats:
+        """(n,) core time of so many instructions on each node."""
+        return np.asarray(instructions / self.instructions_per_s)
+
+
+def _cache_below(node: Node, below: int) -> CacheLevel | None:
+    """The cache so many levels before the last one; the first level counts as part of the core."""
+    levels = sorted((c for c in node.caches if c.level > 1), key=lambda cache: -cache.level)
+    if not levels and below == 0:
+        return max(node.caches, key=lambda cache: cache.level, default=None)
+    return levels[below] if below < len(levels) else None
+
+
+def _named(ids: list[int], nodes: Sequence[Node]) -> str:
+    if len(ids) == len(nodes):
+        return "any node"
+    return f"node {ids[0]}" if len(ids) == 1 else f"{len(ids)} nodes, such as {ids[0]}"
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,1 @@
+"""What other tenants of a host do to a machine's parts."""

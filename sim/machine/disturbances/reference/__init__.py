@@ -1,0 +1,1 @@
+"""Disturbances in plain Python: the twins of the compiled ones."""

@@ -1,0 +1,277 @@
+// Machines on a network: threads, network cards, and messages from one place to another.
+//
+// A message, from left to right; each part is a FIFO server or a pure delay:
+//
+//     sender's thread -> outgoing side of its card -> wire -> incoming side -> receiver's thread
+//     send               out                          wire    in               receive
+//
+// Cut-through: the incoming side starts with the first bits, and is done no sooner than the last
+// bits can be there. A part of 0 ps of a thread takes no thread; within one machine there is no
+// network. The same, in plain SimPy, row for row: systems/commits/reference/cluster.py.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernel/fifo_server.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/spread.hpp"
+#include "machine/disturbances/kernel/apart.hpp"
+#include "machine/kernel/processors.hpp"
+
+namespace numatwin {
+
+struct MessageCost {
+    Time send, receive, out, wire, in;
+    std::uint32_t parts;
+};
+
+// A client has one thread; a node k of them. Clients come first, then nodes.
+struct Place {
+    std::uint32_t machine;
+    std::uint32_t threads = 1;
+    std::int64_t factor = 1;  // a straggler's own time is so much longer
+};
+
+// A message on its way, and what it is about: the model's own fields are at the end. Answers reuse
+// the flight of what they answer.
+struct Flight {
+    std::uint32_t type;
+    std::uint32_t sender;
+    std::uint32_t receiver;
+    std::uint32_t records;  // aboard: they choose among the type's costs
+    Time work;              // of the receiver's thread, beside the cost of receiving
+    Time last_bits;         // when they can be at the receiver's card
+    std::uint32_t client;
+    std::uint32_t slot;
+    std::uint32_t context;
+    bool refused;
+    std::int64_t number;
+    std::int64_t key;
+    std::int64_t a, b, c;
+};
+
+using Row = std::array<std::int64_t, 6>;  // see systems/commits/history.py
+
+// The model on top says what a message does once it is received.
+class Cluster {
+  public:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+    Simulation clock;
+
+    // costs: by type, then by records aboard, `entries` of them; costs_apart: while processors are.
+    Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
+            std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
+            std::uint32_t entries, const ProcessorSetup& processors, const SpreadSetup& spreads,
+            const Apart& apart, std::vector<MessageCost> costs_apart, bool traced)
+        : clock(seed, replication),
+          places_(std::move(places)),
+          spreads_(spreads, places_.size(), costs.size() / entries),
+          processors_(processors, spreads_, places_.size(), {run_over, tick, wake_over}),
+          outgoing_(machines),
+          incoming_(machines),
+          gone_(clients, 0),
+          apart_(apart),
+          costs_(std::move(costs)),
+          costs_apart_(std::move(costs_apart)),
+          entries_(entries),
+          sent_(costs_.size() / entries, 0),
+          traced_(traced) {
+        for (const Place& place : places_) threads_.emplace_back(place.threads);
+    }
+    virtual ~Cluster() = default;
+
+    void handle(const Event& event) {
+        switch (event.kind) {
+            case posted:
+                if (!is_gone(flight_[event.subject].sender)) return carry(event.subject);
+                return drop(event.subject);
+            case reached: {
+                Flight& f = flight_[event.subject];
+                const Time end =
+                    incoming_[places_[f.receiver].machine].admit(clock.now(), cost(f).in);
+                return clock.schedule(std::max(end, f.last_bits), arrived, event.subject);
+            }
+            case arrived:
+                return take(event.subject);
+            case received:
+                if (!is_gone(flight_[event.subject].receiver)) return deliver(event.subject);
+                return drop(event.subject);
+            case worked:
+                return delivered(event.subject);
+            case run_over:
+            case tick:
+            case wake_over:
+                return processors_.handle(clock, event);
+            default:
+                return happened(event);
+        }
+    }
+
+    static const char* event_name(std::uint32_t kind) {
+        constexpr std::array names{"posted",        "reached",         "arrived", "received",
+                                   "worked",        "a run ends",      "a tick",  "a sleeper wakes",
+                                   "a client dies", "a client goes on"};
+        return kind < names.size() ? names[kind] : "the protocol's own";
+    }
+
+    const std::vector<Row>& trace() const { return trace_; }
+    const std::vector<std::uint64_t>& sent() const { return sent_; }
+    std::vector<Wide> outgoing_busy_ps() const { return busy(outgoing_); }
+    std::vector<Wide> incoming_busy_ps() const { return busy(incoming_); }
+    std::vector<Wide> threads_busy_ps() const {
+        return processors_.shared() ? processors_.busy_ps(clock.now()) : busy(threads_);
+    }
+
+  protected:
+    enum EventKind : std::uint32_t {
+        posted,
+        reached,
+        arrived,
+        received,
+        worked,
+        run_over,
+        tick,
+        wake_over,
+        first_own
+    };
+
+    // What the model does: with a message that was received (and it then reuses the flight or ends
+    // it), with one that is lost on a client that is gone (then it ends it), with its own events.
+    virtual void delivered(std::uint32_t flight) = 0;
+    virtual void lost(std::uint32_t flight) = 0;
+    virtual void happened(const Event& event) = 0;
+
+    std::uint32_t begin_flight(std::uint32_t type, std::uint32_t sender, std::uint32_t receiver) {
+        if (free_flights_.empty()) {
+            free_flights_.push_back(static_cast<std::uint32_t>(flight_.size()));
+            flight_.emplace_back();
+        }
+        const std::uint32_t at = free_flights_.back();
+        free_flights_.pop_back();
+        flight_[at] = {};
+        flight_[at].context = none;
+        return direct(at, type, sender, receiver);
+    }
+    std::uint32_t direct(std::uint32_t at, std::uint32_t type, std::uint32_t sender,
+                         std::uint32_t receiver, std::uint32_t records = 0, Time work = 0) {
+        Flight& f = flight_[at];
+        f.type = type;
+        f.sender = sender;
+        f.receiver = receiver;
+        f.records = records;
+        f.work = work;
+        return at;
+    }
+    std::uint32_t answer(std::uint32_t at, std::uint32_t type) {
+        return direct(at, type, flight_[at].receiver, flight_[at].sender);
+    }
+    void end_flight(std::uint32_t at) { free_flights_.push_back(at); }
+
+    // Posted and carried; to itself, the receiver's work only.
+    void message(std::uint32_t at) {
+        const Flight& f = flight_[at];
+        if (f.sender == f.receiver) {
+            if (f.work == 0) return delivered(at);
+            return step(f.receiver, f.type, f.work, worked, at);
+        }
+        const Time send = cost(f).send;
+        if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
+        step(f.sender, f.type, send, posted, at);
+    }
+
+    // Handed to the sender's card.
+    void carry(std::uint32_t at) {
+        Flight& f = flight_[at];
+        ++sent_[f.type];
+        const std::uint32_t from = places_[f.sender].machine;
+        if (from == places_[f.receiver].machine) return take(at);
+        const MessageCost& c = cost(f);
+        const Time end = outgoing_[from].admit(clock.now(), c.out);
+        f.last_bits = end + c.wire;
+        clock.schedule(f.last_bits - c.out, reached, at);
+    }
+
+    // A thread of the place takes up work, its own or a sender's message; when that is done, the
+    // event comes.
+    void work(std::uint32_t place, Time ps, std::uint32_t kind, std::uint32_t subject,
+              std::uint32_t sender = Processors::none, std::uint32_t parts = 1) {
+        ps *= places_[place].factor;
+        if (processors_.shared())
+            return processors_.submit(clock, place, ps, kind, subject, sender, parts);
+        clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
+    }
+    // The same of a step on messages of that type, which takes now longer, now shorter.
+    void step(std::uint32_t place, std::uint32_t type, Time ps, std::uint32_t kind,
+              std::uint32_t subject) {
+        work(place, spreads_.step(place, type, ps), kind, subject);
+    }
+    Time send_ps(std::uint32_t type) { return costs()[type * entries_].send; }
+
+    bool is_gone(std::uint32_t place) const { return place < gone_.size() && gone_[place]; }
+    void leave(std::uint32_t client) { gone_[client] = 1; }
+
+    void log(std::int64_t kind, std::int64_t client, std::int64_t number, std::int64_t a,
+             std::int64_t b = 0) {
+        if (traced_) trace_.push_back({clock.now(), kind, client, number, a, b});
+    }
+
+    std::vector<Place> places_;
+    std::vector<Flight> flight_;
+
+  private:
+    static constexpr std::int64_t message_row = 12;  // history.MESSAGE
+
+    // Just now.
+    const std::vector<MessageCost>& costs() {
+        return apart_.at(clock.now()) ? costs_apart_ : costs_;
+    }
+    const MessageCost& cost(const Flight& f) {
+        return costs()[f.type * entries_ + std::min(f.records, entries_ - 1)];
+    }
+
+    void take(std::uint32_t at) {
+        const Flight& f = flight_[at];
+        if (is_gone(f.receiver)) return drop(at);
+        const MessageCost& c = cost(f);
+        const Time ps = f.work + c.receive;
+        if (ps == 0) return deliver(at);
+        work(f.receiver, spreads_.step(f.receiver, f.type, ps), received, at, f.sender, c.parts);
+    }
+    void deliver(std::uint32_t at) {
+        const Flight& f = flight_[at];
+        log(message_row, f.sender, f.receiver, f.type);
+        delivered(at);
+    }
+    void drop(std::uint32_t at) { lost(at); }
+
+    template <class Servers>
+    std::vector<Wide> busy(const Servers& servers) const {
+        std::vector<Wide> all;
+        for (const auto& server : servers) all.push_back(server.busy_ps(clock.now()));
+        return all;
+    }
+
+    Spreads spreads_;
+
+  protected:
+    Processors processors_;
+
+  private:
+    std::vector<FifoServer> outgoing_;  // by machine
+    std::vector<FifoServer> incoming_;
+    std::vector<FifoServers> threads_;  // by place
+    std::vector<std::uint8_t> gone_;    // by client
+    Apart apart_;
+    std::vector<MessageCost> costs_, costs_apart_;
+    std::uint32_t entries_;
+    std::vector<std::uint64_t> sent_;
+    std::vector<std::uint32_t> free_flights_;
+    std::vector<Row> trace_;
+    bool traced_;
+};
+
+}  // namespace numatwin

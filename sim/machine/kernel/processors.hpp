@@ -1,0 +1,480 @@
+// Processors that processes share, as Linux shares them since 6.6: EEVDF.
+//
+// Each process has its home, a processor with a queue of its own. The rules stand in
+// machine/reference/processors.py; events come in the same order. What it costs:
+//
+//     another process takes over a processor       switch_over of its time; and cold, after two
+//                                                  or more others have since it was there last
+//     messages are found, however many             look of the process's time, and
+//                                                  connection for each that they are from
+//     falling asleep and being woken               sleep of the sleeper's time
+//     a message comes from another processor       across of the receiver's time for each part
+//     waking one on another processor              notify of the waker's time, at once
+//     being woken from another processor           interrupt of the sleeper's time
+//     being woken on an idle processor             wake until it runs, instead
+//     giving way, whether or not somebody waits    yield of the process's time
+//     others have a turn on the processor          its length, of whatever is done there
+//     (turns.hpp)
+//     others slow it down (paces.hpp)              as much more of all of these, and of its work,
+//                                                  but not of waits by the clock
+//
+// A turn counts as run time of the process that it stops, its slice among it: Linux takes only time
+// that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent of a
+// processor's time reported next to none.
+//
+// Messages that came are handled in the order in which they came, after what the process has to do
+// on its own (what it answers to the one before).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "kernel/simulation.hpp"
+#include "kernel/spread.hpp"
+#include "kernel/statistics.hpp"
+#include "machine/disturbances/kernel/paces.hpp"
+#include "machine/disturbances/kernel/turns.hpp"
+
+namespace numatwin {
+
+// systems/commits/processors.py. None: every process has one of its own.
+struct ProcessorSetup {
+    std::uint32_t count = 0;
+    Time slice = 0, tick = 0, switch_over = 0, cold = 0, look = 0, spin = 0, sleep = 0, wake = 0,
+         notify = 0, yield = 0, across = 0, interrupt = 0;
+    std::vector<Time> connection;      // by parts of messages, from 1 on; beyond: the last
+    std::vector<std::uint32_t> homes;  // by process; empty: in turn
+    std::optional<TurnSetup> turns;
+    std::vector<Stream> turn_streams;  // by processor, where there are turns
+    std::optional<PaceSetup> paces;
+    std::vector<Stream> pace_streams;  // likewise
+};
+
+class Processors {
+  public:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    // Kinds of the events that their owner hands back to handle().
+    struct Kinds {
+        std::uint32_t run_over, tick, wake_over;
+    };
+
+    // `spreads`: how waking varies; it outlives this.
+    Processors(const ProcessorSetup& setup, Spreads& spreads, std::size_t processes, Kinds kinds)
+        : setup_(setup),
+          spreads_(spreads),
+          kinds_(kinds),
+          lag_max_(std::max(2 * setup.slice, setup.tick)),
+          processor_(setup.count),
+          process_(processes),
+          parts_(processes) {
+        if (setup.count == 0) return;
+        if (setup.slice <= 0 || setup.tick <= 0)
+            throw std::invalid_argument("processors: expected a slice and a tick above 0");
+        if (!setup.homes.empty() && setup.homes.size() != processes)
+            throw std::invalid_argument("processors: expected a home for each process");
+        for (std::uint32_t k = 0; k < processes; ++k) {
+            process_[k].home = setup.homes.empty() ? k % setup.count : setup.homes[k];
+            if (process_[k].home >= setup.count)
+                throw std::invalid_argument("processors: expected homes among them");
+        }
+        if ((setup.turns && setup.turn_streams.size() != setup.count) ||
+            (setup.paces && setup.pace_streams.size() != setup.count))
+            throw std::invalid_argument("turns, paces: expected a stream for each processor");
+        if (setup.turns) turns_ = {*setup.turns, setup.turn_streams};
+        if (setup.paces) paces_ = {*setup.paces, setup.pace_streams};
+    }
+
+    bool shared() const { return !processor_.empty(); }
+
+    // A process has work to do; when that is done, the event comes. `sender`: whose message it is
+    // (none: the process's own work), of so many parts.
+    void submit(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
+                std::uint32_t subject, std::uint32_t sender = none, std::uint32_t parts = 1) {
+        Process& p = process_[process];
+        if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across;
+        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts, true});
+        take_up(clock, process, sender);
+    }
+
+    // The same of a wait by the clock that it stays awake for, at whatever pace.
+    void wait(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
+              std::uint32_t subject) {
+        process_[process].own.push_back({ps, kind, subject, none, 0, false});
+        take_up(clock, process, none);
+    }
+
+    // Before its next work a process lets those run who wait.
+    void give_way(std::uint32_t process) {
+        process_[process].gives_way = true;
+        process_[process].debt += setup_.yield;
+    }
+
+    bool gives_way(std::uint32_t process) const { return process_[process].gives_way; }
+
+    void handle(Simulation& clock, const Event& event) {
+        Processor& c = processor_[event.subject];
+        if (event.kind == kinds_.tick) return tick(clock, event.subject);
+        if (c.generation != event.data) return;  // it was interrupted before
+        if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
+        c.job_end = turns_.moved(event.subject, c.job_end);
+        if (clock.now() < c.job_end)
+            return clock.schedule(c.job_end, kinds_.run_over, event.subject, c.generation);
+        Process& p = process_[c.process];
+        if (p.state == State::spinning) return fall_asleep(clock, event.subject);
+        if (p.state == State::settling) return settled(clock, event.subject);
+        const Job done = *p.current;
+        p.current.reset();
+        clock.schedule(clock.now(), done.kind, done.subject);
+        begin(clock, event.subject);
+    }
+
+    // On a processor, by process.
+    std::vector<Wide> busy_ps(Time now) const {
+        std::vector<Wide> all;
+        for (const Process& p : process_) all.push_back(p.busy + (runs(p) ? now - p.since : 0));
+        return all;
+    }
+
+  private:
+    // settling: it has no work, but still pays for what it did last.
+    enum class State : std::uint8_t { asleep, starting, waiting, running, settling, spinning };
+    struct Job {
+        Time left;
+        std::uint32_t kind, subject, sender, parts;
+        bool paced;
+    };
+    struct Process {
+        std::deque<Job> own, incoming;
+        std::optional<Job> current;
+        State state = State::asleep;
+        bool gives_way = false, woken = false;
+        bool queued = false;  // it runs, waits, or sleeps beyond its share
+        std::uint32_t home = 0;
+        std::size_t found = 0;  // messages of the last look that are still to be handled
+        Time debt = 0;          // added to what it does next
+        Time rest = 0;          // of what it paid last, in time
+        Time since = 0;
+        Time virtual_time = 0, counted = 0;  // as of then, where it runs
+        Time deadline = 0, lag = 0;
+        std::uint64_t taken_when_left = 0;  // its processor's, as it ran last
+        Wide busy = 0;
+    };
+    struct Processor {
+        std::uint32_t process = none, last = none;
+        std::vector<std::uint32_t> queue;  // in the order in which they came
+        Time base = 0;                     // V when it became empty
+        std::uint64_t generation = 0;      // of its events: only the latest counts
+        std::uint64_t taken = 0;           // how often a process took over from another one
+        bool tick_asked = false;
+        Time job_end = 0;
+    };
+
+    static constexpr std::uint64_t cold_after = 2;
+
+    void take_up(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
+        switch (process_[process].state) {
+            case State::spinning:
+                return go_on(clock, process);
+            case State::asleep:
+                return wake(clock, process, sender);
+            default:
+                return;
+        }
+    }
+
+    static bool runs(const Process& p) {
+        return p.state == State::running || p.state == State::settling ||
+               p.state == State::spinning;
+    }
+    static Time floor_of(Time sum, Time count) { return sum / count - (sum % count < 0 ? 1 : 0); }
+
+    // The queue.
+
+    // Who runs has run up to now; ticks since then have moved its deadline on.
+    void count(Time now, const Processor& c) {
+        if (c.process == none || !runs(process_[c.process])) return;
+        Process& p = process_[c.process];
+        const auto at_tick = [this](Time at) {
+            return (at + setup_.tick - 1) / setup_.tick * setup_.tick;
+        };
+        Time renewed = at_tick(p.counted + std::max<Time>(p.deadline - p.virtual_time, 0));
+        if (renewed < now) {
+            const Time each = at_tick(setup_.slice);
+            renewed += (now - 1 - renewed) / each * each;
+            p.deadline = p.virtual_time + renewed - p.counted + setup_.slice;
+        }
+        p.virtual_time += now - p.counted;
+        p.counted = now;
+    }
+
+    Time total(const Processor& c) const {
+        Time sum = 0;
+        for (const std::uint32_t one : c.queue) sum += process_[one].virtual_time;
+        return sum;
+    }
+
+    // How far it is behind V, times the length of the queue; below 0: beyond.
+    Time behind(const Processor& c, const Process& p) const {
+        return total(c) - static_cast<Time>(c.queue.size()) * p.virtual_time;
+    }
+
+    void remove(Processor& c, std::uint32_t process) {
+        c.queue.erase(std::find(c.queue.begin(), c.queue.end(), process));
+        process_[process].queued = false;
+        if (c.queue.empty()) c.base = process_[process].virtual_time;
+    }
+
+    // So far behind V once it is there: its coming moves V back by a part of that.
+    void place(Processor& c, std::uint32_t process, Time lag) {
+        Process& p = process_[process];
+        p.virtual_time = c.base;
+        if (const auto number = static_cast<Time>(c.queue.size()); number > 0)
+            p.virtual_time = floor_of(total(c), number) - lag * (number + 1) / number;
+        p.deadline = p.virtual_time + setup_.slice;
+        p.queued = true;
+        c.queue.push_back(process);
+    }
+
+    // Who runs next. Sleepers whose turn it would be leave.
+    std::uint32_t pick(Processor& c) {
+        while (!c.queue.empty()) {
+            const Time sum = total(c), number = static_cast<Time>(c.queue.size());
+            // Of equal deadlines another one's than that of who runs, then who came first.
+            std::uint32_t best = none;
+            const auto comes_before = [&](std::uint32_t one) {
+                if (best == none) return true;
+                const Time deadline = process_[one].deadline, first = process_[best].deadline;
+                return deadline < first || (deadline == first && best == c.process);
+            };
+            for (const std::uint32_t one : c.queue)
+                if (process_[one].virtual_time * number <= sum && comes_before(one)) best = one;
+            if (process_[best].state != State::asleep) return best;
+            remove(c, best);
+            process_[best].lag = 0;
+        }
+        return none;
+    }
+
+    // The deadline, once a slice is used up.
+    bool renew(Process& p) const {
+        if (p.virtual_time < p.deadline) return false;
+        p.deadline = p.virtual_time + setup_.slice;
+        return true;
+    }
+
+    bool somebody_waits(const Processor& c) const {
+        return std::ranges::any_of(
+            c.queue, [this](std::uint32_t one) { return process_[one].state == State::waiting; });
+    }
+
+    void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
+        p.debt += setup_.sleep;
+        p.woken = true;
+        count(clock.now(), c);
+        if (!p.queued) {
+            place(c, process, p.lag);
+        } else if (behind(c, p) > 0) {
+            remove(c, process);
+            place(c, process, 0);
+        }
+        if (sender != none && process_[sender].home != p.home) {
+            process_[sender].debt += setup_.notify;
+            if (process_[sender].state == State::spinning)
+                begin(clock, process_[sender].home);  // at once, before it looks for work
+        }
+        if (c.process == none) {
+            p.state = State::starting;
+            c.process = process;
+            return clock.schedule(clock.now() + spreads_.wake(process, setup_.wake),
+                                  kinds_.wake_over, p.home, ++c.generation);
+        }
+        if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
+        p.state = State::waiting;
+        Process& runner = process_[c.process];
+        if (runner.state == State::starting) return;
+        const bool renewed = renew(runner);
+        if (renewed || behind(c, runner) < 0) {  // else it is protected
+            const std::uint32_t following = pick(c);
+            if (following == process || renewed) switch_to(clock, p.home, following);
+        }
+        ask_tick(clock, p.home);
+    }
+
+    void fall_asleep(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        count(clock.now(), c);
+        p.state = State::asleep;
+        if (const Time left = behind(c, p); left >= 0) {
+            p.lag = std::min(left / static_cast<Time>(c.queue.size()), lag_max_);
+            remove(c, c.process);
+        }
+        leave(clock, processor);
+        const std::uint32_t following = pick(c);
+        if (following != none) put_on(clock, processor, following);
+    }
+
+    // Where somebody waits.
+    void ask_tick(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        if (c.tick_asked || c.process == none || !somebody_waits(c)) return;
+        c.tick_asked = true;
+        clock.schedule(clock.now() + setup_.tick - clock.now() % setup_.tick, kinds_.tick,
+                       processor);
+    }
+
+    void tick(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        c.tick_asked = false;
+        if (c.process != none && process_[c.process].state != State::starting) {
+            count(clock.now(), c);
+            if (renew(process_[c.process])) switch_to(clock, processor, pick(c));
+        }
+        ask_tick(clock, processor);
+    }
+
+    // False where that is who runs.
+    bool switch_to(Simulation& clock, std::uint32_t processor, std::uint32_t following) {
+        if (following == none || following == processor_[processor].process) return false;
+        interrupt(clock, processor);
+        put_on(clock, processor, following);
+        return true;
+    }
+
+    // Who runs.
+
+    void put_on(Simulation& clock, std::uint32_t processor, std::uint32_t process) {
+        Processor& c = processor_[processor];
+        Process& p = process_[process];
+        if (c.last != process) {
+            if (!p.woken) p.debt += setup_.switch_over;
+            if (c.taken >= p.taken_when_left + cold_after) p.debt += setup_.cold;
+            ++c.taken;
+        }
+        p.woken = false;
+        p.since = p.counted = clock.now();
+        renew(p);
+        c.process = c.last = process;
+        begin(clock, processor);
+        ask_tick(clock, processor);
+    }
+
+    void leave(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        p.busy += clock.now() - p.since;
+        p.taken_when_left = c.taken;
+        c.process = none;
+        ++c.generation;
+    }
+
+    void interrupt(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        count(clock.now(), c);
+        const Time end = turns_.moved(processor, c.job_end, clock.now());
+        const Time left = end - turns_.there(processor, clock.now());
+        if (p.current)
+            p.current->left = left;
+        else if (p.state == State::settling)
+            p.rest = left;
+        p.state = State::waiting;
+        leave(clock, processor);
+    }
+
+    // It has paid: what came meanwhile is found as if it had looked all the time.
+    void settled(Simulation& clock, std::uint32_t processor) {
+        const std::uint32_t process = processor_[processor].process;
+        const Process& p = process_[process];
+        if (p.own.empty() && p.incoming.empty()) return begin(clock, processor);
+        go_on(clock, process);
+    }
+
+    // Work has come while it looked for some.
+    void go_on(Simulation& clock, std::uint32_t process) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
+        if (p.gives_way) {
+            p.gives_way = false;
+            if (c.queue.size() > 1) {
+                count(clock.now(), c);
+                if (behind(c, p) >= 0) {
+                    p.virtual_time = p.deadline;
+                    p.deadline += setup_.slice;
+                }
+                if (switch_to(clock, p.home, pick(c))) return;
+            }
+        }
+        begin(clock, p.home);
+    }
+
+    void begin(Simulation& clock, std::uint32_t processor) {
+        Processor& c = processor_[processor];
+        Process& p = process_[c.process];
+        p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
+        const Time begins = turns_.there(processor, clock.now());
+        const auto taken = [&](Time work) { return paces_.taken(processor, clock.now(), work); };
+        const bool goes_on = p.current.has_value();
+        const bool has_job = goes_on || next_job(p);
+        const Time paid = taken(p.debt) + std::exchange(p.rest, 0);
+        p.debt = 0;
+        if (has_job) {
+            p.state = State::running;
+            if (!goes_on && p.current->paced) p.current->left = taken(p.current->left);
+            p.current->left += paid;
+            c.job_end = begins + p.current->left;
+        } else {
+            p.state = paid > 0 ? State::settling : State::spinning;
+            c.job_end = begins + (paid > 0 ? paid : std::max<Time>(taken(setup_.spin), 1));
+        }
+        clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
+    }
+
+    // What the processes cost that all messages at hand are from.
+    Time connections(const Process& p) {
+        if (setup_.connection.empty()) return 0;
+        for (const Job& job : p.incoming) parts_[job.sender] += job.parts;
+        Time sum = 0;
+        for (const Job& job : p.incoming) {
+            const std::size_t parts = std::exchange(parts_[job.sender], 0);
+            if (parts > 0) sum += setup_.connection[std::min(parts, setup_.connection.size()) - 1];
+        }
+        return sum;
+    }
+
+    bool next_job(Process& p) {
+        if (!p.own.empty()) {
+            p.current = p.own.front();
+            p.own.pop_front();
+            return true;
+        }
+        if (p.incoming.empty()) return false;
+        if (p.found == 0) {
+            p.found = p.incoming.size();
+            p.debt += setup_.look + connections(p);
+        }
+        --p.found;
+        p.current = p.incoming.front();
+        p.incoming.pop_front();
+        return true;
+    }
+
+    const ProcessorSetup setup_;
+    Spreads& spreads_;
+    const Kinds kinds_;
+    const Time lag_max_;
+    std::vector<Processor> processor_;
+    std::vector<Process> process_;
+    std::vector<std::uint32_t> parts_;  // of messages, by sender; 0 in between
+    Turns turns_;
+    Paces paces_;
+};
+
+}  // namespace numatwin

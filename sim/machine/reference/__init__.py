@@ -1,0 +1,1 @@
+"""The machine's parts in plain SimPy."""

@@ -1,0 +1,457 @@
+"""Processors that processes share, as Linux shares them since 6.6 (EEVDF; kernel/sched/fair.c).
+
+Each process has its home, a processor with a queue of its own; all weigh the same. What a process
+has run is its virtual time; the mean of a queue's is its virtual time V. Who has run less than V is
+eligible: it has had less than its share. What is in the queue (``pick``):
+
+- Of those eligible the one whose deadline comes first runs: its virtual time when it was placed,
+  plus a slice. A deadline that has passed is moved on by a slice.
+- It runs on until it sleeps, until it gives way, until a tick finds its slice used up, or until
+  another one is woken that is picked before it: one that is eligible while it is not (or, once its
+  slice is used up, whose deadline comes first). While it is eligible and has of its slice, it is
+  protected (RUN_TO_PARITY).
+- Who gives way forfeits its slice: its virtual time moves to its deadline, if it is eligible and
+  not alone in the queue; sleepers that have not left it count, though nobody runs instead.
+- Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
+  along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
+  empty queue there is none.
+- Others' turns on a processor count as run time of the process that they stop: Linux takes only
+  time that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent
+  of a processor's time reported next to none.
+- Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
+  leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
+  have passed it meanwhile.
+
+A process that has run out of work pays what it owes for its last (settles: who has woken another
+one is busy with that), looks for more (spins) for a while, then sleeps until a message wakes it.
+Messages that came are handled in order, after what the process does on its own. What all
+this costs: ``Processors`` in systems/commits/processors.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import simpy
+
+from ..._kernel import Stream
+from ...systems.commits.processors import Processors
+from ..disturbances.reference.paces import PacesOf
+from ..disturbances.reference.turns import ProcessorTurns
+
+ON = ("running", "settling", "spinning")
+COLD_AFTER = 2
+
+
+@dataclass
+class Job:
+    """Work of a process: how much is left, and what happens when it is done; of a message also who
+    has sent it, and of how many parts it is. Waits by the clock are not ``paced``."""
+
+    left_ps: int
+    done: simpy.Event
+    sender: Process | None = None
+    parts: int = 1
+    paced: bool = True
+
+
+@dataclass(eq=False)
+class Process:
+    """One that runs on the processors; ``debt_ps`` of work comes before what it does next."""
+
+    place: int = 0
+    own: deque[Job] = field(default_factory=deque)
+    incoming: deque[Job] = field(default_factory=deque)
+    current: Job | None = None
+    state: Literal["asleep", "starting", "waiting", "running", "settling", "spinning"] = "asleep"
+    gives_way: bool = False
+    woken: bool = False
+    found: int = 0
+    """Messages of the last look that are still to be handled."""
+    debt_ps: int = 0
+    rest_ps: int = 0
+    """Of what it paid last, in time."""
+    since_ps: int = 0
+    ran_ps: int = 0
+    virtual_ps: int = 0
+    """Its virtual time, as of ``counted_ps`` where it runs."""
+    counted_ps: int = 0
+    deadline_ps: int = 0
+    lag_ps: int = 0
+    """Of one asleep that is not in the queue: how far it was behind."""
+    taken_when_left: int = 0
+    """Its processor's ``taken`` as it ran last."""
+
+
+@dataclass(eq=False)
+class Processor:
+    """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
+    which they came, with the one that runs, and with sleepers beyond V. ``taken``: how often a
+    process took over from another one. ``turns``, ``paces``: of others, if any."""
+
+    process: Process | None = None
+    last: Process | None = None
+    queue: list[Process] = field(default_factory=list)
+    base_ps: int = 0
+    """V when the queue became empty."""
+    generation: int = 0
+    taken: int = 0
+    tick_asked: bool = False
+    job_end_ps: int = 0
+    turns: ProcessorTurns | None = None
+    paces: PacesOf | None = None
+
+    def count(self, now_ps: int, setup: Processors) -> None:
+        """Who runs has run up to now; ticks since then have moved its deadline on."""
+        process = self.process
+        if process is None or process.state not in ON:
+            return
+        tick_ps, began_ps = setup.tick_ps, process.counted_ps
+        due_ps = began_ps + max(process.deadline_ps - process.virtual_ps, 0)
+        renewed_ps = -(-due_ps // tick_ps) * tick_ps
+        if renewed_ps < now_ps:
+            each_ps = -(-setup.slice_ps // tick_ps) * tick_ps
+            renewed_ps += (now_ps - 1 - renewed_ps) // each_ps * each_ps
+            process.deadline_ps = process.virtual_ps + renewed_ps - began_ps + setup.slice_ps
+        process.virtual_ps += now_ps - began_ps
+        process.counted_ps = now_ps
+
+    def begin_job(self, now_ps: int, takes_ps: int) -> None:
+        """As soon as the processor is there."""
+        begins_ps = now_ps if self.turns is None else self.turns.there_ps(now_ps)
+        self.job_end_ps = begins_ps + takes_ps
+
+    def taken_ps(self, now_ps: int, work_ps: int) -> int:
+        """What work takes here that begins now."""
+        return work_ps if self.paces is None else self.paces.taken_ps(now_ps, work_ps)
+
+    def move_job(self) -> bool:
+        """Whether others had the processor before its end, which comes as much later then."""
+        before_ps = self.job_end_ps
+        if self.turns is not None:
+            self.job_end_ps = self.turns.moved_ps(self.job_end_ps)
+        return self.job_end_ps > before_ps
+
+    def left_ps(self, now_ps: int) -> int:
+        """What is left of the job."""
+        if self.turns is None:
+            return self.job_end_ps - now_ps
+        end_ps = self.turns.moved_ps(self.job_end_ps, now_ps)
+        return end_ps - self.turns.there_ps(now_ps)
+
+    def behind_ps(self, process: Process) -> int:
+        """How far it is behind V, times the length of the queue; below 0: beyond."""
+        total_ps = sum(one.virtual_ps for one in self.queue)
+        return total_ps - len(self.queue) * process.virtual_ps
+
+    def remove(self, process: Process) -> None:
+        """From the queue."""
+        self.queue.remove(process)
+        if not self.queue:
+            self.base_ps = process.virtual_ps
+
+    def pick(self) -> Process | None:
+        """Who runs next. Sleepers whose turn it would be leave."""
+        while self.queue:
+            total_ps, count = sum(one.virtual_ps for one in self.queue), len(self.queue)
+            able = [one for one in self.queue if one.virtual_ps * count <= total_ps]
+            # Of equal deadlines another one's than that of who runs, then who came first.
+            best = min(able, key=lambda one: (one.deadline_ps, one is self.process))
+            if best.state != "asleep":
+                return best
+            self.remove(best)
+            best.lag_ps = 0
+        return None
+
+
+class SharedProcessors:
+    """All processors of a host."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        setup: Processors,
+        wake_ps: Callable[[int, int], int],
+        turn_streams: Sequence[Stream] = (),
+        pace_streams: Sequence[Stream] = (),
+    ) -> None:
+        self.env, self.setup, self.wake_ps = env, setup, wake_ps
+        self.processors = [Processor() for _ in range(setup.count)]
+        if setup.turns is not None:
+            for processor, stream in zip(self.processors, turn_streams, strict=True):
+                processor.turns = ProcessorTurns(setup.turns, stream)
+        if setup.paces is not None:
+            for processor, stream in zip(self.processors, pace_streams, strict=True):
+                processor.paces = PacesOf(setup.paces, stream)
+        self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
+
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+        return int(self.env.now)
+
+    def home(self, process: Process) -> Processor:
+        """Where a process runs."""
+        homes = self.setup.homes
+        at = homes[process.place] if homes else process.place % self.setup.count
+        return self.processors[at]
+
+    def work(
+        self, process: Process, ps: int, sender: Process | None = None, parts: int = 1
+    ) -> simpy.Event:
+        """Work for a process, its own or (of a ``sender``) a message's; the event is its end."""
+        if sender is not None and self.home(sender) is not self.home(process):
+            ps += parts * self.setup.across_ps
+        job = Job(ps, self.env.event(), sender, parts)
+        (process.own if sender is None else process.incoming).append(job)
+        self._take_up(process, sender)
+        return job.done
+
+    def wait(self, process: Process, ps: int) -> simpy.Event:
+        """The same of a wait by the clock that it stays awake for, at whatever pace."""
+        job = Job(ps, self.env.event(), paced=False)
+        process.own.append(job)
+        self._take_up(process, None)
+        return job.done
+
+    def _take_up(self, process: Process, sender: Process | None) -> None:
+        if process.state == "spinning":
+            self._go_on(self.home(process), process)
+        elif process.state == "asleep":
+            self._wake(self.home(process), process, sender)
+
+    def give_way(self, process: Process) -> None:
+        """Before its next work a process lets those run who wait."""
+        process.gives_way = True
+        process.debt_ps += self.setup.yield_ps
+
+    def busy_ps(self, process: Process) -> int:
+        """How long the process was on a processor."""
+        on = process.state in ON
+        return process.ran_ps + (self.now_ps - process.since_ps if on else 0)
+
+    # The queue.
+
+    def _place(self, processor: Processor, process: Process, lag_ps: int) -> None:
+        """So far behind V once it is there: its coming moves V back by a part of that."""
+        process.virtual_ps = processor.base_ps
+        if count := len(processor.queue):
+            mean_ps = sum(one.virtual_ps for one in processor.queue) // count
+            process.virtual_ps = mean_ps - lag_ps * (count + 1) // count
+        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
+        processor.queue.append(process)
+
+    def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
+        process.debt_ps += self.setup.sleep_ps
+        process.woken = True
+        processor.count(self.now_ps, self.setup)
+        if process not in processor.queue:
+            self._place(processor, process, process.lag_ps)
+        elif processor.behind_ps(process) > 0:
+            processor.remove(process)
+            self._place(processor, process, 0)
+        if sender is not None and self.home(sender) is not processor:
+            sender.debt_ps += self.setup.notify_ps
+            if sender.state == "spinning":
+                self._begin(self.home(sender))  # at once, before it looks for work
+        runs = processor.process
+        if runs is None:
+            process.state = "starting"
+            processor.process = process
+            wake_ps = self.wake_ps(process.place, self.setup.wake_ps)
+            self._after(wake_ps, processor, lambda: self._put_on(processor, process))
+            return
+        if sender is not None and self.home(sender) is not processor:
+            process.debt_ps += self.setup.interrupt_ps
+        process.state = "waiting"
+        if runs.state == "starting":
+            return
+        renewed = self._renew(runs)
+        if not renewed and processor.behind_ps(runs) >= 0:
+            self._ask_tick(processor)  # it is protected
+            return
+        following = processor.pick()
+        if following is process or renewed:
+            self._switch(processor, runs, following)
+        self._ask_tick(processor)
+
+    def _fall_asleep(self, processor: Processor, process: Process) -> None:
+        processor.count(self.now_ps, self.setup)
+        process.state = "asleep"
+        if (behind_ps := processor.behind_ps(process)) >= 0:
+            process.lag_ps = min(behind_ps // len(processor.queue), self.lag_max_ps)
+            processor.remove(process)
+        self._leave(processor)
+        self._take_next(processor)
+
+    def _ask_tick(self, processor: Processor) -> None:
+        """Where somebody waits."""
+        waits = any(one.state == "waiting" for one in processor.queue)
+        if processor.tick_asked or not waits or processor.process is None:
+            return
+        processor.tick_asked = True
+        left_ps = self.setup.tick_ps - self.now_ps % self.setup.tick_ps
+
+        def tick(_: object) -> None:
+            processor.tick_asked = False
+            process = processor.process
+            if process is not None and process.state != "starting":
+                processor.count(self.now_ps, self.setup)
+                if self._renew(process):
+                    self._switch(processor, process, processor.pick())
+            self._ask_tick(processor)
+
+        self.env.timeout(left_ps).callbacks.append(tick)
+
+    def _renew(self, process: Process) -> bool:
+        """The deadline, once a slice is used up."""
+        if process.virtual_ps < process.deadline_ps:
+            return False
+        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
+        return True
+
+    def _switch(self, processor: Processor, runs: Process, following: Process | None) -> bool:
+        """To who was picked; False where that is who runs."""
+        if following is None or following is runs:
+            return False
+        self._interrupt(processor)
+        self._put_on(processor, following)
+        return True
+
+    # Who runs.
+
+    def _put_on(self, processor: Processor, process: Process) -> None:
+        if processor.last is not process:
+            process.debt_ps += 0 if process.woken else self.setup.switch_ps
+            if processor.taken >= process.taken_when_left + COLD_AFTER:
+                process.debt_ps += self.setup.cold_ps
+            processor.taken += 1
+        process.woken = False
+        process.since_ps = process.counted_ps = self.now_ps
+        self._renew(process)
+        processor.process = processor.last = process
+        self._begin(processor)
+        self._ask_tick(processor)
+
+    def _leave(self, processor: Processor) -> None:
+        process = processor.process
+        assert process is not None
+        process.ran_ps += self.now_ps - process.since_ps
+        process.taken_when_left = processor.taken
+        processor.process = None
+        processor.generation += 1
+
+    def _take_next(self, processor: Processor) -> None:
+        following = processor.pick()
+        if following is not None:
+            self._put_on(processor, following)
+
+    def _interrupt(self, processor: Processor) -> None:
+        process = processor.process
+        assert process is not None
+        processor.count(self.now_ps, self.setup)
+        left_ps = processor.left_ps(self.now_ps)
+        if process.current is not None:
+            process.current.left_ps = left_ps
+        elif process.state == "settling":
+            process.rest_ps = left_ps
+        process.state = "waiting"
+        self._leave(processor)
+
+    # What it does.
+
+    def _go_on(self, processor: Processor, process: Process) -> None:
+        """Work has come while it looked for some."""
+        if process.gives_way:
+            process.gives_way = False
+            if len(processor.queue) > 1:
+                processor.count(self.now_ps, self.setup)
+                if processor.behind_ps(process) >= 0:
+                    process.virtual_ps = process.deadline_ps
+                    process.deadline_ps += self.setup.slice_ps
+                if self._switch(processor, process, processor.pick()):
+                    return
+        self._begin(processor)
+
+    def _begin(self, processor: Processor) -> None:
+        process = processor.process
+        assert process is not None
+        process.gives_way = process.gives_way and not (
+            process.current or process.own or process.incoming
+        )
+        now_ps = self.now_ps
+        if process.current is None and (job := self._next_job(process)) is not None:
+            if job.paced:
+                job.left_ps = processor.taken_ps(now_ps, job.left_ps)
+            process.current = job
+        paid_ps = processor.taken_ps(now_ps, process.debt_ps) + process.rest_ps
+        process.debt_ps = process.rest_ps = 0
+        if process.current is not None:
+            process.current.left_ps += paid_ps
+            process.state, takes_ps = "running", process.current.left_ps
+        elif paid_ps:
+            process.state, takes_ps = "settling", paid_ps
+        else:
+            spin_ps = processor.taken_ps(now_ps, self.setup.spin_ps)
+            process.state, takes_ps = "spinning", max(spin_ps, 1)
+        processor.begin_job(self.now_ps, takes_ps)
+        self._run_on(processor)
+
+    def _run_on(self, processor: Processor) -> None:
+        """To the end of the job, and beyond, where others had the processor meanwhile."""
+
+        def over() -> None:
+            moved = processor.move_job()
+            self._run_on(processor) if moved else self._run_over(processor)
+
+        self._after(processor.job_end_ps - self.now_ps, processor, over)
+
+    def _next_job(self, process: Process) -> Job | None:
+        if process.own:
+            return process.own.popleft()
+        if not process.incoming:
+            return None
+        if process.found == 0:
+            process.found = len(process.incoming)
+            process.debt_ps += self.setup.look_ps + self._connections_ps(process.incoming)
+        process.found -= 1
+        return process.incoming.popleft()
+
+    def _connections_ps(self, messages: Iterable[Job]) -> int:
+        """What the processes cost that they are from."""
+        known_ps = self.setup.connection_ps
+        parts: dict[int, int] = {}
+        for job in messages:
+            assert job.sender is not None
+            parts[job.sender.place] = parts.get(job.sender.place, 0) + job.parts
+        return sum(known_ps[min(n, len(known_ps)) - 1] for n in parts.values()) if known_ps else 0
+
+    def _run_over(self, processor: Processor) -> None:
+        process = processor.process
+        assert process is not None
+        if process.state == "spinning":
+            self._fall_asleep(processor, process)
+            return
+        if process.state == "settling":
+            # What came meanwhile is found as if it had looked all the time.
+            found = process.own or process.incoming
+            self._go_on(processor, process) if found else self._begin(processor)
+            return
+        assert process.current is not None
+        process.current.done.succeed()
+        process.current = None
+        self._begin(processor)
+
+    def _after(self, ps: int, processor: Processor, then: Callable[[], None]) -> None:
+        """Unless something else has happened to that processor before."""
+        processor.generation += 1
+        generation = processor.generation
+
+        def over(_: object) -> None:
+            if processor.generation == generation:
+                then()
+
+        self.env.timeout(ps).callbacks.append(over)

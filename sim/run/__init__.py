@@ -1,0 +1,1 @@
+"""Time, runs and results: scenarios, records, replications and their statistics."""

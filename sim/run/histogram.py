@@ -1,0 +1,127 @@
+"""Histograms of what a random run saw, such as latencies, from which quantiles are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from .._kernel import Histogram as KernelHistogram
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How many values fell into each of B bins.
+
+    ``edges`` (B+1,): rising; bin b holds values v with edges[b] <= v < edges[b+1].
+    ``counts`` (B,): values in each. ``total``: the sum of all values, exact.
+    """
+
+    edges: Floats
+    counts: Ints
+    total: float
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.counts) + 1 or (np.diff(self.edges) <= 0).any():
+            raise ValueError("edges: expected one more than counts, rising")
+        if (np.asarray(self.counts) < 0).any():
+            raise ValueError("counts: expected none below 0")
+
+    @classmethod
+    def of_kernel(cls, counts: Sequence[int] | Ints, total_ps: float) -> Histogram:
+        """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
+        edges_ps = [_first_of(bucket) for bucket in range(len(counts) + 1)]
+        return cls(
+            np.array(edges_ps, dtype=np.float64) / 1e3,
+            np.asarray(counts, dtype=np.int64),
+            total_ps / 1e3,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return int(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Their mean; NaN of none."""
+        return self.total / self.count if self.count else float("nan")
+
+    def order_bin(self, rank: int) -> int:
+        """The bin of the ``rank``-th smallest value, counted from 1."""
+        if not 1 <= rank <= self.count:
+            raise ValueError(f"rank: expected 1 to {self.count}")
+        return int(np.searchsorted(np.cumsum(self.counts), rank))
+
+    def quantile(self, part: float) -> float:
+        """The smallest value that at least ``part`` (0 < part <= 1) of all do not exceed.
+
+        Told as the middle of its bin: off by at most half of the bin's width. NaN of no values.
+        """
+        if not self.count:
+            return float("nan")
+        low, high = self.around(part)
+        return 0.5 * (low + high)
+
+    def around(self, part: float) -> tuple[float, float]:
+        """The edges of the bin that holds the ``part``-quantile."""
+        if not 0.0 < part <= 1.0:
+            raise ValueError("part: expected above 0, up to 1")
+        # Rounding must not make the 99th of 100 values the 100th.
+        rank = math.ceil(part * self.count * (1.0 - 1e-12))
+        return self.bounds(self.order_bin(min(max(rank, 1), self.count)))
+
+    def bounds(self, bin_: int) -> tuple[float, float]:
+        """The edges of a bin."""
+        return float(self.edges[bin_]), float(self.edges[bin_ + 1])
+
+
+# Of the kernel's buckets: below 2^8 one a value, above 2^7 of equal width for each power of two.
+_PART_BITS = 7
+
+
+def _first_of(bucket: int) -> int:
+    """The least value of a bucket of the kernel's."""
+    parts = 1 << _PART_BITS
+    if bucket < 2 * parts:
+        return bucket
+    return (bucket % parts + parts) << (bucket // parts - 1)
+
+
+def merged(histograms: Sequence[Histogram]) -> Histogram:
+    """All values of several histograms; the shorter one's edges must be the first of the longer."""
+    longest = max(histograms, key=lambda one: len(one.edges))
+    counts = np.zeros(len(longest.counts), dtype=np.int64)
+    for one in histograms:
+        if not np.array_equal(one.edges, longest.edges[: len(one.edges)]):
+            raise ValueError("histograms of different edges")
+        counts[: len(one.counts)] += one.counts
+    return Histogram(longest.edges, counts, float(sum(one.total for one in histograms)))
+
+
+# The buckets of the kernel's histograms: 2^-7 of their power of two wide (kernel/statistics.hpp).
+_PARTS, _SHIFTS = 128, 56
+
+
+@cache
+def _bucket_edges_ns() -> Floats:
+    first = np.arange(2 * _PARTS, dtype=np.float64)
+    wider = [np.arange(_PARTS, 2 * _PARTS) * 2.0**shift for shift in range(1, _SHIFTS)]
+    return np.concatenate([first, *wider]) / 1e3
+
+
+def of_kernel(counted: KernelHistogram) -> Histogram:
+    """What the kernel counted in picoseconds, in nanoseconds."""
+    edges = _bucket_edges_ns()
+    first_ps, numbers = counted.buckets()
+    at = np.searchsorted(edges, np.asarray(first_ps) / 1e3)
+    counts = np.zeros(int(at[-1]) + 1 if len(at) else 1, dtype=np.int64)
+    counts[at] = numbers
+    return Histogram(edges[: len(counts) + 1], counts, counted.mean * counted.count / 1e3)

@@ -1,0 +1,347 @@
+"""The immutable result of one run: a JSON head and, beside it, time series in Parquet.
+
+Everything under ``provenance`` (wall time, host, version) may differ between two runs of the same
+scenario and seed; everything else may not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from ...inputs import InputError, check_regular
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+SCHEMA = 1
+HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+
+Series = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ResourceUse:
+    """What one resource did, averaged over the horizon.
+
+    ``kind``: ``cores``, ``memory``, ``link``, ``pair`` (what one node can draw from another),
+    ``misses`` (cache lines under way), ``nic out`` and ``nic in`` (a direction of a network
+    adapter), ``threads`` (of a server, for its messages), ``clients`` (their threads). ``Bps`` is
+    the rate in bytes per second for memory, links, pairs and adapters, None for others;
+    ``capacity_Bps`` its limit. A message that its adapter's message rate holds back counts with the
+    bytes that would have taken as long. ``node`` is the node's id (cores, memory, misses, adapters,
+    threads), ``ends`` the vertex ids of a directed link, or of a pair (initiator, home).
+    """
+
+    name: str
+    kind: str
+    utilisation: float
+    Bps: float | None = None
+    capacity_Bps: float | None = None
+    node: int | None = None
+    ends: tuple[int | str, int | str] | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What 10% more of one resource (or kind of resource) would add to an operation's rate."""
+
+    resource: str
+    gain_per_10pct: float
+    """Relative: 0.1 is 10% more throughput for 10% more of the resource."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """What holds one operation back: the binding resource, and what more of each would bring.
+
+    ``gains`` are sorted by falling gain. ``demands`` are the parts of one operation's time on its
+    core, in nanoseconds, by name (``tree walk``, ``memory stall``, ``routing`` …).
+    """
+
+    resource: str
+    gains: tuple[Gain, ...]
+    demands: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ControlEvent:
+    """Something that the control plane did or saw: a phase, a decision, a transfer.
+
+    ``kind``: ``phase``, ``balance`` (a decision), ``transfer`` (transfers begin), ``refused`` (they
+    would overfill a memory), ``done`` (the end of a balancing cycle), ``fault``. ``details`` are
+    plain JSON values.
+    """
+
+    time_s: float
+    kind: str
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Result of one run; dictionaries are by operation name. Series share the column ``time_s``.
+
+    ``series``: one row per piece of time in which rates are constant, ``time_s`` its start and
+    ``duration_s`` its length; the other columns are ``throughput/<operation>`` (per second),
+    ``utilisation/<resource name>`` and ``imbalance/<object>`` (standard deviation of the
+    partitions' accesses over their mean).
+    A random run's figures are means over its replications (``why`` and ``control_events`` are those
+    of the first), and so are its series, in which ``under_way/<operation>`` is how many are under
+    way. ``confidence``: ``level`` (0.95) and the interval [low, high] of each figure, None where it
+    is unknown: ``throughput``, ``bandwidth_Bps``, ``latency_ns``, ``energy_J`` as here;
+    ``utilisation`` {kind: {mean, busiest}}; ``resources`` {name: {utilisation, Bps}};
+    ``resolution_ns`` {operation: {p50 …}}: by how much a percentile may be off either way because
+    latencies are counted in bins (its interval holds this).
+    ``machine``: ``Machine.as_json()`` with ``title``, ``hubs`` [{id, kind, group}], ``groups`` (of
+    the nodes, in their order) and each link's ``kind``.
+    """
+
+    scenario: str
+    title: str
+    scenario_hash: str
+    plane: str
+    policy: str
+    seed: int
+    horizon_s: float
+    machine: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """The whole scenario as plain data, enough to run it again."""
+    throughput: Mapping[str, float]
+    operations: Mapping[str, float]
+    """Operations done over the horizon."""
+    bandwidth_Bps: Mapping[str, float | None]
+    """``memory``: through all memory controllers; ``links``: over all directed links, None where
+    links are not known; ``network``: out of all network adapters, where transactions ran."""
+    resources: tuple[ResourceUse, ...]
+    latency_ns: Mapping[str, Mapping[str, float | None] | None]
+    why: Mapping[str, Why]
+    energy_J: float | None
+    control_events: tuple[ControlEvent, ...]
+    confidence: Mapping[str, Any]
+    model: Mapping[str, Any]
+    """What the model saw on the way: cache hit rates, line states, bytes per operation …"""
+    warnings: tuple[str, ...]
+    """What the prediction leans on that is doubtful or derived."""
+    provenance: Mapping[str, Any]
+    """``wall_s``, ``events``, ``version``, ``host``, ``created``; of a random run
+    ``events_per_s``, per second of one processor, where they are simulated."""
+    replications: int = 0
+    """Runs with independent draws that the figures are means of; 0 where nothing is random."""
+    warm_up_s: float = 0.0
+    """What is left out of the figures at the beginning of each run; series begin at time 0."""
+    replicates: Mapping[str, Any] = field(default_factory=dict)
+    """The value of each replication, in a list, by figure, shaped as ``confidence``."""
+    series: Series = field(default_factory=dict, compare=False)
+
+    def interval(self, *path: str) -> list[float] | None:
+        """The interval [low, high] of the figure at ``path`` of ``confidence``; None if unknown."""
+        found = part_at(self.confidence, path)
+        if not isinstance(found, (list, tuple)) or len(found) != 2:
+            return None
+        return list(found) if all(isinstance(one, (int, float)) for one in found) else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable JSON form of ``numatwin run --json`` (no series).
+
+        ``bottleneck``: of the first operation. ``resource`` binds it; more of ``gain_of`` would
+        bring most, ``gain_per_unit`` in relative throughput per relative addition.
+        """
+        head = {
+            f.name: _plain(getattr(self, f.name))
+            for f in dataclasses.fields(self)
+            if f.name not in ("series", "provenance")
+        }
+        main = next(iter(self.why), None)
+        best = self.why[main].gains[:1] if main is not None else ()
+        return {
+            "schema": SCHEMA,
+            **head,
+            "wall_s": self.provenance.get("wall_s"),
+            "events": self.provenance.get("events"),
+            "bottleneck": {
+                "resource": self.why[main].resource if main is not None else None,
+                "gain_of": best[0].resource if best else None,
+                "gain_per_unit": best[0].gain_per_10pct / 0.1 if best else None,
+            },
+            "provenance": _plain(self.provenance),
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes head and series into ``folder``, both or neither; returns the folder."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        target = Path(folder)
+        missing = [path for path in (target, *target.parents) if not path.exists()]
+        stage: Path | None = None
+        whole = False
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            # Inside the target: what is beside it may be another file system.
+            stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
+            text = json.dumps(self.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+            (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
+            table = pa.table({name: np.asarray(column) for name, column in self.series.items()})
+            pq.write_table(table, stage / SERIES_FILE, compression="zstd")
+            _replace_both(stage, target)
+            whole = True
+        except OSError as failure:
+            raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+        finally:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
+            for made in missing if not whole else ():
+                with contextlib.suppress(OSError):
+                    made.rmdir()
+        return target
+
+
+def part_at(data: Any, path: Sequence[str]) -> Any:
+    """What stands at ``path`` of nested mappings; None where nothing does."""
+    for key in path:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
+
+
+def _replace_both(stage: Path, target: Path) -> None:
+    """Moves series and head from ``stage`` into ``target``, the head last: it vouches for both.
+
+    Where the head cannot be moved, the series that stood there before is back in its place.
+    """
+    series, earlier = target / SERIES_FILE, stage / "earlier"
+    was_there = series.exists()
+    if was_there:
+        series.replace(earlier)
+    try:
+        (stage / SERIES_FILE).replace(series)
+        (stage / HEAD_FILE).replace(target / HEAD_FILE)
+    except BaseException:
+        if was_there:
+            earlier.replace(series)
+        else:
+            series.unlink(missing_ok=True)
+        raise
+
+
+def load_record(path: str | Path) -> Record:
+    """The Record in a folder (or its ``record.json``); raises InputError."""
+    head_path = Path(path)
+    if head_path.is_dir():
+        head_path = head_path / HEAD_FILE
+    try:
+        check_regular(head_path)
+        head = json.loads(
+            head_path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
+        )
+    except OSError as failure:
+        raise InputError(
+            f"cannot be read: {failure.strerror}",
+            str(path),
+            expected="a folder that 'numatwin run' wrote",
+        ) from None
+    except InputError as failure:
+        failure.file = str(head_path)
+        raise
+    except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
+        line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
+        raise InputError("not a record: not JSON", str(head_path), line, column) from None
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
+        raise InputError(
+            "not a record of this version", str(head_path), token=found, expected=f"schema {SCHEMA}"
+        )
+    return _from_json(head, head_path)
+
+
+def _finite(text: str) -> float:
+    """The number that ``text`` says; raises InputError for NaN and for what is too large."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise InputError("not a record", token=text, expected="finite numbers")
+    return value
+
+
+def _from_json(head: dict[str, Any], path: Path) -> Record:
+    from pydantic import ValidationError
+
+    try:
+        checked = _head_model().model_validate(head)
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        told = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        if first["type"] == "missing":
+            told = f"missing field '{place}'"
+        raise InputError(f"not a record: {told}", str(path)) from None
+    values = {name: getattr(checked, name) for name in type(checked).model_fields}
+    return Record(**values, series=_load_series(path.parent / SERIES_FILE))
+
+
+@cache
+def _head_model() -> type[BaseModel]:
+    """The fields of a Record but for its series, with their types, to check a head against."""
+    from pydantic import create_model
+
+    hints = get_type_hints(Record)
+    fields: dict[str, Any] = {
+        f.name: (hints[f.name], _default(f))
+        for f in dataclasses.fields(Record)
+        if f.name != "series"
+    }
+    return create_model("Head", **fields)
+
+
+def _default(of: dataclasses.Field[Any]) -> Any:
+    """What stands for a field that a record of an earlier version lacks; ``...`` for nothing."""
+    if of.default_factory is not dataclasses.MISSING:
+        return of.default_factory()
+    return ... if of.default is dataclasses.MISSING else of.default
+
+
+def _load_series(path: Path) -> Series:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:  # pyarrow's says no more than the path
+        raise InputError("cannot be read: No such file or directory", str(path)) from None
+    except (OSError, pa.ArrowException) as failure:
+        raise InputError(f"not a time series: {failure}", str(path)) from None
+    series = {name: table[name].to_numpy() for name in table.column_names}
+    for name, column in series.items():
+        if column.dtype.kind not in "biuf":
+            message = f"not a time series: column {name}"
+            raise InputError(message, str(path), expected="numbers")
+    return series
+
+
+def _plain(value: Any) -> Any:
+    """As JSON values; what is not a finite number becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(part) for part in value.tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,314 @@
+"""Plays a scenario on a plane that draws at random: a pilot run, then replications.
+
+The warm-up. With ``auto`` a pilot run, replication 0, is played and thrown away; MSER-5 tells from
+its series when it has settled. All replications leave out twice that time, as some settle later
+than the pilot, but at most half of the horizon. So replications are alike in what they count, which
+intervals rely on, and no run is judged by a time that its own draws chose. Where the workload
+changes, the time before the first change must settle: what comes later is meant to be seen.
+
+Replications are numbered from 1. Which numbers are played, and what they draw, depends on the
+scenario alone, neither on how many workers there are nor on who is faster.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+
+from ...inputs.quantities import time_text
+from ..control.control_plane import ControlPlane
+from ..control.sampling import Sampling
+from ..planes.plane import Maker, Outcome
+from .liveness_marker import sign
+from .record import ControlEvent, Series
+from .scenario import Scenario, scenario_from_settings
+from .statistics import mean_interval
+from .warm_up import mser5, trends
+
+Progress = Callable[[float], None]
+
+PILOT = 0
+SETTLED_TIMES = 2  # what the pilot took to settle
+# Below this much work left, starting workers takes longer than they save.
+PARALLEL_MIN_S = 3.0
+IDLE_S = 30.0  # how long workers wait for the next run
+GRACE_S = 5.0  # how long a worker may take to see that it shall stop
+PARENT_LOOK_S = 0.5  # how often a worker looks whether its parent is still there
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What one replication left behind. ``wall_s``: how long it took."""
+
+    number: int
+    outcome: Outcome
+    events: tuple[ControlEvent, ...]
+    series: Series
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """When counting starts, and what a reader should know of it.
+
+    ``wall_s``, ``steps``: of the pilot run, 0 without one.
+    """
+
+    warm_up_s: float
+    notes: tuple[str, ...] = ()
+    wall_s: float = 0.0
+    steps: int = 0
+
+
+def play(
+    make: Maker,
+    scenario: Scenario,
+    number: int,
+    warm_up_s: float,
+    progress: Progress | None = None,
+) -> Replication:
+    """One replication, from time 0 to the horizon."""
+    began = time.perf_counter()
+    plane = make(scenario, number)
+    control = ControlPlane(scenario, plane)
+    sampling = Sampling(plane, scenario.horizon_s, warm_up_s)
+    control.clock.process(sampling.process(control.clock))
+    control.run(progress)
+    # The last look first: in real time workers go on, and share their CPUs with what comes here.
+    series = sampling.series(scenario.horizon_s)
+    outcome = plane.outcome()
+    events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
+    return Replication(number, outcome, tuple(events), series, time.perf_counter() - began)
+
+
+# -- the warm-up ----------------------------------------------------------------------------------
+
+
+def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None) -> WarmUp:
+    """The warm-up that the scenario states, or that a pilot run shows."""
+    stated_s = scenario.statistics.warm_up_s
+    if stated_s is not None:
+        return WarmUp(stated_s)
+    until_s = min(scenario.workload.change_times(scenario.horizon_s), default=scenario.horizon_s)
+    pilot = play(make, replace(scenario, horizon_s=until_s), PILOT, 0.0, progress)
+    columns = _watched(pilot.series)
+    found = [mser5(column) for column in columns]
+    first = max((one.first for one in found), default=0)
+    notes: tuple[str, ...] = ()
+    settled = all(one.settled for one in found)
+    if not settled or any(trends(column[first:]) for column in columns):
+        first = max(first, len(pilot.series["time_s"]) // 2)
+        notes = (
+            f"warm-up: a pilot run of {time_text(until_s)} is not seen to settle; half of it is "
+            "left out: a longer horizon, or a warm_up of your own, is safer",
+        )
+    settled_s = float(pilot.series["time_s"][first]) if columns else 0.0
+    warm_up_s = min(SETTLED_TIMES * settled_s, until_s / 2)
+    return WarmUp(warm_up_s, notes, pilot.wall_s, pilot.outcome.steps)
+
+
+def _watched(series: Series) -> list[Any]:
+    """What must have settled: all throughput together, and how much is under way."""
+    found = []
+    for kind in ("throughput/", "under_way/"):
+        columns = [column for name, column in series.items() if name.startswith(kind)]
+        if columns:
+            found.append(np.sum(columns, axis=0))
+    return found
+
+
+# -- replications ---------------------------------------------------------------------------------
+
+
+def replicate(
+    make: Maker,
+    scenario: Scenario,
+    warm_up: WarmUp,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Replication]:
+    """Replications 1, 2 … in their order, as many as the scenario asks for.
+
+    ``workers``: processes at most; by default as many as there are processors to use. Each makes
+    the scenario again from its settings.
+    """
+    most = workers or joblib.effective_n_jobs(-1)
+    wall_s = warm_up.wall_s
+    done: list[Replication] = []
+    while not enough(done, scenario):
+        numbers = _next(len(done), scenario, wall_s, most)
+        if len(numbers) == 1:
+            told = _told(progress, len(done), _expected(done, scenario))
+            played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, told)])
+        else:
+            played = _in_parallel(make, scenario, numbers, warm_up.warm_up_s, most)
+        for one in played:
+            wall_s = one.wall_s
+            done.append(one)
+            yield one
+            if progress is not None:
+                progress(min(len(done) / _expected(done, scenario), 1.0))
+            if enough(done, scenario):
+                break
+
+
+def play_numbers(
+    make: Maker,
+    scenario: Scenario,
+    numbers: range,
+    warm_up_s: float,
+    workers: int | None = None,
+    wall_s: float = 0.0,
+) -> Iterator[Replication]:
+    """Those replications, in their order; together where that is quicker.
+
+    ``wall_s``: how long one takes, 0 where nobody knows yet. ``workers``: as ``replicate`` has it.
+    """
+    most = workers or joblib.effective_n_jobs(-1)
+    if most == 1 or len(numbers) < 2 or wall_s * len(numbers) < PARALLEL_MIN_S:
+        for number in numbers:
+            yield play(make, scenario, number, warm_up_s)
+    else:
+        yield from _in_parallel(make, scenario, numbers, warm_up_s, most)
+
+
+def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
+    """The numbers to play next, together: one where others would not be quicker.
+
+    ``wall_s``: how long one takes, 0 where nobody knows yet.
+    """
+    plan = scenario.statistics
+    sure = plan.replications - done  # to be played whatever comes
+    count = sure if sure > 0 else min(most, plan.replications_max - done)
+    if most == 1 or wall_s * count < PARALLEL_MIN_S:
+        count = 1
+    return range(done + 1, done + count + 1)
+
+
+def _in_parallel(
+    make: Maker, scenario: Scenario, numbers: range, warm_up_s: float, workers: int
+) -> Iterator[Replication]:
+    """Those replications, in their order, each as soon as it and those before it are there.
+
+    Workers play on while a sign is up: where this ends before its time (Ctrl-C, a failure, enough
+    replications), it is gone, and so are they back at rest, ready for the next run.
+    """
+    to_play, due = deque(numbers), numbers[0]
+    playing: dict[Future[Replication], int] = {}
+    ready: dict[int, Replication] = {}
+    # Its start ends _without_interrupts too early (Python before 3.13), so not with the workers'.
+    resource_tracker.ensure_running()
+    executor = get_reusable_executor(
+        max_workers=min(workers, len(numbers)),
+        timeout=IDLE_S,
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    )
+    try:
+        with sign() as folder:
+            while due in numbers:
+                # Ctrl-C is for this process alone: workers are born deaf to it.
+                with _without_interrupts():
+                    while to_play and len(playing) < workers:
+                        number = to_play.popleft()
+                        task = (make, scenario.settings, number, warm_up_s, folder)
+                        playing[executor.submit(_play_again, *task)] = number
+                for played in wait(playing, return_when=FIRST_COMPLETED).done:
+                    ready[playing.pop(played)] = played.result()
+                while due in ready:
+                    yield ready.pop(due)
+                    due += 1
+    finally:
+        if wait(playing, timeout=GRACE_S).not_done:  # such as a user's policy that never returns
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: ends it once ``parent`` was killed, as it would wait for ever to be heard."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Stopped(Exception):
+    """Nobody waits for this replication any more."""
+
+
+def _play_again(
+    make: Maker, settings: Mapping[str, Any], number: int, warm_up_s: float, folder: str
+) -> Replication:
+    """In a worker: policies may be functions that no other process knows, so settings travel."""
+
+    def go_on(_: float) -> None:
+        if not os.path.exists(folder):
+            raise _Stopped
+
+    return play(make, scenario_from_settings(settings), number, warm_up_s, go_on)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Holds Ctrl-C back, here and in processes and threads that start meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def enough(done: Sequence[Replication], scenario: Scenario) -> bool:
+    """Whether replications may end: asked after each, in their order.
+
+    The sequential procedure of Law (Simulation Modeling and Analysis, section 9.4.1): it stops
+    where the interval happens to be narrow, so that it covers the truth a little less often than
+    its confidence says, the less so the more replications it begins with (Chow and Robbins: exactly
+    as often in the limit of a small half-width).
+    """
+    plan = scenario.statistics
+    if len(done) < plan.replications:
+        return False
+    if plan.half_width is None or len(done) >= plan.replications_max:
+        return True
+    return relative_half_width(done, plan.confidence) <= plan.half_width
+
+
+def relative_half_width(done: Sequence[Replication], confidence: float) -> float:
+    """The widest of all throughputs' intervals, relative to its mean."""
+    widest = 0.0
+    for name in done[0].outcome.throughput:
+        interval = mean_interval([one.outcome.throughput[name] for one in done], confidence)
+        widest = max(widest, float("inf") if interval is None else interval.relative)
+    return widest
+
+
+def _expected(done: Sequence[Replication], scenario: Scenario) -> int:
+    """How many replications there may be in the end: widths fall with the root of their number."""
+    plan = scenario.statistics
+    if plan.half_width is None or len(done) < plan.replications:
+        return plan.replications
+    factor = (relative_half_width(done, plan.confidence) / plan.half_width) ** 2
+    return min(plan.replications_max, int(min(len(done) * factor, 1e9)) + 1)
+
+
+def _told(progress: Progress | None, done: int, expected: int) -> Progress | None:
+    """What one replication tells of itself, as part of all."""
+    if progress is None:
+        return None
+    return lambda part: progress(min((done + part) / expected, 1.0))

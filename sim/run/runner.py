@@ -1,0 +1,218 @@
+"""Runs a scenario: control plane over data plane, and what they saw as a Record."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..._version import __version__
+from ...topologies.draw import picture_data
+from ..control.control_plane import ControlPlane
+from ..planes.flow import FlowPlane
+from ..planes.plane import Maker, Plane
+from ..systems.commits.plane import event_plane, reference_plane
+from ..systems.eris.event_plane import ErisEvents
+from ..systems.eris.reference.player import eris_reference
+from .record import Record
+from .scenario import NATIVE, Scenario
+
+if TYPE_CHECKING:
+    from .replications import Replication, WarmUp
+
+# Planes that compute what is to be expected, and those that draw at random, for one replication.
+PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
+# By plane, then by the kind of the system that they play.
+RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
+    "event": {"commits": event_plane, "eris": ErisEvents},
+    "reference": {"commits": reference_plane, "eris": eris_reference},
+}
+
+Progress = Callable[[float], None]
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run of several replications; ``record`` is of those that were finished."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self.record = record
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    loading: Progress | None = None,
+) -> Record:
+    """The Record of ``scenario``; ``progress`` is told the part of the work that is done, and
+    before, on a plane that loads data, ``loading`` the part that is loaded.
+
+    A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
+    processes at most (by default one a processor), which is no matter for the Record. Raises
+    InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
+    has a Record, where Ctrl-C comes after the first of several replications.
+    """
+    if scenario.plane == NATIVE:
+        return _run_native(scenario, progress, loading)
+    if scenario.plane in RANDOM_PLANES:
+        make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
+        return run_random(make, scenario, workers, progress)
+    began = time.perf_counter()
+    plane = PLANES[scenario.plane](scenario)
+    control = ControlPlane(scenario, plane)
+    control.run(progress)
+    outcome = plane.outcome()
+    events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
+    return Record(
+        **_identity(scenario),
+        throughput=outcome.throughput,
+        operations=outcome.operations,
+        bandwidth_Bps=outcome.bandwidth_Bps,
+        resources=outcome.resources,
+        latency_ns=outcome.latency_ns,
+        why=outcome.why,
+        energy_J=outcome.energy_J,
+        control_events=tuple(events),
+        confidence={},
+        model=outcome.model,
+        warnings=outcome.warnings,
+        provenance=_provenance(time.perf_counter() - began, outcome.steps),
+        series=outcome.series,
+    )
+
+
+def _run_native(scenario: Scenario, progress: Progress | None, loading: Progress | None) -> Record:
+    """On this host. The engine needs libraries that the simulator runs without: loaded by name."""
+    engine = import_module("...engine_native", __package__)
+    with engine.planes(scenario, loading) as make:
+        record: Record = run_random(make, scenario, 1, progress, engine.warm_up_s(scenario))
+    return record
+
+
+def run_random(
+    make: Maker,
+    scenario: Scenario,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    warm_up_s: float | None = None,
+) -> Record:
+    """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``.
+
+    ``warm_up_s`` stands in for a pilot run; what the scenario states comes before it.
+    """
+    from .replications import WarmUp, replicate, warm_up_of  # SciPy, which flows do without
+
+    began, plan = time.perf_counter(), scenario.statistics
+    done: list[Replication] = []
+    try:
+        known = plan.warm_up_s is not None or warm_up_s is not None
+        # A pilot run takes as long as a replication.
+        pilot = 0.0 if known else 1.0 / (1.0 + plan.replications)
+        if plan.warm_up_s is None and warm_up_s is not None:
+            warm_up = WarmUp(warm_up_s)
+        else:
+            warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+        told = _part(progress, pilot, 1.0)
+        for one in replicate(make, scenario, warm_up, workers, told):
+            done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        wall_s = time.perf_counter() - began
+        raise RunInterrupted(_random_record(scenario, warm_up, done, wall_s)) from None
+    return _random_record(scenario, warm_up, done, time.perf_counter() - began)
+
+
+def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
+    """Tells ``progress`` of the work between two parts of the whole."""
+    if progress is None:
+        return None
+    return lambda part: progress(first + part * (last - first))
+
+
+def _random_record(
+    scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float
+) -> Record:
+    from .combined import Combined
+
+    plan = scenario.statistics
+    together = Combined(done, plan.confidence, warm_up.warm_up_s)
+    steps = warm_up.steps + sum(one.outcome.steps for one in done)
+    played_s = warm_up.wall_s + sum(one.wall_s for one in done)
+    # Where time is real, what is done in a second is what was measured: no speed of a simulator.
+    rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
+    return Record(
+        **_identity(scenario),
+        throughput=together.throughput,
+        operations=together.operations,
+        bandwidth_Bps=together.bandwidth_Bps,
+        resources=together.resources,
+        latency_ns=together.latency_ns,
+        why=done[0].outcome.why,
+        energy_J=together.energy_J,
+        control_events=done[0].events,
+        confidence=together.confidence,
+        model=together.model,
+        warnings=(*together.warnings, *warm_up.notes, *_notes(scenario, done)),
+        provenance=_provenance(wall_s, steps) | rate,
+        replications=len(done),
+        warm_up_s=warm_up.warm_up_s,
+        replicates=together.replicates,
+        series=together.series,
+    )
+
+
+def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
+    """What was asked for and not reached."""
+    plan = scenario.statistics
+    notes = [scenario.shortened] if scenario.shortened else []
+    if len(done) < plan.replications:
+        return [*notes, f"interrupted: {len(done)} of {plan.replications} replications"]
+    if plan.half_width is None:
+        return notes
+    from .replications import relative_half_width
+
+    reached = relative_half_width(done, plan.confidence)
+    if reached <= plan.half_width:
+        return notes
+    return [
+        *notes,
+        f"throughput is known to ±{100 * reached:.2g}% after {len(done)} replications, "
+        f"not to the ±{100 * plan.half_width:.2g}% asked for",
+    ]
+
+
+def _identity(scenario: Scenario) -> dict[str, Any]:
+    """The fields of a Record that say what was run."""
+    return {
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "scenario_hash": scenario.hash,
+        "plane": scenario.plane,
+        "policy": scenario.policy_name,
+        "seed": scenario.seed,
+        "horizon_s": scenario.horizon_s,
+        "machine": picture_data(scenario.machine),
+        "settings": scenario.settings,
+    }
+
+
+def _provenance(wall_s: float, events: int) -> dict[str, Any]:
+    return {
+        "wall_s": wall_s,
+        "events": events,
+        "version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+        },
+    }

@@ -1,0 +1,1 @@
+"""The systems that a scenario may run, a folder each."""

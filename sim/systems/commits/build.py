@@ -1,0 +1,131 @@
+"""From a scenario to the parameters of the commit models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....workloads import Workload
+from ....workloads.key_specs import HotRangeSpec, ZipfSpec
+from ..fields import threads_of
+from .costs import CommitCosts, commit_costs
+from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
+from .spec import CommitSystem
+
+if TYPE_CHECKING:
+    from ...run.scenario import Scenario
+
+PS = 1e12
+BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.cpp)
+
+
+def commit_parameters(
+    scenario: Scenario, costs: CommitCosts | None = None
+) -> tuple[CommitParameters, CommitCosts]:
+    """What the models play, and the costs in it: those of the machine's facts, or ``costs``.
+
+    Machines are numbered as ``CommitSystem.roles(…).positions``: storage servers first, then the
+    timestamp server, then the clients'. Nodes are the storage servers, then the timestamp server,
+    unless it is one of them.
+    """
+    system, machine, workload = scenario.system, scenario.machine, scenario.workload
+    assert isinstance(system, CommitSystem)
+    roles = system.roles(machine)
+    costs = costs or commit_costs(system, machine, workload)
+    number = {position: at for at, position in enumerate(roles.positions)}
+    servers = tuple(dict.fromkeys((*roles.storage, roles.timestamps)))
+    if system.layout == "host":  # processes on one node, and a node has but one thread
+        assert isinstance(system.storage_nodes, int)
+        servers = (roles.timestamps,) * (system.storage_nodes + 1)
+        storage, timestamps = tuple(range(system.storage_nodes)), system.storage_nodes
+    else:
+        storage = tuple(range(len(roles.storage)))
+        timestamps = servers.index(roles.timestamps)
+    _, operation = system.transaction(workload)
+    two_phase = system.architecture != "rsi"
+    parameters = CommitParameters(
+        architecture=system.architecture,
+        machines=len(roles.positions),
+        client_machine=tuple(
+            number[roles.clients[client % len(roles.clients)]] for client in range(system.clients)
+        ),
+        nodes=tuple(
+            Node(
+                number[position],
+                1
+                if system.layout == "host"
+                else threads_of(machine, position, system.message_threads, "message_threads"),
+            )
+            for position in servers
+        ),
+        storage=storage,
+        timestamps=timestamps,
+        managers=(timestamps,) if system.managers == "timestamp-node" else storage,
+        costs=costs.messages,
+        records=workload.objects[operation.object].records,
+        reads=operation.reads or 0,
+        updates=operation.updates,
+        inserts=sum(operation.inserts.values()),
+        keys=_key_draw(workload, system),
+        think_ps=_ps(workload.description.clients.think_time.value),
+        compute_ps=costs.compute_ps,
+        compute_spread=system.compute_spread,
+        retries=system.retries,
+        backoff_ps=_ps(system.backoff.value),
+        poll_ps=_ps(system.poll.value),
+        read_work_ps=costs.read_work_ps if two_phase else 0,
+        check_work_ps=costs.check_work_ps if two_phase else 0,
+        install_work_ps=costs.install_work_ps if two_phase else 0,
+        every_rm=system.prepare == "all",
+        versions=system.versions,
+        timestamp_bits=system.timestamp_bits,
+        send_queue=system.send_queue,
+        snapshot_every=system.snapshot_every,
+        deaths=tuple(Death(fault.client, _ps(fault.at.value)) for fault in system.deaths),
+        stragglers=tuple(Straggler(slow.client, slow.factor) for slow in system.stragglers),
+        lease_ps=None if system.lease is None else _ps(system.lease.value),
+        skip_after_ps=None if system.skip_after is None else _ps(system.skip_after.value),
+        timestamp_reach=_reach(system),
+        # As the engine's clients do; published RSI tells nothing of it.
+        in_step=_reach(system) is not None,
+        # UCX hands each request to a socket; a client's own loads and stores need no such detail.
+        doorbell=system.layout != "host" or system.transport == "shm",
+        start_ps=_starts(system),
+        processors=costs.processors,
+        spreads=costs.spreads,
+        wake_spread=costs.wake_spread,
+        apart=costs.apart,
+    )
+    return parameters, costs
+
+
+def _reach(system: CommitSystem) -> int | None:
+    """The engine's clients stay within half a lap where nobody keeps a floor (see
+    engine_native/systems/commits/timestamp_bits.hpp)."""
+    if system.layout != "host" or system.architecture != "rsi":
+        return None
+    lap = system.timestamp_bits // system.clients * system.clients
+    remedied = system.lease is not None or system.skip_after is not None
+    return None if remedied else max((lap - system.clients + 1) // 2, 1)
+
+
+def _starts(system: CommitSystem) -> tuple[int, ...]:
+    """On a host each client looks now and then whether the run has begun; they begin
+    evenly spread over that time."""
+    if system.layout != "host":
+        return ()
+    clients = system.clients
+    return tuple(_ps(BEGIN_S * client / clients) for client in range(clients))
+
+
+def _key_draw(workload: Workload, system: CommitSystem) -> KeyDraw:
+    """Where popular records lie makes no difference: they are spread over the servers in turn."""
+    keys = system.transaction(workload)[1].keys
+    if isinstance(keys, ZipfSpec):
+        return KeyDraw("zipf", exponent=keys.exponent)
+    if isinstance(keys, HotRangeSpec):
+        return KeyDraw("hot", hot_records=keys.end - keys.first, hot_probability=keys.share)
+    return KeyDraw()
+
+
+def _ps(time_s: float) -> int:
+    return round(time_s * PS)

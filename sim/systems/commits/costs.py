@@ -1,0 +1,191 @@
+"""What messages of the commit protocols cost on a machine: from its facts to whole picoseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ....topologies import Machine
+from ....topologies.nics import MessageCurve
+from ....workloads import Workload
+from .apart import ApartCosts
+from .host import Host, host_costs
+from .parameters import MessageCost
+from .processors import Processors
+from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
+from .spec import CommitSystem, clock_Hz
+from .spread import Spread
+
+PS = 1e12
+
+# Whose thread sends a message and whose receives it, by type: client's (c), server's (s), nobody's
+# (-), as an adapter serves one-sided verbs alone. The client's part of a verb is one message: that
+# includes looking for its completion.
+SIDES = {
+    "snapshot-request": "cs",
+    "snapshot": "sc",
+    "read": "cs",
+    "record": "sc",
+    "commit-request": "cs",
+    "timestamp-request": "ss",
+    "timestamp": "ss",
+    "prepare": "ss",
+    "vote": "ss",
+    "install": "ss",
+    "installed": "ss",
+    "rollback": "ss",
+    "finished": "ss",
+    "outcome": "sc",
+}
+ONE_SIDED_SIDES = {
+    "snapshot-read": "c-",
+    "snapshot-data": "--",
+    "read": "c-",
+    "record": "--",
+    "cas": "c-",
+    "cas-result": "--",
+    "write": "c-",
+    "write-done": "--",
+    "unlock": "c-",
+    "unlock-done": "--",
+    "bit": "c-",
+    "bit-done": "--",
+    "claim": "c-",
+    "claim-result": "--",
+    "break": "c-",
+    "break-result": "--",
+    "complaint": "cs",
+    "complaint-done": "sc",
+    "revoke": "ss",
+    "revoked": "ss",
+}
+
+# Requests whose answer brings data: both together take the latency of a READ.
+READS = {
+    "snapshot-data": "snapshot-read",
+    "record": "read",
+    "cas-result": "cas",
+    "claim-result": "claim",
+    "break-result": "break",
+}
+
+
+@dataclass(frozen=True)
+class CommitCosts:
+    """Costs of messages by type, entry k for k records aboard, and of work on records."""
+
+    messages: Mapping[str, tuple[MessageCost, ...]]
+    wire_bytes: Mapping[str, tuple[float, ...]]
+    """Of a message, with all headers; in the same order."""
+    curve: MessageCurve | None
+    """Of the adapters; None where processes of one host need none."""
+    compute_ps: int
+    """A client's own work on a transaction, beside its messages."""
+    read_work_ps: int
+    """A server's work on a record that it reads, checks, installs."""
+    check_work_ps: int
+    install_work_ps: int
+    processors: Processors | None = None
+    """That all share; None: every thread has its own."""
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    """How steps on messages vary, by type; those that are not named take the same time always."""
+    wake_spread: Spread | None = None
+    """How waking varies."""
+    apart: ApartCosts | None = None
+    """When processors are far apart, and what messages cost meanwhile."""
+
+
+def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
+    """The costs of that system's messages; raises DescriptionError where facts are missing."""
+    if system.layout == "host":
+        return _costs_on_host(system, machine, workload)
+    roles = system.roles(machine)
+    curve, records = system.curve(machine, roles), transaction_records(system, workload)
+    clocks_Hz = {
+        "c": clock_Hz(machine, roles.clients),
+        "s": clock_Hz(machine, (*roles.storage, roles.timestamps)),
+    }
+    one_sided = system.architecture == "rsi"
+    sizes = (one_sided_sizes if one_sided else two_phase_sizes)(system, records)
+    sides = ONE_SIDED_SIDES if one_sided else SIDES
+    found: dict[str, tuple[MessageCost, ...]] = {}
+    for name in sizes:
+        request = READS.get(name) if one_sided else None
+        found[name] = tuple(
+            _cost(curve, size, sides[name], clocks_Hz, sizes[request][0] if request else None)
+            for size in sizes[name]
+        )
+    # Whoever has a processor of its own there makes or applies what is new, and no more.
+    per_byte_ps = PS / system.copy_bandwidth.value
+    made = records.written if one_sided else records.changed
+    latency_ns = machine.nodes[roles.storage[0]].memory_latency_ns
+    return CommitCosts(
+        messages=found,
+        wire_bytes={name: tuple(map(curve.wire_bytes, of_type)) for name, of_type in sizes.items()},
+        curve=curve,
+        compute_ps=round((records.reads * records.read + records.writes * made) * per_byte_ps),
+        read_work_ps=round(records.read * per_byte_ps),
+        # The first word of a record, at random: one access to memory.
+        check_work_ps=round((latency_ns or 0.0) * 1e3),
+        install_work_ps=round(records.changed * per_byte_ps),
+    )
+
+
+def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
+    facts, records = machine.description.processes, transaction_records(system, workload)
+    assert facts is not None
+    assert isinstance(system.storage_nodes, int)
+    one_sided = system.architecture == "rsi"
+    sizes = (one_sided_sizes if one_sided else two_phase_sizes)(system, records)
+    vector = system.timestamp_bits / 8.0
+    host = Host(
+        clients=system.clients,
+        storage=system.storage_nodes,
+        transport=system.transport,
+        one_sided=one_sided,
+        versions=system.versions,
+        record_bytes=records.read,
+        vector_bytes=vector if system.snapshot_size is None else system.snapshot_size.value,
+        cpus=machine.nodes[system.roles(machine).timestamps].threads,
+    )
+    found = host_costs(host, facts, sizes, machine, workload, records)
+    return CommitCosts(
+        messages=found.messages,
+        wire_bytes=sizes,
+        curve=None,
+        compute_ps=0,
+        read_work_ps=found.read_work_ps,
+        check_work_ps=0,
+        install_work_ps=found.install_work_ps,
+        processors=found.processors,
+        spreads=found.spreads,
+        wake_spread=found.wake_spread,
+        apart=found.apart,
+    )
+
+
+def _cost(
+    curve: MessageCurve,
+    size: float,
+    sides: str,
+    clocks_Hz: Mapping[str, float],
+    request: float | None,
+) -> MessageCost:
+    """Of a message of ``size``; ``request``: the size of the one that it answers, of a READ.
+
+    On its way alone it takes wire_ps and then in_ps: together the latency of the machine file. The
+    way back of a READ takes what the way there has left of a READ's latency.
+    """
+    cycles, occupancy_s = curve.cycles(size), curve.occupancy_s(size)
+    thread_ps = [round(cycles / clocks_Hz[side] * PS) if side != "-" else 0 for side in sides]
+    latency_s = curve.latency_s(size)
+    if request is not None:
+        latency_s = curve.read_latency_s(size) - curve.latency_s(request)
+    occupancy_ps = round(occupancy_s * PS)
+    return MessageCost(
+        send_ps=thread_ps[0],
+        receive_ps=thread_ps[1],
+        out_ps=occupancy_ps,
+        wire_ps=max(round(latency_s * PS) - occupancy_ps, 0),
+        in_ps=occupancy_ps,
+    )

@@ -1,0 +1,386 @@
+"""Commits between processes of one host: what their steps cost, and how they share processors.
+
+From measured facts of single steps (``processes`` of a machine file) to the same parameters that a
+cluster has: a message costs its sender, and its receiver, time of a processor.
+
+- Over shared memory, RSI's verbs are the client's own loads, stores and atomics: no server takes
+  part. What a READ or WRITE of a block costs depends on how much memory the records take, as caches
+  and the processor's tables of pages hold a part of it.
+- Over other transports the engine's servers work for the verbs (UCX emulates them over TCP), and
+  2PC's messages are messages. Each end's own time per message is what was measured of one more of
+  many at a time; beside that, looks cost, and connections that messages came over.
+- A line that another processor has changed comes from its cache: of the timestamps' bits one when
+  a client looks at them, one when it sets its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ....inputs import Quantity
+from ....topologies import Machine
+from ....topologies.processes import ProcessCosts
+from ....topologies.schema import TURN_MIN_S
+from ....workloads import Workload
+from ...machine.disturbances.facts import PS_PER_S, Disturbances
+from .apart import ApartCosts
+from .host_spreads import direct_spreads, end_spread, wake_spread
+from .host_steps import BlockCosts, Ends, Region, along
+from .parameters import MessageCost
+from .processors import Processors, homes
+from .sizes import WORD, Records, Sizes
+from .spread import Spread
+
+# How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
+# without; blocks that a server keeps of what clients create, and of each client at the most.
+SPINS, SPINS_CROWDED = 64, 1
+INSERT_BYTES, INSERTS_KEPT_MAX, INSERTS_KEPT_MIN = 64 << 20, 4096, 4
+CLOCKS = 2  # looks at the clock, of a transaction
+# Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
+# processors, of which so many count. It ends at a tick: that is the turn which is measured.
+BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
+
+
+@dataclass(frozen=True)
+class HostCosts:
+    """Costs of messages by type, of a server's work on records, and the processors; how steps on
+    messages vary, by type, and being woken."""
+
+    messages: Mapping[str, tuple[MessageCost, ...]]
+    read_work_ps: int
+    install_work_ps: int
+    processors: Processors
+    spreads: Mapping[str, Spread]
+    wake_spread: Spread | None
+    apart: ApartCosts | None
+
+
+@dataclass(frozen=True)
+class Host:
+    """A run on one host. ``storage``: servers with records; a timestamp server is another one."""
+
+    clients: int
+    storage: int
+    transport: str
+    one_sided: bool
+    versions: int
+    record_bytes: float
+    vector_bytes: float
+    cpus: int
+
+    @property
+    def direct(self) -> bool:
+        """Whether verbs need no server."""
+        return self.one_sided and self.transport == "shm"
+
+    @property
+    def active(self) -> int:
+        """Processes that want a processor."""
+        return self.clients if self.direct else self.clients + self.storage + 1
+
+    @property
+    def together(self) -> bool:
+        """Whether clients run at the same time."""
+        return min(self.clients, self.cpus) > 1
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some must wait for one."""
+        return self.active > self.cpus
+
+    @property
+    def block_bytes(self) -> float:
+        """Of a record, with all its versions."""
+        return self.versions * (WORD + self.record_bytes)
+
+    @property
+    def insert_bytes(self) -> float:
+        """Of all places that created records take in turn."""
+        kept = INSERT_BYTES // (self.clients * self.block_bytes)
+        kept = max(min(kept, INSERTS_KEPT_MAX), INSERTS_KEPT_MIN)
+        return self.storage * self.clients * kept * self.block_bytes
+
+
+def host_costs(
+    host: Host,
+    facts: ProcessCosts,
+    sizes: Sizes,
+    machine: Machine,
+    workload: Workload,
+    records: Records,
+) -> HostCosts:
+    """Of all messages, in the order of ``sizes``."""
+    blocks = BlockCosts(facts.blocks, together=host.together)
+    region = Region(machine, workload, blocks, records, host.insert_bytes)
+    ends = Ends(facts.transports[host.transport]) if not host.direct else None
+    spreads: dict[str, Spread] = {}
+    if ends is not None and (spread := end_spread(ends.costs)) is not None:
+        spreads = dict.fromkeys(sizes, spread)
+    if not host.one_sided:
+        assert ends is not None
+        messages = {
+            name: tuple(_message(ends, size) for size in of_type) for name, of_type in sizes.items()
+        }
+        messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
+    elif ends is None:
+        messages, spreads = _direct(host, facts, facts.line, blocks, region, records, sizes)
+    else:
+        messages = _served(host, ends, facts, records, sizes)
+    read_s = region.mean("get", host.block_bytes)
+    insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
+    # Tables of steps leave those out that took so much longer.
+    disturbances = Disturbances(machine.description)
+    largest = max((level.size_bytes for level in machine.nodes[0].caches), default=0.0)
+    reads = region.parts("get", host.block_bytes)
+    of_memory = sum(often for often, at, _ in reads if at > largest) if host.direct else 0.0
+    processors = replace(
+        _processors(host, facts, ends),
+        turns=disturbances.turns(least_s=TURN_MIN_S),
+        paces=disturbances.processor_paces(min(of_memory, 1.0)),
+    )
+    return HostCosts(
+        messages=messages,
+        read_work_ps=_ps(read_s),
+        install_work_ps=_ps(insert_s * records.changed / records.written),
+        processors=processors,
+        spreads=spreads,
+        wake_spread=None if ends is None else wake_spread(ends.costs, processors),
+        apart=_apart(host, facts, machine, workload, records, sizes),
+    )
+
+
+def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processors:
+    shared = Processors(
+        count=host.cpus,
+        slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
+        tick_ps=max(_ps(facts.slice.value), 1),
+        switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
+        yield_ps=_ps(facts.give_way.value),
+        gives_way=host.crowded and host.direct,
+        homes=homes(
+            host.clients,
+            host.storage,
+            1,
+            host.cpus,
+            served=not host.direct,
+            manages=not host.one_sided,
+        ),
+    )
+    if ends is None:
+        return shared
+    costs = ends.costs
+    size = costs.sleeper_size.value
+    operation = "get" if host.one_sided else "message"
+    post_s = ends.total("message", "post", size, 1)
+    there_s = post_s + ends.total("message", "serve", size, 1)
+    # On one processor all comes in turn: the message, going to sleep, the other one's waking up.
+    sleep_s = max(costs.sleeper_same.value - there_s - costs.arm.value, 0.0)
+    other = costs.sleeper_other or costs.sleeper_same
+    posted = costs.post_sleeper.value if costs.post_sleeper else post_s
+    # What both ends take longer where their lines lie in another processor's caches: requests and
+    # answers alternate, so that either end has both.
+    across_s = 0.0
+    if costs.post_across is not None and costs.serve_across is not None:
+        across_s += max(costs.post_across.value - post_s, 0.0)
+        across_s += max(costs.serve_across.value - (there_s - post_s), 0.0)
+    interrupt_s = 0.0
+    if costs.interrupted is not None:
+        # Less what the sleeper does there in any case: it takes over, receives, answers (which
+        # wakes who asked), sleeps, and the other one takes over again.
+        takes_over_s = max(facts.turn.value - facts.give_way.value, 0.0)
+        own_s = there_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
+        interrupt_s = max(costs.interrupted.value - own_s, 0.0)
+    looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
+    return replace(
+        shared,
+        cold_ps=_ps(ends.cold_s),
+        look_ps=_ps(ends.costs.look.value),
+        connection_ps=tuple(map(_ps, ends.connection(operation, "serve", size))),
+        spin_ps=_ps(looks * costs.look.value + costs.arm.value),
+        sleep_ps=_ps(sleep_s),
+        notify_ps=_ps(max(posted - post_s, 0.0)),
+        across_ps=_ps(across_s),
+        interrupt_ps=_ps(interrupt_s),
+        wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
+    )
+
+
+def _apart(
+    host: Host,
+    facts: ProcessCosts,
+    machine: Machine,
+    workload: Workload,
+    records: Records,
+    sizes: Sizes,
+) -> ApartCosts | None:
+    """What clients take while their processors are far apart, where they work on one memory."""
+    moved, facts_of_lines = Disturbances(machine.description).apart, machine.description.apart
+    if moved is None or facts_of_lines is None or not (host.direct and host.together):
+        return None
+    if all(block.get_apart is None for block in facts.blocks):
+        return None
+    blocks = BlockCosts(facts.blocks, together=True, apart=True)
+    region = Region(machine, workload, blocks, records, host.insert_bytes)
+    costs, _ = _direct(host, facts, facts_of_lines.line_apart, blocks, region, records, sizes)
+    return ApartCosts(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
+
+
+def _begin_s(facts: ProcessCosts, records: Records) -> float:
+    """A client's own time for each transaction: it draws records, looks at the clock and at its
+    timestamps, and counts what it did."""
+    drawn = records.reads + records.writes - records.updates
+    note_s = facts.note.value if facts.note is not None else 0.0
+    return (
+        drawn * facts.key_draw.value + CLOCKS * facts.clock.value + facts.timestamp.value + note_s
+    )
+
+
+def _direct(
+    host: Host,
+    facts: ProcessCosts,
+    line: Quantity | None,
+    blocks: BlockCosts,
+    region: Region,
+    records: Records,
+    sizes: Sizes,
+) -> tuple[dict[str, tuple[MessageCost, ...]], dict[str, Spread]]:
+    """All is the client's own time; answers cost nothing. And how it varies.
+
+    ``line``: what one takes from core to core.
+    """
+    size = host.block_bytes
+    lines_s = 0.0
+    if line is not None:
+        # Others' lines, of those that run at the same time.
+        lines_s = (min(host.clients, host.cpus) - 1) * line.value
+    get_s = region.mean("get", size)
+    # They were measured one after the other: on a restless host one may be more than both.
+    update_s = max(region.mean("update", size) - get_s, 0.0)
+    reach = region.insert_reach(size)
+    insert_s = blocks.seconds("insert", size, reach)
+    lock_s = min(facts.word_add.value, update_s)
+    updates = records.updates
+    written_s = updates * max(update_s - lock_s, 0.0) + (records.writes - updates) * insert_s
+    words_s = along(
+        [(8.0, facts.word_get.value), (8192.0, facts.words_get.value)], host.vector_bytes
+    )
+    begin_s = words_s + _begin_s(facts, records)
+    seconds = {
+        "snapshot-read": begin_s + lines_s,
+        "read": get_s,
+        "cas": lock_s,
+        "write": written_s / records.writes,
+        "unlock": facts.word_add.value,
+        "bit": facts.word_add.value + lines_s,
+        "claim": facts.word_add.value + lines_s,
+        "break": facts.word_add.value,
+    }
+    spreads = direct_spreads(
+        facts,
+        records,
+        together=host.together,
+        begin_s=begin_s,
+        lines_s=lines_s,
+        lock_s=lock_s,
+        reads=region.parts("get", size),
+        writes=[
+            (often, at, max(both_s - blocks.seconds("get", size, at), 0.0))
+            for often, at, both_s in region.parts("update", size)
+        ],
+        inserts=(1.0, reach, insert_s),
+    )
+    messages: dict[str, tuple[MessageCost, ...]] = {
+        name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes
+    }
+    return messages, {name: spread for name, spread in spreads.items() if name in sizes}
+
+
+def _served(
+    host: Host, ends: Ends, facts: ProcessCosts, records: Records, sizes: Sizes
+) -> dict[str, tuple[MessageCost, ...]]:
+    """Verbs that a server works for: by the client posted and completed, by the server served."""
+    block = host.block_bytes
+
+    def verb(operation: str, size: float) -> tuple[float, float, float]:
+        post, serve, complete = (
+            ends.each(operation, part, size) for part in ("post", "serve", "complete")
+        )
+        return post, serve, complete
+
+    def sum_of(*parts: tuple[float, float, float]) -> tuple[float, float, float]:
+        post, serve, complete = map(sum, zip(*parts, strict=True))
+        return post, serve, complete
+
+    # All blocks of a server are flushed together: a share of that is each one's.
+    each_server = max(records.writes / host.storage, 1.0)
+    put = tuple(
+        ends.beside_finding("put", part, block, each_server, PARTS["write"]) / each_server
+        for part in ("post", "serve", "complete")
+    )
+    word, cas, add = verb("get", WORD), verb("compare-and-swap", WORD), verb("add", WORD)
+    verbs = {
+        "snapshot-read": verb("get", host.vector_bytes),
+        "read": sum_of(verb("get", block), word),  # and its first word again
+        "cas": cas,
+        "write": put,
+        "unlock": verb("put", 2 * WORD),
+        "bit": add,
+        "claim": cas,
+        "break": cas,
+    }
+    begin_s = _begin_s(facts, records)
+    messages: dict[str, tuple[MessageCost, ...]] = {}
+    for name, answer in ANSWERS.items():
+        if name not in sizes:
+            continue
+        post_s, serve_s, complete_s = verbs[name]
+        if name == "snapshot-read":
+            post_s += begin_s
+        parts = PARTS.get(name, 1)
+        messages[name] = (MessageCost(send_ps=_ps(post_s), receive_ps=_ps(serve_s), parts=parts),)
+        messages[answer] = (MessageCost(receive_ps=_ps(complete_s), parts=parts),)
+    # The signaled one is flushed: what one takes longer than another one among many. Its client
+    # posts that too, and completes both.
+    flushed = [ends.beside_finding("add", part, WORD, 1) for part in ("post", "serve", "complete")]
+    post_s, serve_s = (max(both - one, 0.0) for both, one in zip(flushed[:2], add[:2], strict=True))
+    messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
+    for name in sizes:
+        if name not in messages:
+            messages[name] = tuple(_message(ends, size) for size in sizes[name])
+    return {name: messages[name] for name in sizes}
+
+
+ANSWERS = {
+    "snapshot-read": "snapshot-data",
+    "read": "record",
+    "cas": "cas-result",
+    "write": "write-done",
+    "unlock": "unlock-done",
+    "bit": "bit-done",
+    "claim": "claim-result",
+    "break": "break-result",
+}
+# Verbs of more than one message each way: a block and its first word, a word and its flush.
+PARTS = {"read": 2, "write": 2, "unlock": 2}
+
+
+def _message(ends: Ends, size: float) -> MessageCost:
+    return MessageCost(
+        send_ps=_ps(ends.each("message", "post", size)),
+        receive_ps=_ps(ends.each("message", "serve", size)),
+    )
+
+
+def _with_begin(
+    messages: Mapping[str, tuple[MessageCost, ...]], name: str, begin_s: float
+) -> dict[str, tuple[MessageCost, ...]]:
+    changed = dict(messages)
+    (cost,) = changed[name]
+    changed[name] = (replace(cost, send_ps=cost.send_ps + _ps(begin_s)),)
+    return changed
+
+
+def _ps(seconds: float) -> int:
+    return round(seconds * PS_PER_S)

@@ -1,0 +1,214 @@
+// Clients in a closed loop: what both commit protocols share.
+#include "systems/commits/kernel/commits.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace numatwin {
+namespace {
+
+std::vector<Place> places_of(const CommitSetup& setup) {
+    std::vector<Place> places;
+    for (std::size_t c = 0; c < setup.client_machine.size(); ++c)
+        places.push_back({setup.client_machine[c], 1, setup.client_factor.at(c)});
+    for (std::size_t n = 0; n < setup.node_machine.size(); ++n)
+        places.push_back({setup.node_machine[n], setup.node_threads.at(n), 1});
+    return places;
+}
+
+std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
+    std::vector<MessageCost> costs;
+    for (std::size_t k = 0; k + 5 < parts.size(); k += 6)
+        costs.push_back({parts[k], parts[k + 1], parts[k + 2], parts[k + 3], parts[k + 4],
+                         static_cast<std::uint32_t>(parts[k + 5])});
+    return costs;
+}
+
+Apart apart_of(const CommitSetup& setup) {
+    if (setup.apart_ps <= 0) return {};
+    return {setup.near_ps, setup.apart_ps, Stream(setup.apart_stream[0], setup.apart_stream[1])};
+}
+
+// parameters.py has checked the values, and told the user; this is the last line.
+const CommitSetup& checked(const CommitSetup& setup) {
+    const auto expect = [](bool fine, const char* what) {
+        if (!fine) throw std::invalid_argument(std::string("commit setup: wrong ") + what);
+    };
+    const auto below = [](const auto& values, std::size_t end) {
+        return std::ranges::all_of(values, [end](auto v) { return v < end; });
+    };
+    const auto parts_fit = [](const std::vector<Time>& all) {
+        for (std::size_t k = 5; k < all.size(); k += 6)
+            if (all[k] < 1 || all[k] > 1'000'000) return false;
+        return true;
+    };
+    const std::size_t clients = setup.client_machine.size(), nodes = setup.node_machine.size();
+    expect(clients > 0 && below(setup.client_machine, setup.machines), "machines of clients");
+    expect(setup.client_factor.size() == clients, "factors of clients");
+    expect(nodes > 0 && below(setup.node_machine, setup.machines), "machines of nodes");
+    expect(setup.node_threads.size() == nodes, "threads of nodes");
+    expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
+    expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
+    expect(setup.cost_entries > 0 && setup.costs.size() % (6 * setup.cost_entries) == 0, "costs");
+    const auto times = [](const std::vector<Time>& all) {
+        return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
+    };
+    expect(times(setup.costs) && parts_fit(setup.costs) && parts_fit(setup.apart_costs), "costs");
+    expect(setup.apart_ps <= 0 || (setup.apart_costs.size() == setup.costs.size() &&
+                                   times(setup.apart_costs) && setup.apart_stream.size() == 2),
+           "costs or stream of processors apart");
+    expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
+               setup.updates + setup.inserts > 0,
+           "numbers of records");
+    expect(setup.versions > 0 && setup.send_queue > 0 && setup.snapshot_every > 0, "counts");
+    expect(setup.streams.size() == 4 * clients, "streams");
+    expect(setup.start_ps.empty() || setup.start_ps.size() == clients, "starts");
+    expect(setup.death_client.size() == setup.death_ps.size() &&
+               std::ranges::all_of(
+                   setup.death_client,
+                   [clients](auto c) { return c >= 0 && c < static_cast<std::int64_t>(clients); }),
+           "deaths");
+    return setup;
+}
+
+}  // namespace
+
+Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
+                 const Durations& compute, std::uint64_t seed, std::uint64_t replication)
+    : Cluster(seed, replication, checked(setup).machines, places_of(setup),
+              static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup.costs),
+              setup.cost_entries, setup.processors, setup.spreads, apart_of(setup),
+              costs_of(setup.apart_costs), setup.traced),
+      compute_(compute),
+      setup_(setup),
+      client_(setup.client_machine.size()),
+      record_(setup.versions),
+      keys_(keys),
+      think_(think),
+      key_(client_.size() * setup.reads),
+      seen_(client_.size() * setup.reads) {
+    for (std::size_t d = 0; d < setup.death_ps.size(); ++d)
+        clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]));
+    for (std::uint32_t c = 0; c < clients(); ++c) {
+        const std::uint64_t* words = &setup.streams[4 * c];
+        client_[c].keys = Stream(words[0], words[1]);
+        client_[c].think = Stream(words[2], words[3]);
+        client_[c].created = -static_cast<std::int64_t>(setup.inserts);
+        if (setup.start_ps.empty() || setup.start_ps[c] == 0)
+            clock.schedule(0, resumed, c, 0, 0);  // before anything else
+        else
+            clock.schedule(setup.start_ps[c], resumed, c);
+    }
+}
+
+void Commits::happened(const Event& event) {
+    if (event.kind == resumed) return go_on(event.subject);
+    if (event.kind == awake) {
+        give_way(event.subject);
+        if (setup_.awake_ps == 0) return go_on(event.subject);
+        return processors_.wait(clock, event.subject, setup_.awake_ps, resumed, event.subject);
+    }
+    if (event.kind != died) return happened_to_protocol(event);
+    if (is_gone(event.subject)) return;
+    leave(event.subject);
+    log(died_row, event.subject, 0);
+}
+
+void Commits::go_on(std::uint32_t client) {
+    if (is_gone(client)) return;
+    switch (client_[client].phase) {
+        case next_transaction:
+            return begin_transaction(client);
+        case next_try:
+            return begin_try(client);
+        default:
+            return resume(client);
+    }
+}
+
+void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
+    client_[client].phase = phase;
+    if (ps == 0) {
+        if (!processors_.gives_way(client)) return go_on(client);
+        // Others run first: what comes next begins when the client runs again.
+        return processors_.wait(clock, client, 0, resumed, client);
+    }
+    ps *= places_[client].factor;
+    if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
+    if (ps > 2 * setup_.awake_ps)
+        return clock.schedule(clock.now() + ps - setup_.awake_ps, awake, client);
+    give_way(client);
+    processors_.wait(clock, client, ps, resumed, client);
+}
+
+void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {
+    if (!processors_.shared()) return pause(client, ps, phase);
+    client_[client].phase = phase;
+    if (ps == 0) return go_on(client);
+    work(client, ps, resumed, client);
+}
+
+void Commits::give_way(std::uint32_t client) {
+    if (processors_.shared() && setup_.gives_way) processors_.give_way(client);
+}
+
+void Commits::begin_transaction(std::uint32_t client) {
+    Client& self = client_[client];
+    self.created += setup_.inserts;
+    const auto first = &read_key(client, 0);
+    for (auto end = first; end < first + setup_.reads;) {
+        const std::int64_t key = keys_.draw(self.keys.uniform());
+        if (std::find(first, end, key) == end) *end++ = key;
+    }
+    self.began = clock.now();
+    self.tries = 0;
+    begin_try(client);
+}
+
+void Commits::begin_try(std::uint32_t client) {
+    ++client_[client].transaction;
+    if (client_[client].copy_uses == 0) return fetch_snapshot(client);
+    begun(client, false);
+}
+
+void Commits::begun(std::uint32_t client, bool fetched) {
+    Client& self = client_[client];
+    if (fetched) self.copy_uses = setup_.snapshot_every;
+    --self.copy_uses;
+    log(begin_row, client, self.snapshot);
+    transact(client);
+}
+
+bool Commits::saw(std::uint32_t client) {
+    bool all = true;
+    for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
+        log(read_row, client, read_key(client, slot), seen(client, slot));
+        all = all && seen(client, slot) != Records::gone;
+    }
+    return all;
+}
+
+void Commits::ended_well(std::uint32_t client, std::int64_t cid) {
+    Client& self = client_[client];
+    log(outcome_row, client, cid);
+    ++committed_;
+    latency_.add(clock.now() - self.began);
+    latency_total_ += clock.now() - self.began;
+    pause(client, think_.draw(self.think), next_transaction);
+}
+
+void Commits::ended_badly(std::uint32_t client, std::int64_t cause) {
+    Client& self = client_[client];
+    log(abort_row, client, cause);
+    ++aborts_[static_cast<std::size_t>(cause)];
+    self.copy_uses = 0;
+    give_way(client);
+    if (self.tries < setup_.retries) {
+        ++self.tries;
+        return pause(client, setup_.backoff_ps, next_try);
+    }
+    ++given_up_;
+    pause(client, think_.draw(self.think), next_transaction);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,407 @@
+// Transactions on a cluster: snapshot isolation by 2PC, and by one-sided verbs (RSI).
+//
+// The protocols are written out in ../reference/two_phase.py and one_sided.py; these models are
+// the same as state machines, and give the same trace, row for row. Where several things happen at
+// one time, they happen in the order in which SimPy's processes would do them: a client that has
+// waited for several answers goes on in an event of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernel/durations.hpp"
+#include "kernel/key_draws.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/statistics.hpp"
+#include "machine/kernel/cluster.hpp"
+#include "systems/commits/kernel/records.hpp"
+#include "systems/commits/kernel/timestamps.hpp"
+
+namespace numatwin {
+
+// ../parameters.py, with indices of nodes as they stand there; none stands for no remedy.
+struct CommitSetup {
+    static constexpr Time none = -1;
+
+    std::uint32_t machines = 0;
+    std::vector<std::uint32_t> client_machine;
+    std::vector<std::int64_t> client_factor;
+    std::vector<std::uint32_t> node_machine;
+    std::vector<std::uint32_t> node_threads;
+    std::vector<std::uint32_t> storage;
+    std::vector<std::uint32_t> managers;
+    std::uint32_t timestamps = 0;
+    std::vector<Time> costs;  // by type, records aboard, and part: send, receive, out, wire, in
+    std::uint32_t cost_entries = 1;
+    std::int64_t records = 0;
+    std::uint32_t reads = 0, updates = 0, inserts = 0;
+    Time backoff_ps = 0, poll_ps = 0;
+    std::uint32_t retries = 0;
+    Time read_work_ps = 0, check_work_ps = 0, install_work_ps = 0;
+    bool every_rm = true;
+    std::uint32_t versions = 1;
+    std::int64_t timestamp_bits = 0;
+    std::uint32_t send_queue = 1;
+    std::uint32_t snapshot_every = 1;
+    std::vector<std::int64_t> death_client;
+    std::vector<Time> death_ps;
+    Time lease_ps = none, skip_after_ps = none;
+    std::vector<Time> start_ps;        // by client; empty: all at once
+    std::int64_t timestamp_reach = 0;  // 0: a lap
+    bool in_step = false;
+    bool doorbell = true;
+    ProcessorSetup processors;
+    SpreadSetup spreads;  // how steps vary
+    // How long processors are near and apart at a time, 0: never apart; costs meanwhile; two words.
+    double near_ps = 0, apart_ps = 0;
+    std::vector<Time> apart_costs;
+    std::vector<std::uint64_t> apart_stream;
+    bool gives_way = false;              // on shared processors, after aborts and while it waits
+    Time awake_ps = 0;                   // the end of a pause, which is not slept through
+    std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times
+    bool traced = false;
+};
+
+// Clients in a closed loop, and what both protocols share.
+class Commits : public Cluster {
+  public:
+    // The rows' kinds and the causes of aborts: ../history.py.
+    enum RowKind : std::int64_t {
+        begin_row,
+        read_row,
+        write_row,
+        install_row,
+        commit_row,
+        rolled_back_row,
+        outcome_row,
+        abort_row,
+        died_row,
+        fenced_row,
+        skipped_row,
+        broken_row
+    };
+    static constexpr std::int64_t granted = -1;
+    enum Cause : std::int64_t {
+        cause_snapshot,
+        cause_conflict,
+        cause_locked,
+        cause_lease,
+        cause_timestamps,
+        causes
+    };
+
+    Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
+            const Durations& compute, std::uint64_t seed, std::uint64_t replication);
+
+    std::uint64_t committed() const { return committed_; }
+    std::uint64_t given_up() const { return given_up_; }
+    const std::array<std::uint64_t, causes>& aborts() const { return aborts_; }
+    const Histogram& latency_ps() const { return latency_; }
+    Wide latency_total_ps() const { return latency_total_; }
+    std::uint32_t clients() const { return static_cast<std::uint32_t>(client_.size()); }
+    std::size_t touched_records() const { return record_.touched(); }
+
+  protected:
+    enum EventKind : std::uint32_t { died = first_own, resumed, awake, first_own_of_protocol };
+
+    struct Client {
+        Stream keys, think;
+        std::int64_t transaction = -1;
+        std::int64_t created = 0;
+        std::int64_t snapshot = 0;
+        Time began = 0;
+        std::uint32_t tries = 0;
+        std::uint32_t copy_uses = 0;
+        std::uint32_t phase = 0;  // what it does when it goes on; the protocol's own from 2 on
+        std::uint32_t left = 0;   // answers that it waits for
+    };
+    enum Phase : std::uint32_t { next_transaction, next_try, first_own_phase };
+
+    void happened(const Event& event) override;
+    virtual void happened_to_protocol(const Event& event) = 0;
+    // Asks for the highest committed timestamp; then calls begun().
+    virtual void fetch_snapshot(std::uint32_t client) = 0;
+    // Reads and commits on the client's snapshot; then calls ended_well() or ended_badly().
+    virtual void transact(std::uint32_t client) = 0;
+    virtual void resume(std::uint32_t client) = 0;
+
+    void begun(std::uint32_t client, bool fetched);
+    void ended_well(std::uint32_t client, std::int64_t cid);
+    void ended_badly(std::uint32_t client, std::int64_t cause);
+    // Notes the versions read; whether all were there.
+    bool saw(std::uint32_t client);
+
+    // The client's own time passes, then it goes on in that phase.
+    const Durations compute_;  // a client's own work
+    void pause(std::uint32_t client, Time ps, std::uint32_t phase);
+    // The client works, then it goes on in that phase.
+    void compute(std::uint32_t client, Time ps, std::uint32_t phase);
+    void give_way(std::uint32_t client);
+    // In that phase, in an event of its own at this time.
+    void wake(std::uint32_t client, std::uint32_t phase) {
+        client_[client].phase = phase;
+        clock.schedule(clock.now(), resumed, client);
+    }
+    void go_on(std::uint32_t client);
+    void log(std::int64_t kind, std::uint32_t client, std::int64_t a, std::int64_t b = 0) {
+        Cluster::log(kind, client, client_[client].transaction, a, b);
+    }
+
+    std::int64_t& read_key(std::uint32_t client, std::uint32_t slot) {
+        return key_[client * setup_.reads + slot];
+    }
+    std::int64_t& seen(std::uint32_t client, std::uint32_t slot) {
+        return seen_[client * setup_.reads + slot];
+    }
+    // What the present transaction writes: updates, then what it creates.
+    std::uint32_t writes() const { return setup_.updates + setup_.inserts; }
+    std::int64_t written_key(std::uint32_t client, std::uint32_t slot) {
+        if (slot < setup_.updates) return read_key(client, slot);
+        const std::int64_t number = client_[client].created + slot - setup_.updates;
+        return setup_.records + client + static_cast<std::int64_t>(clients()) * number;
+    }
+    // Indices of storage servers, and the places of nodes.
+    std::uint32_t server_of(std::int64_t key) const {
+        const auto servers = static_cast<std::int64_t>(setup_.storage.size());
+        if (key < setup_.records) return static_cast<std::uint32_t>(key % servers);
+        const std::int64_t created = key - setup_.records, n = clients();
+        return static_cast<std::uint32_t>((created % n + created / n) % servers);
+    }
+    std::uint32_t node(std::uint32_t index) const { return clients() + index; }
+    std::uint32_t storage(std::uint32_t server) const { return node(setup_.storage[server]); }
+    std::uint32_t timestamps() const { return node(setup_.timestamps); }
+
+    const CommitSetup setup_;
+    std::vector<Client> client_;
+    Records record_;
+
+  private:
+    void begin_transaction(std::uint32_t client);
+    void begin_try(std::uint32_t client);
+
+    const KeyDraws keys_;
+    const Durations think_;
+    std::vector<std::int64_t> key_;   // (clients, reads)
+    std::vector<std::int64_t> seen_;  // (clients, reads): versions
+    std::uint64_t committed_ = 0;
+    std::uint64_t given_up_ = 0;
+    std::array<std::uint64_t, causes> aborts_{};
+    Histogram latency_;
+    Wide latency_total_ = 0;
+};
+
+// Snapshot isolation by 2PC; a transaction manager runs each transaction's end.
+class TwoPhaseCommits final : public Commits {
+  public:
+    TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
+                    const Durations& compute, std::uint64_t seed, std::uint64_t replication);
+
+  private:
+    enum Type : std::uint32_t {
+        snapshot_request,
+        snapshot,
+        read,
+        record,
+        commit_request,
+        timestamp_request,
+        timestamp,
+        prepare,
+        vote,
+        install,
+        installed,
+        rollback,
+        finished,
+        outcome
+    };
+    enum OwnPhase : std::uint32_t { have_read = first_own_phase, have_computed, have_outcome };
+    enum OwnEvent : std::uint32_t { manager_resumed = first_own_of_protocol };
+
+    // A transaction at its manager; it lives as long as messages about it.
+    struct Managed {
+        std::uint32_t client, manager;
+        std::uint32_t left;  // answers that the manager waits for
+        bool decided;
+        std::uint32_t flights;  // that refer to it
+        std::int64_t number, rid, cid, vote;
+    };
+
+    void delivered(std::uint32_t flight) override;
+    void lost(std::uint32_t flight) override;
+    void happened_to_protocol(const Event& event) override;
+    void fetch_snapshot(std::uint32_t client) override;
+    void transact(std::uint32_t client) override;
+    void resume(std::uint32_t client) override;
+
+    void manage(std::uint32_t client, std::uint32_t manager);
+    void manager_goes_on(std::uint32_t managed);
+    void answered(std::uint32_t managed);
+    std::int64_t check(std::uint32_t managed, std::uint32_t server);
+    void roll_back(std::uint32_t managed, std::uint32_t server);
+    void install_at(std::uint32_t managed, std::uint32_t server);
+    void send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
+              std::uint32_t server = none, std::uint32_t records = 0, Time work_per_record = 0);
+    void release(std::uint32_t flight);
+    void leave(std::uint32_t managed);
+    bool takes_part(std::uint32_t managed, std::uint32_t server) const;
+    // How many of the written keys from slot `from` to `to` lie at a server.
+    std::uint32_t count_at(std::uint32_t managed, std::uint32_t server, std::uint32_t from,
+                           std::uint32_t to) const;
+    std::int64_t key_of(std::uint32_t managed, std::uint32_t slot) const {
+        return written_[managed * writes() + slot];
+    }
+
+    TimestampCounter counter_;
+    std::vector<Managed> managed_;
+    std::vector<std::uint32_t> free_managed_;
+    std::vector<std::int64_t> written_;  // (managed, writes)
+    std::vector<std::uint32_t> server_;  // (managed, writes)
+    std::vector<std::int8_t> voted_;     // (managed, servers)
+    std::vector<std::int64_t> outcome_;  // (clients, 2): CID, vote
+};
+
+// RSI: clients commit with READ, CAS and WRITE.
+class OneSidedCommits final : public Commits {
+  public:
+    OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
+                    const Durations& compute, std::uint64_t seed, std::uint64_t replication);
+
+  private:
+    enum Type : std::uint32_t {
+        snapshot_read,
+        snapshot_data,
+        read,
+        record,
+        cas,
+        cas_result,
+        write,
+        write_done,
+        unlock,
+        unlock_done,
+        bit,
+        bit_done,
+        claim,
+        claim_result,
+        break_lock,
+        break_result,
+        complaint,
+        complaint_done,
+        revoke,
+        revoked
+    };
+    // What a client is about: it posts a phase's requests, and goes on when all are complete.
+    enum OwnPhase : std::uint32_t {
+        fetching = first_own_phase,
+        reading,
+        computing,
+        polling,
+        locking,
+        claiming,
+        writing,
+        unlocking,
+        breaking,
+        setting_bit
+    };
+    enum OwnEvent : std::uint32_t {
+        batch_posted = first_own_of_protocol,
+        fence_done,   // subject: the owner
+        fence_known,  // to those who wait for it
+        one_posted,
+        posting_goes_on,
+        all_answered
+    };
+
+    struct OwnClient {
+        std::int64_t next_cid = 0;
+        std::int64_t known = 0;  // the highest committed timestamp when it last looked
+        Time since = 0;          // since when it saw the same
+        Time locking_since = 0;
+        std::int64_t cause = granted;
+        std::int64_t bit_row = commit_row;
+        std::int64_t bit_cid = 0, bit_end = 0;  // from there, each of its own before the end
+        std::int64_t fetched = 0;
+        std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
+        std::uint32_t unsignaled = 0;
+        std::uint32_t complained = 0;  // locks looked at, of those that it met
+        bool claimed = false;
+        bool claim_asked = false;
+        bool polls = false;  // a fetch that begins no transaction
+        // Without a doorbell: the phase's requests, and how many of them are posted.
+        std::vector<std::uint32_t> batch;
+        std::size_t posted = 0;
+        bool all_posted = false, answered = false;
+    };
+    struct Word {  // a lock's, as a CAS found it
+        std::int64_t status = granted, owner = 0;
+        Time since = 0;
+        bool expired = false;
+    };
+    struct Fence {
+        std::uint32_t left = 0;
+        std::uint32_t complaint = none;
+        bool known = false;
+        std::vector<std::uint32_t> waiting;  // complaints
+    };
+
+    void delivered(std::uint32_t flight) override;
+    void lost(std::uint32_t flight) override { end_flight(flight); }
+    void happened_to_protocol(const Event& event) override;
+    void fetch_snapshot(std::uint32_t client) override;
+    void transact(std::uint32_t client) override;
+    void resume(std::uint32_t client) override;
+
+    std::int64_t hurry(std::uint32_t client);
+    void note_claim(std::uint32_t client);
+    void post(std::uint32_t client, std::uint32_t type, Time send, std::uint32_t phase);
+    void post_next(std::uint32_t client);
+    void was_posted(std::uint32_t client);
+    void hand(std::uint32_t client, std::uint32_t flight);
+    void ring(std::uint32_t client);
+    std::uint32_t request(std::uint32_t client, std::uint32_t type, std::uint32_t to);
+    void at_memory(std::uint32_t flight);
+    void complete(std::uint32_t flight);
+    void fetched(std::uint32_t client);
+    void fetch_ended(std::uint32_t client);
+    void computed(std::uint32_t client);
+    void lock_all(std::uint32_t client);
+    void locked(std::uint32_t client);
+    void claim_or_write(std::uint32_t client);
+    void undo(std::uint32_t client);
+    void complain_about_locks(std::uint32_t client);
+    void give_up(std::uint32_t client);
+    void set_bit(std::uint32_t client, std::int64_t row);
+    void bit_posted(std::uint32_t client);
+    void after_bit(std::uint32_t client);
+    void complain(std::uint32_t client, std::int64_t owner);
+    void hear_complaint(std::uint32_t flight);
+    void end_complaint(std::uint32_t flight);
+    void fence(std::int64_t owner, std::uint32_t complaint);
+    void learn_of_fence(std::uint32_t client);
+    bool shut_out(std::uint32_t node_place, std::uint32_t client) const;
+    bool has_expired(std::uint32_t client, std::uint32_t slot);
+    Word& word(std::uint32_t client, std::uint32_t slot) {
+        return word_[client * setup_.updates + slot];
+    }
+
+    // Whether it has seen another one set a timestamp a round or more above its next.
+    bool lags(const OwnClient& own) const {
+        return setup_.in_step && own.next_cid + clients() <= std::min(own.top, own.known + reach());
+    }
+    // How far above the run that it has seen a client may go.
+    std::int64_t reach() const {
+        const std::int64_t lap = vector_.lap();
+        return setup_.timestamp_reach == 0 ? lap : std::min(lap, setup_.timestamp_reach);
+    }
+
+    TimestampVector vector_;
+    std::vector<OwnClient> own_;
+    std::vector<std::int64_t> newest_;                  // (clients, reads)
+    std::vector<Word> word_;                            // (clients, updates)
+    std::vector<std::vector<std::uint32_t>> shut_out_;  // by node: clients
+    std::vector<std::uint32_t> fence_of_;               // by client: index into fence_, or none
+    std::vector<Fence> fence_;
+    std::int64_t suspect_ = 0;
+    Time suspect_since_ = 0;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,99 @@
+// RSI's remedies: leases on locks, and timestamps that are set in their owners' stead; the
+// protocol: ../reference/one_sided.py.
+#include <algorithm>
+
+#include "systems/commits/kernel/commits.hpp"
+
+namespace numatwin {
+
+bool OneSidedCommits::has_expired(std::uint32_t client, std::uint32_t slot) {
+    const Word& found = word(client, slot);
+    return setup_.lease_ps != CommitSetup::none && found.status == cause_locked &&
+           clock.now() - found.since > setup_.lease_ps;
+}
+
+// One complaint for each owner of an expired lock, then these locks are broken.
+void OneSidedCommits::complain_about_locks(std::uint32_t client) {
+    OwnClient& own = own_[client];
+    std::uint32_t expired = 0;
+    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+        if (!word(client, slot).expired) continue;
+        ++expired;
+        bool is_new = slot >= own.complained;
+        for (std::uint32_t before = 0; before < slot; ++before)
+            if (word(client, before).expired &&
+                word(client, before).owner == word(client, slot).owner)
+                is_new = false;
+        if (!is_new) continue;
+        own.complained = slot + 1;
+        return complain(client, word(client, slot).owner);
+    }
+    if (expired > 0) return post(client, break_lock, expired * send_ps(break_lock), breaking);
+    give_up(client);
+}
+
+void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
+    const std::uint32_t at = request(client, complaint, timestamps());
+    flight_[at].a = owner;
+    message(at);
+}
+
+void OneSidedCommits::hear_complaint(std::uint32_t at) {
+    Flight& f = flight_[at];
+    f.refused = shut_out(f.receiver, f.client);
+    if (f.refused) return end_complaint(at);
+    const std::int64_t owner = f.a >= 0 ? f.a : hurry(f.client);
+    if (owner < 0) return end_complaint(at);
+    fence(owner, at);
+}
+
+void OneSidedCommits::end_complaint(std::uint32_t at) {
+    message(answer(at, complaint_done));
+}
+
+// Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
+std::int64_t OneSidedCommits::hurry(std::uint32_t client) {
+    const std::int64_t skipped = vector_.skip();
+    if (skipped > 0) log(skipped_row, client, skipped);
+    if (setup_.lease_ps == CommitSetup::none || vector_.highest() == vector_.top()) return -1;
+    const std::int64_t following = vector_.highest() + 1;
+    if (suspect_ != following) {
+        suspect_ = following;
+        suspect_since_ = clock.now();
+    }
+    if (clock.now() - suspect_since_ < setup_.lease_ps) return -1;
+    return vector_.owner(following);
+}
+
+void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
+    std::uint32_t& index = fence_of_[static_cast<std::size_t>(owner)];
+    if (index != none) {
+        if (fence_[index].known) return end_complaint(at);
+        fence_[index].waiting.push_back(at);
+        return;
+    }
+    index = static_cast<std::uint32_t>(fence_.size());
+    fence_.emplace_back();
+    fence_[index].left = static_cast<std::uint32_t>(setup_.storage.size());
+    fence_[index].complaint = at;
+    shut_out_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
+    for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
+        const std::uint32_t to = begin_flight(revoke, timestamps(), storage(s));
+        flight_[to].client = static_cast<std::uint32_t>(owner);
+        message(to);
+    }
+}
+
+bool OneSidedCommits::shut_out(std::uint32_t node_place, std::uint32_t client) const {
+    const auto& clients_shut_out = shut_out_[node_place - clients()];
+    return std::find(clients_shut_out.begin(), clients_shut_out.end(), client) !=
+           clients_shut_out.end();
+}
+
+void OneSidedCommits::learn_of_fence(std::uint32_t client) {
+    if (is_gone(client)) return;
+    leave(client);
+    log(fenced_row, client, 0);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,288 @@
+// Snapshot isolation by 2PC as a state machine; the protocol: ../reference/two_phase.py.
+#include <algorithm>
+
+#include "systems/commits/kernel/commits.hpp"
+
+namespace numatwin {
+
+TwoPhaseCommits::TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys,
+                                 const Durations& think, const Durations& compute,
+                                 std::uint64_t seed, std::uint64_t replication)
+    : Commits(setup, keys, think, compute, seed, replication), outcome_(2 * client_.size()) {
+    if (setup.managers.empty()) throw std::invalid_argument("commit setup: no managers");
+    if (sent().size() != outcome + 1) throw std::invalid_argument("commit setup: wrong costs");
+}
+
+// The client's side.
+
+void TwoPhaseCommits::fetch_snapshot(std::uint32_t client) {
+    const std::uint32_t at = begin_flight(snapshot_request, client, timestamps());
+    flight_[at].client = client;
+    message(at);
+}
+
+void TwoPhaseCommits::transact(std::uint32_t client) {
+    client_[client].left = setup_.reads;
+    for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
+        const std::int64_t key = read_key(client, slot);
+        const std::uint32_t at = begin_flight(read, client, storage(server_of(key)));
+        Flight& f = flight_[at];
+        f.work = setup_.read_work_ps;
+        f.client = client;
+        f.slot = slot;
+        f.key = key;
+        message(at);
+    }
+}
+
+void TwoPhaseCommits::resume(std::uint32_t client) {
+    switch (client_[client].phase) {
+        case have_read:
+            if (!saw(client)) return ended_badly(client, cause_snapshot);
+            return compute(client, compute_.draw(client_[client].think), have_computed);
+        case have_computed: {
+            const std::size_t turn =
+                (client + static_cast<std::size_t>(client_[client].transaction)) %
+                setup_.managers.size();
+            const std::uint32_t manager = node(setup_.managers[turn]);
+            const std::uint32_t at = begin_flight(commit_request, client, manager);
+            flight_[at].client = client;
+            flight_[at].records = writes();
+            return message(at);
+        }
+        case have_outcome: {
+            const std::int64_t vote = outcome_[2 * client + 1];
+            if (vote == granted) return ended_well(client, outcome_[2 * client]);
+            return ended_badly(client, vote);
+        }
+        default:
+            throw std::logic_error("a client in no phase");
+    }
+}
+
+// The manager's side.
+
+void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
+    const std::size_t servers = setup_.storage.size();
+    if (free_managed_.empty()) {
+        free_managed_.push_back(static_cast<std::uint32_t>(managed_.size()));
+        managed_.emplace_back();
+        written_.resize(managed_.size() * writes());
+        server_.resize(managed_.size() * writes());
+        voted_.resize(managed_.size() * servers);
+    }
+    const std::uint32_t at = free_managed_.back();
+    free_managed_.pop_back();
+    Managed& m = managed_[at];
+    m = {};
+    m.client = client;
+    m.manager = manager;
+    m.flights = 1;  // the manager itself
+    m.number = client_[client].transaction;
+    m.rid = client_[client].snapshot;
+    for (std::uint32_t slot = 0; slot < writes(); ++slot) {
+        const std::int64_t key = written_key(client, slot);
+        written_[at * writes() + slot] = key;
+        server_[at * writes() + slot] = server_of(key);
+    }
+    m.left = 1;
+    for (std::uint32_t s = 0; s < servers; ++s) m.left += takes_part(at, s);
+    send(at, timestamp_request, timestamps());  // (2)
+    for (std::uint32_t s = 0; s < servers; ++s) {
+        if (!takes_part(at, s)) continue;
+        send(at, prepare, storage(s), s, count_at(at, s, 0, setup_.updates),
+             setup_.check_work_ps);  // (3)
+    }
+}
+
+void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
+    const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
+    const std::uint32_t client = managed_[at].client;
+    if (managed_[at].decided) {
+        send(at, finished, timestamps());  // (5)
+        return leave(at);
+    }
+    managed_[at].decided = true;
+    std::int64_t vote = granted;
+    std::uint32_t taking_part = 0;
+    for (std::uint32_t s = 0; s < servers; ++s) {
+        if (!takes_part(at, s)) continue;
+        ++taking_part;
+        vote = std::max<std::int64_t>(vote, voted_[at * servers + s]);
+    }
+    managed_[at].vote = vote;
+    if (vote == granted) {
+        for (std::uint32_t s = 0; s < servers; ++s)
+            for (std::uint32_t slot = 0; slot < writes(); ++slot)
+                if (server_[at * writes() + slot] == s)
+                    Cluster::log(write_row, client, managed_[at].number, key_of(at, slot),
+                                 managed_[at].cid);
+        managed_[at].left = taking_part;
+        send(at, outcome, client);  // (6)
+        for (std::uint32_t s = 0; s < servers; ++s) {
+            if (!takes_part(at, s)) continue;
+            send(at, install, storage(s), s, count_at(at, s, 0, writes()),
+                 setup_.install_work_ps);  // (4)
+        }
+        return;
+    }
+    send(at, outcome, client);  // (6)
+    for (std::uint32_t s = 0; s < servers; ++s) {
+        const std::uint32_t locked = count_at(at, s, 0, setup_.updates);
+        if (locked > 0 && voted_[at * servers + s] == granted)
+            send(at, rollback, storage(s), s, locked, setup_.check_work_ps);
+    }
+    send(at, finished, timestamps());  // (5)
+    leave(at);
+}
+
+void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
+                           std::uint32_t server, std::uint32_t records, Time work_per_record) {
+    Managed& m = managed_[managed];
+    ++m.flights;
+    const std::uint32_t at = begin_flight(type, m.manager, to);
+    Flight& f = flight_[at];
+    f.records = records;
+    f.work = records * work_per_record;
+    f.context = managed;
+    f.slot = server;
+    message(at);
+}
+
+bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
+    return setup_.every_rm || count_at(managed, server, 0, writes()) > 0;
+}
+
+std::uint32_t TwoPhaseCommits::count_at(std::uint32_t managed, std::uint32_t server,
+                                        std::uint32_t from, std::uint32_t to) const {
+    const auto first = server_.begin() + static_cast<std::ptrdiff_t>(managed * writes());
+    return static_cast<std::uint32_t>(std::count(first + from, first + to, server));
+}
+
+void TwoPhaseCommits::answered(std::uint32_t managed) {
+    if (--managed_[managed].left == 0) clock.schedule(clock.now(), manager_resumed, managed);
+}
+
+void TwoPhaseCommits::release(std::uint32_t flight) {
+    const std::uint32_t managed = flight_[flight].context;
+    end_flight(flight);
+    if (managed != none) leave(managed);
+}
+
+void TwoPhaseCommits::leave(std::uint32_t managed) {
+    if (--managed_[managed].flights == 0) free_managed_.push_back(managed);
+}
+
+// The RMs' side.
+
+std::int64_t TwoPhaseCommits::check(std::uint32_t managed, std::uint32_t server) {
+    const Managed& m = managed_[managed];
+    for (const bool locks : {false, true}) {
+        for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+            if (server_[managed * writes() + slot] != server) continue;
+            const std::uint32_t record = record_.find(key_of(managed, slot));
+            if (locks) {
+                record_.lock(record).owner = m.client;
+                continue;
+            }
+            if (record_.lock(record).owner != Records::free) return cause_locked;
+            if (record_.newest(record) > m.rid) return cause_conflict;
+        }
+    }
+    return granted;
+}
+
+void TwoPhaseCommits::install_at(std::uint32_t managed, std::uint32_t server) {
+    const Managed& m = managed_[managed];
+    for (std::uint32_t slot = 0; slot < writes(); ++slot) {
+        if (server_[managed * writes() + slot] != server) continue;
+        const std::int64_t key = key_of(managed, slot);
+        if (slot < setup_.updates) record_.install(record_.find(key), m.cid);
+        Cluster::log(install_row, m.client, m.number, key, m.cid);
+    }
+}
+
+void TwoPhaseCommits::roll_back(std::uint32_t managed, std::uint32_t server) {
+    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+        if (server_[managed * writes() + slot] == server)
+            record_.lock(record_.find(key_of(managed, slot))).owner = Records::free;
+}
+
+// Messages.
+
+void TwoPhaseCommits::lost(std::uint32_t flight) {
+    release(flight);
+}
+
+void TwoPhaseCommits::happened_to_protocol(const Event& event) {
+    manager_goes_on(event.subject);
+}
+
+void TwoPhaseCommits::delivered(std::uint32_t at) {
+    Flight& f = flight_[at];
+    const std::uint32_t managed = f.context, client = f.client;
+    switch (f.type) {
+        case snapshot_request:
+            f.a = counter_.highest();
+            return message(answer(at, snapshot));
+        case snapshot:
+            client_[client].snapshot = f.a;
+            end_flight(at);
+            return begun(client, true);
+        case read:
+            f.a = record_.visible(record_.find(f.key), client_[client].snapshot);
+            return message(answer(at, record));
+        case record:
+            seen(client, f.slot) = f.a;
+            end_flight(at);
+            if (--client_[client].left == 0) wake(client, have_read);
+            return;
+        case commit_request: {  // (1)
+            const std::uint32_t manager = f.receiver;
+            end_flight(at);
+            return manage(client, manager);
+        }
+        case timestamp_request:
+            f.a = counter_.next();
+            return message(answer(at, timestamp));
+        case timestamp:
+            managed_[managed].cid = f.a;
+            release(at);
+            return answered(managed);
+        case prepare:
+            f.a = check(managed, f.slot);
+            return message(answer(at, vote));
+        case vote:
+            voted_[managed * setup_.storage.size() + f.slot] = static_cast<std::int8_t>(f.a);
+            release(at);
+            return answered(managed);
+        case install:
+            install_at(managed, f.slot);
+            return message(answer(at, installed));
+        case installed:
+            release(at);
+            return answered(managed);
+        case rollback:
+            roll_back(managed, f.slot);
+            return release(at);
+        case finished: {
+            const Managed& m = managed_[managed];
+            counter_.finish(m.cid);
+            Cluster::log(m.vote == granted ? commit_row : rolled_back_row, m.client, m.number,
+                         m.cid);
+            return release(at);
+        }
+        case outcome: {
+            const Managed& m = managed_[managed];
+            const std::uint32_t receiver = m.client;
+            outcome_[2 * receiver] = m.cid;
+            outcome_[2 * receiver + 1] = m.vote;
+            release(at);
+            return wake(receiver, have_outcome);
+        }
+        default:
+            throw std::logic_error("a message of no type");
+    }
+}
+
+}  // namespace numatwin

@@ -1,0 +1,183 @@
+"""The models of commit protocols as the planes use them: what each has counted, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...run.histogram import Histogram
+from .model import KernelCommitModel
+from .parameters import CommitParameters
+from .reference.commits import CommitModel as SimpyModel
+from .reference.one_sided import OneSidedModel
+from .reference.two_phase import TwoPhaseModel
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counters:
+    """All since time 0. ``busy_ps`` (B,): adapters outwards, by machine, then inwards, then the
+    threads of each node, then those of all clients together; alike threads added up.
+    ``latencies_ns``: of commits, from first begin to the client's knowing.
+    """
+
+    time_ps: int
+    given_up: int
+    aborts: Mapping[str, int]
+    messages: Mapping[str, int]
+    busy_ps: Ints
+    latencies_ns: Histogram
+
+    def since(self, before: Counters) -> Counters:
+        """What was counted from ``before`` to now."""
+        counts = self.latencies_ns.counts.copy()
+        counts[: len(before.latencies_ns.counts)] -= before.latencies_ns.counts
+        total = self.latencies_ns.total - before.latencies_ns.total
+        return Counters(
+            self.time_ps - before.time_ps,
+            self.given_up - before.given_up,
+            {cause: count - before.aborts[cause] for cause, count in self.aborts.items()},
+            {name: count - before.messages[name] for name, count in self.messages.items()},
+            self.busy_ps - before.busy_ps,
+            Histogram(self.latencies_ns.edges, counts, total),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The part of ``Counters`` that series are made of, cheap to ask for; as there."""
+
+    commits: int
+    latency_ns: float
+    busy_ps: Ints
+
+
+class Model(Protocol):
+    """What the planes ask of a model."""
+
+    @property
+    def events(self) -> int:
+        """Events handled since time 0."""
+
+    def run(self, until_ps: int) -> None:
+        """Goes on to that time; what happens just then comes after."""
+
+    def sums(self) -> Sums:
+        """The same as ``counters`` says, without its histogram."""
+
+    def counters(self) -> Counters:
+        """What was counted so far."""
+
+
+class EventModel:
+    """A protocol as a compiled model."""
+
+    def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
+        self._model = KernelCommitModel(parameters, seed, replication)
+
+    @property
+    def events(self) -> int:
+        """See Model."""
+        return self._model.events
+
+    def run(self, until_ps: int) -> None:
+        """See Model."""
+        self._model.run(until_ps)
+
+    def sums(self) -> Sums:
+        """See Model."""
+        model = self._model
+        busy_ps = np.array(model.busy_ps(), dtype=np.int64)
+        return Sums(model.commits, model.latency_total_ps / 1e3, busy_ps)
+
+    def counters(self) -> Counters:
+        """See Model."""
+        found = self._model.result()
+        counts = np.array(self._model.latency_buckets(), dtype=np.int64)
+        return Counters(
+            found.time_ps,
+            found.given_up,
+            found.aborts,
+            found.messages,
+            self.sums().busy_ps,
+            Histogram(bucket_edges_ns(len(counts)), counts, found.latency_ps.total / 1e3),
+        )
+
+
+class ReferenceModel:
+    """A protocol in plain SimPy."""
+
+    # As wide as those of the compiled model: 2^-7 of their power of two (kernel/statistics.hpp).
+    PARTS = 128
+
+    def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
+        kind = OneSidedModel if parameters.one_sided else TwoPhaseModel
+        self._model: SimpyModel = kind(parameters, seed, replication)
+        self._counts = np.zeros(2 * self.PARTS, dtype=np.int64)
+        self._total_ps = self._counted = 0
+        self.events = 0
+
+    def run(self, until_ps: int) -> None:
+        """See Model."""
+        env = self._model.env
+        while env.peek() < until_ps:
+            env.step()
+            self.events += 1
+        if env.now < until_ps:
+            self._model.run(until_ps)  # to that very time
+
+    def sums(self) -> Sums:
+        """See Model."""
+        model, cluster = self._model, self._model.cluster
+        busy = [
+            *(card.outgoing.busy_ps() for card in cluster.cards),
+            *(card.incoming.busy_ps() for card in cluster.cards),
+            *map(cluster.busy_ps, model.nodes),
+            sum(map(cluster.busy_ps, model.clients)),
+        ]
+        latencies = self._latencies()
+        return Sums(latencies.count, latencies.total, np.array(busy, dtype=np.int64))
+
+    def counters(self) -> Counters:
+        """See Model."""
+        model, cluster = self._model, self._model.cluster
+        return Counters(
+            model.now_ps,
+            model.given_up,
+            dict(model.aborts),
+            {name: cluster.sent[name] for name in model.p.message_types},
+            self.sums().busy_ps,
+            self._latencies(),
+        )
+
+    def _latencies(self) -> Histogram:
+        """With those that came since the last time."""
+        for latency_ps in self._model.latencies_ps[self._counted :]:
+            shift = max(latency_ps.bit_length() - self.PARTS.bit_length(), 0)
+            bucket = shift * self.PARTS + (latency_ps >> shift)
+            if bucket >= len(self._counts):
+                longer = (bucket // self.PARTS + 1) * self.PARTS - len(self._counts)
+                self._counts = np.append(self._counts, np.zeros(longer, dtype=np.int64))
+            self._counts[bucket] += 1
+            self._total_ps += latency_ps
+        self._counted = len(self._model.latencies_ps)
+        return Histogram(
+            bucket_edges_ns(len(self._counts)), self._counts.copy(), self._total_ps / 1e3
+        )
+
+
+@lru_cache(maxsize=16)
+def bucket_edges_ns(buckets: int, parts: int = ReferenceModel.PARTS) -> npt.NDArray[np.float64]:
+    """(buckets + 1,) where buckets of latencies in ps begin, and the last one ends."""
+    bucket = np.arange(buckets + 1)
+    shift = np.maximum(bucket // parts - 1, 0)
+    first = np.where(bucket < 2 * parts, bucket, (bucket % parts + parts) << shift)
+    edges = np.asarray(first / 1e3)
+    edges.setflags(write=False)  # whoever asks gets the same ones
+    return edges

@@ -1,0 +1,422 @@
+"""What a commit protocol is run with: nodes, costs of messages, transactions, faults, remedies.
+
+Plain integers, times in picoseconds: no facts of a machine stand here. The compiled model and the
+reference model take the same parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, fields
+from typing import Literal
+
+from ....inputs import InputError
+from ...machine.disturbances.facts import DISTURBANCE_MAX_PS, DISTURBANCE_MIN_PS
+from .apart import ApartCosts
+from .processors import Processors
+from .spread import Spread
+
+COUNT_MAX = 2**31 - 1
+READS_MAX = 64
+VERSIONS_MAX = 64
+TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
+FACTOR_MAX = PARTS_MAX = 1_000_000
+
+TWO_PHASE_MESSAGES = (
+    "snapshot-request",  # client → timestamp service: which snapshot may I read?
+    "snapshot",  # its answer
+    "read",  # client → RM: one record
+    "record",  # RM → client: its payload
+    "commit-request",  # (1) client → TM: the records to write aboard
+    "timestamp-request",  # (2) TM → timestamp service
+    "timestamp",  # (2) its answer: the CID
+    "prepare",  # (3) TM → RM: check and lock these records
+    "vote",  # (3) its answer
+    "install",  # (4) TM → RM: new versions aboard; install and unlock
+    "installed",  # (4) its answer
+    "rollback",  # TM → RM that voted yes, where another voted no: unlock
+    "finished",  # (5) TM → timestamp service: installed (or rolled back), the CID is done with
+    "outcome",  # (6) TM → client
+)
+ONE_SIDED_MESSAGES = (
+    "snapshot-read",  # READ of the highest committed timestamp, and what comes back
+    "snapshot-data",
+    "read",  # READ of a record block, and what comes back
+    "record",
+    "cas",  # CAS of a block's first word: validate and lock
+    "cas-result",
+    "write",  # WRITE of a block: install and unlock, or insert
+    "write-done",
+    "unlock",  # WRITE (with leases: CAS) of the first word after an abort
+    "unlock-done",
+    "bit",  # WRITE of the timestamp's bit; its answer is polled where it is signaled
+    "bit-done",
+)
+# Those that the remedies add; all are needed where one of the two remedies is on.
+REMEDY_MESSAGES = (
+    "claim",  # CAS of the timestamp's claim bit
+    "claim-result",
+    "break",  # CAS of a block's first word: frees a lock whose owner is fenced
+    "break-result",
+    "complaint",  # SEND to the timestamp server: this timestamp, or this owner, holds us up
+    "complaint-done",
+    "revoke",  # timestamp server → storage server: refuse the owner from now on
+    "revoked",
+)
+
+Architecture = Literal["ipoeth", "ipoib", "two-sided", "rsi"]
+ARCHITECTURES: tuple[Architecture, ...] = ("ipoeth", "ipoib", "two-sided", "rsi")
+
+
+@dataclass(frozen=True)
+class MessageCost:
+    """What one message of a type costs, in ps; its size is in the numbers.
+
+    ``send_ps``, ``receive_ps``: time of the sender's and of the receiver's thread; 0 where no
+    thread takes part (a storage server under one-sided verbs). ``out_ps``, ``in_ps``: how long the
+    sender's outgoing and the receiver's incoming direction of the network card are taken: the
+    larger of 1 / message rate and bytes / bandwidth. ``wire_ps``: wire, switch and the fixed part
+    of the cards. Cut-through: the incoming side starts when the first bits come, wire_ps after the
+    outgoing side started. ``parts``: messages of a transport between processes that it is made of.
+    """
+
+    send_ps: int = 0
+    receive_ps: int = 0
+    out_ps: int = 0
+    wire_ps: int = 0
+    in_ps: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Node:
+    """A server: the machine whose network card it uses, and its threads that handle messages."""
+
+    machine: int
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class KeyDraw:
+    """How the records of a transaction are drawn; they are distinct.
+
+    ``zipf``: record k (from 0) with a weight of 1 / (k + 1)^exponent. ``hot``: the first
+    ``hot_records`` together with probability ``hot_probability``, uniform within and without.
+    """
+
+    distribution: Literal["uniform", "zipf", "hot"] = "uniform"
+    exponent: float = 0.0
+    hot_records: int = 0
+    hot_probability: float = 0.0
+
+
+@dataclass(frozen=True)
+class Death:
+    """A client stops for good at ``at_ps``; what its network card was handed is still sent."""
+
+    client: int
+    at_ps: int
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A client whose own time (thread, computing, thinking) takes ``factor`` times as long."""
+
+    client: int
+    factor: int
+
+
+@dataclass(frozen=True)
+class CommitParameters:
+    """One run, but for seed and horizon. Raises InputError where values do not fit together.
+
+    ``architecture``: the first three of ARCHITECTURES are one protocol (snapshot isolation by
+    2PC) with other costs. ``machines``: how many; each has a card with two directions.
+    ``client_machine``: of each client; a client has a thread of its own. ``storage``: the servers
+    that hold records; record r lies at server r mod their number. ``timestamps``: the node of the
+    timestamp service. ``managers``: the nodes that run transactions as TM (2PC only), taken in
+    turn by each client, client c starting with the c-th. These three are indices into ``nodes``;
+    one node may have several roles, and needs no message to talk to itself. Within one machine a
+    message takes thread time, but no network.
+
+    ``costs``: by message type; entry k of the tuple is for k records aboard, the last one for
+    more: a tuple of one is for any. Records are aboard of commit-request, prepare, install,
+    rollback (others carry one or none: entry 0).
+    """
+
+    architecture: Architecture
+    machines: int
+    client_machine: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    storage: tuple[int, ...]
+    timestamps: int
+    costs: Mapping[str, tuple[MessageCost, ...]]
+    managers: tuple[int, ...] = ()
+
+    records: int = 1_000_000
+    reads: int = 3
+    """Distinct records that a transaction reads."""
+    updates: int = 3
+    """How many of them it writes: the first ones drawn."""
+    inserts: int = 4
+    """Records that it creates, spread over the storage servers in turn."""
+    keys: KeyDraw = KeyDraw()
+    think_ps: int = 0
+    """From an outcome to the client's next transaction."""
+    think: Literal["constant", "exponential"] = "constant"
+    compute_ps: int = 0
+    """The client's own work between its reads and its commit, on average."""
+    compute_spread: float = 0.0
+    """It lies evenly within this part, 0 to 1, below and above the average."""
+    retries: int = 0
+    """How often an aborted transaction is tried again, on a new snapshot, before it is given up."""
+    backoff_ps: int = 0
+    """Before a retry."""
+    poll_ps: int = 1_000_000
+    """Between two looks at the snapshot, of a client whose timestamps are used up (RSI)."""
+
+    read_work_ps: int = 0
+    """Thread time of an RM, per record read (2PC)."""
+    check_work_ps: int = 0
+    """Thread time of an RM, per record checked and locked, or unlocked by a rollback (2PC)."""
+    install_work_ps: int = 0
+    """Thread time of an RM, per record installed (2PC)."""
+    every_rm: bool = True
+    """Every RM prepares (2PC); else those only that hold a record of the write set."""
+
+    versions: int = 1
+    """Versions that a record keeps; a reader of an older snapshot than the oldest aborts."""
+    timestamp_bits: int = 60_000
+    """Length of the bit vector (RSI)."""
+    send_queue: int = 64
+    """Length of a client's send queue: all but each send_queue-th bit WRITE go unsignaled (RSI)."""
+    snapshot_every: int = 1
+    """Transactions per fetch of the snapshot; between, the client's copy serves. An abort drops
+    the copy."""
+
+    deaths: tuple[Death, ...] = ()
+    stragglers: tuple[Straggler, ...] = ()
+    lease_ps: int | None = None
+    """RSI's remedy for dead clients: locks older than this are broken, their owner fenced."""
+    skip_after_ps: int | None = None
+    """RSI's remedy for stragglers: unclaimed timestamps that held up the snapshot for so long are
+    set by the timestamp server."""
+    timestamp_reach: int | None = None
+    """How far above the highest committed timestamp a client may go: a lap, unless it is less."""
+    doorbell: bool = True
+    """Requests of one step are posted together; else each is on its way when it is posted (RSI)."""
+    in_step: bool = False
+    """An abort uses its timestamp up only where the run may stand at it, and who sees others a
+    round ahead of it sets its own timestamps up to theirs, with its next bit (RSI)."""
+    start_ps: tuple[int, ...] = ()
+    """When each client begins; all at once where it is empty."""
+    processors: Processors | None = None
+    """Of the one machine, shared by all; None: each thread of a client or node has its own."""
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    """By message type: how either end's time for one varies, or for those that are posted together;
+    one that is not named takes its cost always. Each place draws from a stream of its own."""
+    wake_spread: Spread | None = None
+    """How ``wake_ps`` of the processors varies."""
+    apart: ApartCosts | None = None
+    """When the shared processors are far apart, and what messages cost meanwhile."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether transactions commit by one-sided verbs."""
+        return self.architecture == "rsi"
+
+    @property
+    def has_remedy(self) -> bool:
+        """Whether a remedy for RSI's weak spots is on."""
+        return self.lease_ps is not None or self.skip_after_ps is not None
+
+    @property
+    def message_types(self) -> tuple[str, ...]:
+        """The types of messages that this run may send."""
+        if not self.one_sided:
+            return TWO_PHASE_MESSAGES
+        return ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if self.has_remedy else ())
+
+    def server_name(self, node: int) -> str:
+        """What a node is, where nodes are processes."""
+        return "timestamp server" if node == self.timestamps else f"storage server {node}"
+
+
+def _check(parameters: CommitParameters) -> None:
+    p = parameters
+    _expect(p.architecture in ARCHITECTURES, "architecture", p.architecture, _one_of(ARCHITECTURES))
+    _at_least(1, machines=p.machines, clients=len(p.client_machine), nodes=len(p.nodes))
+    _at_least(1, **{"storage servers": len(p.storage)})
+    for machine in p.client_machine:
+        _index("machine of a client", machine, p.machines)
+    for node in p.nodes:
+        _index("machine of a node", node.machine, p.machines)
+        _at_least(1, threads=node.threads)
+    for role, indices in (("storage", p.storage), ("managers", p.managers)):
+        for index in indices:
+            _index(role, index, len(p.nodes))
+        _expect(len(set(indices)) == len(indices), role, str(indices), "distinct nodes")
+    _index("timestamps", p.timestamps, len(p.nodes))
+    if not p.one_sided:
+        _at_least(1, managers=len(p.managers))
+    _check_costs(p)
+    _check_transactions(p)
+    _check_processors(p)
+    for name in p.spreads:
+        _expect(name in p.costs, "spread of messages", name, _one_of(p.message_types))
+    _check_faults(p)
+
+
+def _check_costs(p: CommitParameters) -> None:
+    for costs in (p.costs, *(() if p.apart is None else (p.apart.costs,))):
+        for name in p.message_types:
+            _expect(bool(costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
+            for cost in costs[name]:
+                for part, value in zip(fields(cost), astuple(cost), strict=True):
+                    if part.name.endswith("_ps"):
+                        _time(f"{part.name} of message '{name}'", value)
+                _expect(
+                    1 <= cost.parts <= PARTS_MAX,
+                    f"parts of message '{name}'",
+                    str(cost.parts),
+                    f"from 1 to {PARTS_MAX:,}",
+                )
+    _expect(
+        p.costs["read"][0].send_ps > 0,
+        "send_ps of message 'read'",
+        "0",
+        "above 0: else transactions would take no time",
+    )
+
+
+def _check_transactions(p: CommitParameters) -> None:
+    _at_least(1, records=p.records, reads=p.reads, versions=p.versions)
+    _at_least(1, send_queue=p.send_queue, snapshot_every=p.snapshot_every, poll_ps=p.poll_ps)
+    _at_least(0, updates=p.updates, inserts=p.inserts, retries=p.retries)
+    _expect(p.reads <= READS_MAX, "reads", str(p.reads), f"at most {READS_MAX}")
+    _expect(p.versions <= VERSIONS_MAX, "versions", str(p.versions), f"at most {VERSIONS_MAX}")
+    _expect(p.inserts <= READS_MAX, "inserts", str(p.inserts), f"at most {READS_MAX}")
+    _expect(p.reads <= p.records, "reads", str(p.reads), f"at most all {p.records} records")
+    _expect(p.updates <= p.reads, "updates", str(p.updates), f"at most the {p.reads} records read")
+    _expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
+    for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
+        _time(name, getattr(p, name))
+    _expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
+    for name in ("read_work_ps", "check_work_ps", "install_work_ps"):
+        _time(name, getattr(p, name))
+    _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
+    keys = p.keys
+    _expect(
+        keys.distribution in ("uniform", "zipf", "hot"),
+        "distribution of keys",
+        keys.distribution,
+        "uniform, zipf or hot",
+    )
+    if keys.distribution == "zipf":
+        _expect(
+            0 < keys.exponent <= 3, "exponent of keys", f"{keys.exponent:g}", "above 0, up to 3"
+        )
+    if keys.distribution == "hot":
+        _expect(
+            p.reads <= keys.hot_records and keys.hot_records + p.reads <= p.records,
+            "hot records",
+            str(keys.hot_records),
+            f"from {p.reads} to {p.records - p.reads}: room for the reads within and without",
+        )
+        _expect(
+            0 <= keys.hot_probability <= 1,
+            "hot probability",
+            f"{keys.hot_probability:g}",
+            "from 0 to 1",
+        )
+    if p.one_sided:
+        clients = len(p.client_machine)
+        _expect(
+            p.timestamp_bits >= clients,
+            "timestamp bits",
+            str(p.timestamp_bits),
+            f"at least one for each of the {clients} clients",
+        )
+
+
+def _check_processors(p: CommitParameters) -> None:
+    if p.start_ps:
+        fine = len(p.start_ps) == len(p.client_machine)
+        _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
+    for start_ps in p.start_ps:
+        _time("start_ps", start_ps)
+    if p.in_step:
+        _expect(not p.has_remedy, "in_step", "true", "no remedies, which go by timestamps unset")
+    if p.timestamp_reach is not None:
+        _at_least(1, **{"timestamp reach": p.timestamp_reach})
+    host = p.processors
+    if p.apart is not None:
+        _expect(host is not None, "apart", "given", "only where processors are shared")
+        for name, time_ps in (("near_ps", p.apart.near_ps), ("apart_ps", p.apart.apart_ps)):
+            fine = DISTURBANCE_MIN_PS <= time_ps <= DISTURBANCE_MAX_PS
+            _expect(fine, f"{name} of processors", f"{time_ps:g}", "from 1,000 to 10^17")
+    if host is None:
+        return
+    _at_least(1, processors=host.count)
+    _expect(p.machines == 1, "machines", str(p.machines), "one, where processors are shared")
+    for node in p.nodes:
+        _expect(node.threads == 1, "threads", str(node.threads), "1, where processors are shared")
+    for part in fields(host):
+        if part.name.endswith("_ps"):
+            given = getattr(host, part.name)
+            for time_ps in given if isinstance(given, tuple) else (given,):
+                _time(f"{part.name} of the processors", time_ps)
+    _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
+    _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+    for home in host.homes:
+        _index("home of a process", home, host.count)
+    if host.homes:
+        fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
+        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
+
+
+def _check_faults(p: CommitParameters) -> None:
+    clients = len(p.client_machine)
+    for kind, faults in (("deaths", p.deaths), ("stragglers", p.stragglers)):
+        named = [fault.client for fault in faults]
+        for client in named:
+            _index(f"client in {kind}", client, clients)
+        _expect(len(set(named)) == len(named), kind, str(named), "each client once")
+    for death in p.deaths:
+        _time("at_ps of a death", death.at_ps)
+    for straggler in p.stragglers:
+        _expect(
+            1 <= straggler.factor <= FACTOR_MAX,
+            "factor of a straggler",
+            str(straggler.factor),
+            f"from 1 to {FACTOR_MAX}",
+        )
+    for name, value in (("lease_ps", p.lease_ps), ("skip_after_ps", p.skip_after_ps)):
+        if value is not None:
+            _expect(p.one_sided, name, str(value), "architecture rsi: 2PC needs no such remedy")
+            _expect(0 < value <= TIME_MAX_PS, name, str(value), "a time above 0")
+
+
+def _expect(fine: bool, what: str, found: str | None, expected: str) -> None:
+    if not fine:
+        raise InputError(what, token=found, expected=expected)
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    return "one of " + ", ".join(names)
+
+
+def _at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        _expect(least <= value <= COUNT_MAX, name, str(value), f"at least {least}")
+
+
+def _index(what: str, index: int, count: int) -> None:
+    _expect(0 <= index < count, what, str(index), f"an index from 0 to {count - 1}")
+
+
+def _time(what: str, value: int) -> None:
+    _expect(0 <= value <= TIME_MAX_PS, what, str(value), "a time of at least 0 ps")

@@ -1,0 +1,259 @@
+"""Machines on a network: threads, network cards, and messages from one to another.
+
+A message, from left to right; each part is a FIFO server or a pure delay:
+
+    sender's thread → outgoing side of its card → wire → incoming side → receiver's thread
+    send_ps           out_ps                      wire_ps  in_ps           receive_ps
+
+Cut-through: the incoming side starts with the first bits, and is done no sooner than the last bits
+can be there. A part of 0 ps of a thread takes no thread. Within one machine there is no network,
+and what talks to itself needs no message.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import simpy
+
+from ...._kernel import Stream
+from ....machine.disturbances.reference.apart import Distance
+from ....machine.reference import processors as shared
+from ..history import MESSAGE, Row
+from ..parameters import MessageCost
+from ..processors import Processors
+from ..spread import Spread
+
+Process = Generator[simpy.Event, Any, Any]
+
+
+class Environment(simpy.Environment):
+    """SimPy's, with a clock that counts whole picoseconds."""
+
+    @property
+    def now(self) -> int:
+        """The time reached, in ps."""
+        return int(super().now)
+
+
+class Servers:
+    """Alike servers with one FIFO queue; who arrives knows at once when it will be done."""
+
+    def __init__(self, env: Environment, count: int = 1) -> None:
+        self.env = env
+        self.free_at = [0] * count
+        self.admitted_ps = 0
+
+    def admit(self, service_ps: int) -> int:
+        """When a job that arrives now will be done."""
+        end = max(self.env.now, self.free_at[0]) + service_ps
+        heapq.heapreplace(self.free_at, end)
+        self.admitted_ps += service_ps
+        return end
+
+    def work(self, service_ps: int) -> simpy.Timeout:
+        """A job that arrives now, to be waited for."""
+        return self.env.timeout(self.admit(service_ps) - self.env.now)
+
+    def busy_ps(self) -> int:
+        """Time that the servers were busy, up to now."""
+        return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
+
+
+class Steps:
+    """How long steps take, now longer, now shorter: each place draws from a stream of its own."""
+
+    def __init__(
+        self, spreads: Mapping[str, Spread], wake: Spread | None, streams: Sequence[Stream]
+    ) -> None:
+        self.spreads = {name: spread.draws() for name, spread in spreads.items()}
+        self.wake_spread = None if wake is None else wake.draws()
+        self.streams = streams
+
+    def step(self, place: int, kind: str, mean_ps: int) -> int:
+        """On a message of this type, or on several that are posted together."""
+        spread = self.spreads.get(kind)
+        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
+
+    def wake(self, place: int, mean_ps: int) -> int:
+        """From being woken to running, on an idle processor."""
+        spread = self.wake_spread
+        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
+
+
+class Card:
+    """A machine's network card: two directions."""
+
+    def __init__(self, env: Environment) -> None:
+        self.outgoing = Servers(env)
+        self.incoming = Servers(env)
+
+
+class Place:
+    """Who sends and receives: a client or a node. ``factor``: a straggler's time is so much longer.
+
+    ``gone``: a client that died or was shut out; it does nothing more.
+    """
+
+    def __init__(self, number: int, card: Card, threads: Servers, factor: int = 1) -> None:
+        self.number = number
+        self.card = card
+        self.threads = threads
+        self.factor = factor
+        self.gone = False
+        self.process = shared.Process(number)
+
+
+class Cluster:
+    """Places on machines, the messages between them, and the trace of what happens."""
+
+    def __init__(
+        self,
+        machines: int,
+        costs: Mapping[str, tuple[MessageCost, ...]],
+        types: tuple[str, ...],
+        processors: Processors | None = None,
+        steps: Steps | None = None,
+        turn_streams: Sequence[Stream] = (),
+        pace_streams: Sequence[Stream] = (),
+    ) -> None:
+        self.env = Environment()
+        self.steps = steps or Steps({}, None, [])
+        self.processors: shared.SharedProcessors | None = None
+        if processors is not None:
+            self.processors = shared.SharedProcessors(
+                self.env, processors, self.steps.wake, turn_streams, pace_streams
+            )
+        self.cards = [Card(self.env) for _ in range(machines)]
+        self.costs = costs
+        self.costs_apart = costs
+        self.distance: Distance | None = None
+        self.types = {name: index for index, name in enumerate(types)}
+        self.sent: Counter[str] = Counter()
+        self.trace: list[Row] = []
+        self.never = self.env.event()
+
+    def log(self, kind: int, client: int, transaction: int, a: int, b: int = 0) -> None:
+        """Adds a row to the trace."""
+        self.trace.append((self.env.now, kind, client, transaction, a, b))
+
+    def cost(self, kind: str, records: int) -> MessageCost:
+        """What a message of this type costs with so many records aboard."""
+        costs = self.costs
+        if self.distance is not None and self.distance.is_apart(self.env.now):
+            costs = self.costs_apart
+        entries = costs[kind]
+        return entries[min(records, len(entries) - 1)]
+
+    def work(
+        self, place: Place, ps: int, sender: Place | None = None, parts: int = 1
+    ) -> simpy.Event:
+        """The place's thread works for so long, on what it does itself or on a sender's message, of
+        so many parts."""
+        if self.processors is None:
+            return place.threads.work(ps * place.factor)
+        by = None if sender is None else sender.process
+        return self.processors.work(place.process, ps * place.factor, by, parts)
+
+    def busy_ps(self, place: Place) -> int:
+        """How long the place's threads were busy, up to now."""
+        if self.processors is None:
+            return place.threads.busy_ps()
+        return self.processors.busy_ps(place.process)
+
+    def give_way(self, place: Place) -> None:
+        """On shared processors, lets others run first, where that is how places do it."""
+        if self.processors is not None and self.processors.setup.gives_way:
+            self.processors.give_way(place.process)
+
+    def compute(self, place: Place, ps: int) -> Process:
+        """The place works; then a place that is gone goes no further."""
+        if ps and self.processors is None:
+            yield self.env.timeout(ps * place.factor)
+        elif ps:
+            yield self.work(place, ps)
+        if place.gone:
+            yield self.never
+
+    def pause(self, place: Place, ps: int) -> Process:
+        """The place's own time passes; then a place that is gone goes no further."""
+        if ps and self.processors is not None:
+            ps *= place.factor
+            awake_ps = self.processors.setup.awake_ps
+            if ps > 2 * awake_ps:
+                yield self.env.timeout(ps - awake_ps)
+                ps = awake_ps
+            self.give_way(place)
+            if ps:
+                yield self.processors.wait(place.process, ps)
+        elif ps:
+            yield self.env.timeout(ps * place.factor)
+        elif self.processors is not None and place.process.gives_way:
+            # Others run first: what comes next begins when the place runs again.
+            yield self.processors.wait(place.process, 0)
+        if place.gone:
+            yield self.never
+
+    def post(self, sender: Place, kinds: Sequence[str], records: int = 0) -> Process:
+        """The sender's thread writes messages, to hand them to its card all at once."""
+        work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
+        if work_ps:
+            yield self.work(sender, self.steps.step(sender.number, kinds[0], work_ps))
+        if sender.gone:
+            yield self.never
+
+    def carry(
+        self, kind: str, sender: Place, receiver: Place, records: int = 0, work_ps: int = 0
+    ) -> Process:
+        """A message that was posted travels, and the receiver's thread takes it and does its work.
+
+        Nobody takes what reaches a client that is gone.
+        """
+        self.sent[kind] += 1
+        cost = self.cost(kind, records)
+        if sender.card is not receiver.card:
+            out_end = sender.card.outgoing.admit(cost.out_ps)
+            yield self.env.timeout(out_end - cost.out_ps + cost.wire_ps - self.env.now)
+            in_end = receiver.card.incoming.admit(cost.in_ps)
+            yield self.env.timeout(max(in_end, out_end + cost.wire_ps) - self.env.now)
+        if receiver.gone:
+            yield self.never
+        work_ps += cost.receive_ps
+        if work_ps:
+            work_ps = self.steps.step(receiver.number, kind, work_ps)
+            yield self.work(receiver, work_ps, sender, cost.parts)
+        if receiver.gone:
+            yield self.never
+        self.log(MESSAGE, sender.number, receiver.number, self.types[kind])
+
+    def message(
+        self, kind: str, sender: Place, receiver: Place, records: int = 0, work_ps: int = 0
+    ) -> Process:
+        """Posted and carried; to itself, the receiver's work only."""
+        if sender is not receiver:
+            yield from self.post(sender, [kind], records)
+            yield from self.carry(kind, sender, receiver, records, work_ps)
+        elif work_ps:
+            yield self.work(receiver, self.steps.step(receiver.number, kind, work_ps))
+
+    def together(self, parts: list[Process]) -> Process:
+        """Runs all parts at once, waits for the last of them, and returns what each returned."""
+        results: list[Any] = [None] * len(parts)
+        done = self.env.event()
+        left = len(parts)
+
+        def run(index: int, part: Process) -> Process:
+            nonlocal left
+            results[index] = yield from part
+            left -= 1
+            if left == 0:
+                done.succeed()
+
+        for index, part in enumerate(parts):
+            self.env.process(run(index, part))
+        if parts:
+            yield done
+        return results

@@ -1,0 +1,434 @@
+"""RSI: snapshot isolation with one-sided verbs; clients are their own TMs (Binnig et al. 2016).
+
+    READ  the highest committed timestamp: the snapshot RID (or keep a copy of an earlier one)
+    READ  a block per record: its newest versions; the one that the snapshot sees is v
+    CAS   a block's first word, per record of the write set: (unlocked, v) → (locked, v);
+          validates and locks at once
+    WRITE a block per record written or created: new version in front, unlocked; wait for them
+    WRITE the timestamp's bit, unsignaled: committed
+
+Where a CAS fails: unlock what was locked, and abort. Who aborts sets the bit too: else the leading
+run would wait for a client that keeps aborting, on ever older snapshots. Yet clients that abort use
+timestamps up faster than those that commit: who fell behind once stays there, and all abort on the
+snapshots that it holds up. Clients ``in_step`` set an abort's bit only where the run may stand at
+it, and set their timestamps up to what they have seen of others, with their next bit, where that is
+a round ahead.
+
+Requests of one step are posted together, with one ``doorbell``: the card has all of them or, if the
+client dies before, none. Without, each is on its way before the next one is posted.
+
+Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
+once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
+The highest committed timestamp is the end of the leading run of set bits. Clients READ the vector
+and look for it, or READ one word that a thread of the timestamp server keeps up to date, as
+NAM-DB's oracle does (Zamanian et al. 2017): here the same, but for the cost of snapshot-data.
+
+Selective signaling: on the way to the timestamp server, the send_queue-th unsignaled request since
+the last completion is signaled and waited for; READs and CAS are always signaled.
+
+Two remedies, which RSI as published lacks:
+
+- lease: a locked word holds its owner and the time of locking. Who meets a lock older than the
+  lease complains; the timestamp server has every storage server refuse the owner (fences it), sets
+  the owner's timestamps, and the lock is broken. An owner installs within half its lease, or not
+  at all; so a fenced client's WRITEs have landed, all of them, or never will (if messages take
+  less than half a lease).
+- skip: a client CASes a claim for its timestamp, beside the locks. A client that sees the same
+  snapshot for skip_after_ps complains; the timestamp server sets all unclaimed timestamps below the
+  highest used. Whose claim fails takes a later timestamp. Where the run stands at a claimed one for
+  a lease, its owner is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import simpy
+
+from ..history import (
+    BROKEN,
+    COMMIT,
+    CONFLICT,
+    FENCED,
+    INSTALL,
+    LEASE,
+    LOCKED,
+    ROLLED_BACK,
+    SKIPPED,
+    SNAPSHOT,
+    TIMESTAMPS,
+    WRITE,
+)
+from ..parameters import CommitParameters
+from .cluster import Process
+from .commits import Client, CommitModel, Node, Record
+from .timestamps import TimestampVector
+
+GRANTED = -1
+REFUSED = object()
+ANSWERS = {
+    "snapshot-read": "snapshot-data",
+    "read": "record",
+    "cas": "cas-result",
+    "write": "write-done",
+    "unlock": "unlock-done",
+    "claim": "claim-result",
+    "break": "break-result",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A signaled verb: what it does at the node's memory, and returns."""
+
+    kind: str
+    node: Node
+    effect: Callable[[], Any]
+
+
+class OneSidedClient:
+    """What a client keeps beside its copy of the snapshot."""
+
+    def __init__(self, client: int) -> None:
+        self.next_cid = client + 1
+        self.known = 0
+        """The highest committed timestamp when it last looked, and since when it saw the same."""
+        self.since_ps = 0
+        self.top = 0
+        """The highest timestamp that was set when it last looked."""
+        self.unsignaled = 0
+        self.locking_ps = 0
+        self.claimed = False
+
+
+class OneSidedModel(CommitModel):
+    """Clients that commit by RSI, and servers whose threads are idle but for the remedies."""
+
+    def __init__(self, parameters: CommitParameters, seed: int = 0, replication: int = 0) -> None:
+        super().__init__(parameters, seed, replication)
+        clients = len(self.clients)
+        self.vector = TimestampVector(clients, parameters.timestamp_bits)
+        self.reach = min(self.vector.lap, parameters.timestamp_reach or self.vector.lap)
+        self.own = [OneSidedClient(client) for client in range(clients)]
+        self.fencing: dict[int, simpy.Event] = {}
+        self.fenced: set[int] = set()
+        self.suspect: tuple[int, int] | None = None
+
+    # Verbs.
+
+    def requests(self, client: Client, batch: Sequence[Request]) -> Process:
+        """Posts signaled requests; what each returned, once all are complete."""
+        if not self.p.doorbell:
+            return (yield from self.one_by_one(client, batch))
+        yield from self.cluster.post(client, [request.kind for request in batch])
+        return (yield from self.complete(client, batch))
+
+    def one_by_one(self, client: Client, batch: Sequence[Request]) -> Process:
+        """Each is on its way before the client posts the next one."""
+        results: list[Any] = [None] * len(batch)
+        done, left = self.env.event(), len(batch)
+
+        def travels(index: int, request: Request) -> Process:
+            nonlocal left
+            results[index] = yield from self.travel(client, request)
+            left -= 1
+            if left == 0:
+                done.succeed()
+
+        for index, request in enumerate(batch):
+            yield from self.cluster.post(client, [request.kind])
+            self.env.process(travels(index, request))
+            yield self.env.timeout(0)
+        yield done
+        if client.gone:
+            yield self.cluster.never
+        return results
+
+    def complete(self, client: Client, batch: Sequence[Request]) -> Process:
+        """What posted requests returned, once all are complete."""
+        parts = [self.travel(client, request) for request in batch]
+        results = yield from self.cluster.together(parts)
+        if client.gone:  # just as the last one came
+            yield self.cluster.never
+        return results
+
+    def travel(self, client: Client, request: Request) -> Process:
+        """One request to the memory of a node, and its answer."""
+        yield from self.cluster.carry(request.kind, client, request.node)
+        shut_out = client.number in request.node.shut_out
+        result = REFUSED if shut_out else request.effect()
+        yield from self.cluster.message(ANSWERS[request.kind], request.node, client)
+        if result is REFUSED:
+            yield from self.leave(client)
+        return result
+
+    def leave(self, client: Client) -> Process:
+        """A client learns that it is fenced."""
+        if not client.gone:
+            client.gone = True
+            self.log(FENCED, client, 0)
+        yield self.cluster.never
+
+    def set_bit(self, client: Client, kind: int) -> Process:
+        """The timestamp's bit, unsignaled or, now and then, signaled; on to the next timestamp."""
+        own, number = self.own[client.number], client.transaction
+        cids = [own.next_cid]
+        own.next_cid += len(self.clients)
+        while self.lags(own):
+            cids.append(own.next_cid)
+            own.next_cid += len(self.clients)
+        yield from self.cluster.post(client, ["bit"])
+        own.unsignaled += 1
+        signaled = own.unsignaled == self.p.send_queue
+        travel = self.bit_travels(client, number, cids, kind, signaled)
+        if signaled:
+            own.unsignaled = 0
+            yield from travel
+        else:
+            self.env.process(travel)
+            yield self.env.timeout(0)  # the card has it before the client goes on
+
+    def lags(self, own: OneSidedClient) -> bool:
+        """Whether it has seen another one set a timestamp a round or more above its next."""
+        seen = min(own.top, own.known + self.reach)
+        return self.p.in_step and own.next_cid + len(self.clients) <= seen
+
+    def bit_travels(
+        self, client: Client, number: int, cids: list[int], kind: int, signaled: bool
+    ) -> Process:
+        """The WRITE of a bit, and of those that the client catches up with."""
+        yield from self.cluster.carry("bit", client, self.timestamps)
+        refused = client.number in self.timestamps.shut_out
+        for cid in cids:
+            if not refused and self.vector.set(cid):
+                self.cluster.log(kind, client.number, number, cid)
+            kind = ROLLED_BACK
+        if signaled:
+            yield from self.cluster.message("bit-done", self.timestamps, client)
+            if refused:
+                yield from self.leave(client)
+
+    # A transaction.
+
+    def fetch_snapshot(self, client: Client) -> Process:
+        """READ; complains where the answer has been the same for too long."""
+        own = self.own[client.number]
+        read = Request(
+            "snapshot-read", self.timestamps, lambda: (self.vector.highest, self.vector.top)
+        )
+        ((highest, own.top),) = yield from self.requests(client, [read])
+        own.unsignaled = 0
+        if highest != own.known:
+            own.known, own.since_ps = highest, self.env.now
+        elif self.p.skip_after_ps and self.env.now - own.since_ps >= self.p.skip_after_ps:
+            yield from self.complain(client, None)
+            own.since_ps = self.env.now
+        return highest
+
+    def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
+        """Read, lock, install, set the bit."""
+        own, rid = self.own[client.number], client.snapshot
+        blocks = yield from self.requests(client, [self.look(key, rid) for key in reads])
+        seen = [version for version, _ in blocks]
+        if not self.saw(client, reads, seen):
+            return (yield from self.give_up(client, SNAPSHOT))
+        updates = reads[: self.p.updates]
+        if any(newest > rid for _, newest in blocks[: len(updates)]):
+            return (yield from self.give_up(client, CONFLICT))
+        yield from self.cluster.compute(client, client.draw.compute_ps())
+        while own.next_cid > own.known + self.reach:
+            yield from self.cluster.pause(client, self.p.poll_ps)
+            yield from self.fetch_snapshot(client)
+
+        own.locking_ps = self.env.now
+        locks = [
+            self.lock(client, key, version) for key, version in zip(updates, seen, strict=False)
+        ]
+        claims = [self.claim(client)] if self.p.skip_after_ps else []
+        words = (yield from self.requests(client, locks + claims)) if locks + claims else []
+        if claims:
+            self.note_claim(client, words.pop())
+        cause = max((status for status, *_ in words), default=GRANTED)
+        while claims and cause == GRANTED and not own.claimed:
+            if own.next_cid > own.known + self.reach:
+                cause = TIMESTAMPS
+                break
+            (word,) = yield from self.requests(client, [self.claim(client)])
+            self.note_claim(client, word)
+        if cause == GRANTED:
+            written = updates + inserts
+            if self.p.doorbell:
+                yield from self.cluster.post(client, ["write"] * len(written))
+            lease_ps = self.p.lease_ps
+            if lease_ps is None or self.env.now - own.locking_ps <= lease_ps // 2:
+                cid = own.next_cid
+                for key in written:
+                    self.log(WRITE, client, key, cid)
+                writes = [self.write(client, key, cid) for key in written]
+                yield from (self.complete if self.p.doorbell else self.requests)(client, writes)
+                own.claimed = False
+                yield from self.set_bit(client, COMMIT)
+                return self.ended_well(client, cid)
+            cause = LEASE
+        yield from self.undo(client, updates, words)
+        return (yield from self.give_up(client, cause))
+
+    def give_up(self, client: Client, cause: int) -> Process:
+        """An abort, whose timestamp is used up (unless its bit is still one of the lap before).
+
+        In step it is kept where the run cannot stand at it.
+        """
+        own = self.own[client.number]
+        own.claimed = False
+        keeps = own.next_cid > own.known + len(self.clients) and not self.lags(own)
+        if own.next_cid <= own.known + self.reach and not (self.p.in_step and keeps):
+            yield from self.set_bit(client, ROLLED_BACK)
+        return self.ended_badly(client, cause)
+
+    def undo(self, client: Client, updates: list[int], words: list[Any]) -> Process:
+        """Unlocks; has dead owners fenced, and breaks their locks."""
+        held = [key for key, word in zip(updates, words, strict=True) if word[0] == GRANTED]
+        if held:
+            yield from self.requests(client, [self.unlock(client, key) for key in held])
+        if self.p.lease_ps is not None:
+            expired = [
+                (key, owner)
+                for key, (status, owner, locked_ps) in zip(updates, words, strict=True)
+                if status == LOCKED and self.env.now - locked_ps > self.p.lease_ps
+            ]
+            for owner in dict.fromkeys(owner for _, owner in expired):
+                yield from self.complain(client, owner)
+            if expired:
+                yield from self.requests(
+                    client, [self.break_lock(client, key, owner) for key, owner in expired]
+                )
+
+    def note_claim(self, client: Client, word: tuple[bool, int]) -> None:
+        """A claim's answer; where it failed, the next one is for a timestamp above all used."""
+        own = self.own[client.number]
+        own.unsignaled = 0
+        own.claimed, top = word
+        if not own.claimed:
+            own.next_cid = self.vector.next_of(client.number, top)
+
+    # What verbs do to memory.
+
+    def look(self, key: int, rid: int) -> Request:
+        """(version that the snapshot sees, newest version)."""
+        node = self.holder(key)
+
+        def effect() -> tuple[int, int]:
+            record = node.record(key)
+            return record.visible(rid), record.versions[0]
+
+        return Request("read", node, effect)
+
+    def lock(self, client: Client, key: int, expected: int) -> Request:
+        """(GRANTED or a cause, owner, time of locking)."""
+        node, now_ps = self.holder(key), self.env.now
+        return Request(
+            "cas", node, lambda: compare_and_lock(node.record(key), client.number, expected, now_ps)
+        )
+
+    def claim(self, client: Client) -> Request:
+        """(whether it was claimed, the highest timestamp that was claimed or set)."""
+        cid = self.own[client.number].next_cid
+        return Request("claim", self.timestamps, lambda: (self.vector.claim(cid), self.vector.top))
+
+    def write(self, client: Client, key: int, cid: int) -> Request:
+        """A block: shifts versions and unlocks, or is new."""
+        node, number = self.holder(key), client.transaction
+
+        def effect() -> None:
+            if key < self.p.records:
+                node.record(key).install(cid, self.p.versions)
+            self.cluster.log(INSTALL, client.number, number, key, cid)
+
+        return Request("write", node, effect)
+
+    def unlock(self, client: Client, key: int) -> Request:
+        """Unless the lock was broken."""
+        node = self.holder(key)
+        return Request("unlock", node, lambda: free(node.record(key), client.number))
+
+    def break_lock(self, client: Client, key: int, owner: int) -> Request:
+        """The lock of a fenced owner, unless it is free by now."""
+        node = self.holder(key)
+
+        def effect() -> None:
+            if free(node.record(key), owner):
+                self.log(BROKEN, client, key, owner)
+
+        return Request("break", node, effect)
+
+    # The remedies' messages.
+
+    def complain(self, client: Client, owner: int | None) -> Process:
+        """To the timestamp server: about a dead client's lock, or about a snapshot that stands."""
+        yield from self.cluster.message("complaint", client, self.timestamps)
+        refused = client.number in self.timestamps.shut_out
+        if not refused:
+            if owner is None:
+                owner = self.hurry(client)
+            if owner is not None:
+                yield from self.fence(owner)
+        yield from self.cluster.message("complaint-done", self.timestamps, client)
+        if refused:
+            yield from self.leave(client)
+
+    def hurry(self, client: Client) -> int | None:
+        """Skips what can be skipped; the owner of a claim that has stood in the way for a lease."""
+        skipped = self.vector.skip()
+        if skipped:
+            self.log(SKIPPED, client, skipped)
+        if self.p.lease_ps is None or self.vector.highest == self.vector.top:
+            return None
+        following = self.vector.highest + 1
+        if self.suspect is None or self.suspect[0] != following:
+            self.suspect = (following, self.env.now)
+        if self.env.now - self.suspect[1] < self.p.lease_ps:
+            return None
+        return self.vector.owner(following)
+
+    def fence(self, owner: int) -> Process:
+        """Every storage server refuses the owner; then its timestamps count as set."""
+        if owner in self.fenced:
+            return
+        if owner in self.fencing:
+            yield self.fencing[owner]
+            return
+        done = self.fencing[owner] = self.env.event()
+        self.timestamps.shut_out.add(owner)
+        yield from self.cluster.together([self.revoke(node, owner) for node in self.storage])
+        self.fenced.add(owner)
+        for cid in self.vector.bury(owner):
+            self.cluster.log(COMMIT, owner, -1, cid)
+        done.succeed()
+
+    def revoke(self, node: Node, owner: int) -> Process:
+        """One storage server."""
+        yield from self.cluster.message("revoke", self.timestamps, node)
+        node.shut_out.add(owner)
+        yield from self.cluster.message("revoked", node, self.timestamps)
+
+
+def compare_and_lock(
+    record: Record, client: int, expected: int, now_ps: int
+) -> tuple[int, int, int]:
+    """One CAS: (GRANTED or why not, the lock's owner, its time)."""
+    if record.owner is not None:
+        return LOCKED, record.owner, record.locked_ps
+    if record.versions[0] != expected:
+        return CONFLICT, -1, 0
+    record.owner, record.locked_ps = client, now_ps
+    return GRANTED, client, now_ps
+
+
+def free(record: Record, owner: int) -> bool:
+    """Unlocks if that owner holds it; whether it did."""
+    if record.owner != owner:
+        return False
+    record.owner = None
+    return True

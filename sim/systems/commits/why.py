@@ -1,0 +1,111 @@
+"""Why transactions commit no faster: the busiest resource, and what more of each would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from ...run.histogram import Histogram
+from ...run.record import Gain, ResourceUse, Why
+from .parameters import CommitParameters, MessageCost
+from .processors import Processors
+
+MORE = 1.1
+GAIN_MIN = 0.01  # below, the draws of a short run show
+FULL = 0.9  # a queue in front of a server in use for so long is most of what is waited for
+
+COMMITS, ROUNDS = 2_000, 20  # of a what-if, at least: in all, and by each client
+EVENTS_MAX = 4_000_000  # beyond, a what-if takes seconds
+
+Rate = Callable[[CommitParameters, int], float]
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a run has shown: its parameters, how long it was, its latencies, its events."""
+
+    parameters: CommitParameters
+    time_s: float
+    latencies: Histogram
+    events: int
+
+    @property
+    def until_ps(self) -> int | None:
+        """How long a what-if must be; None where it would take too many events."""
+        if not self.latencies.count:
+            return None
+        commits = max(COMMITS, ROUNDS * len(self.parameters.client_machine))
+        part = min(commits / self.latencies.count, 1.0)
+        if part * self.events > EVENTS_MAX:
+            return None
+        return round(part * self.time_s * 1e12)
+
+
+def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate) -> Why:
+    """``rate``: of parameters, up to a time, with the same draws."""
+    demands = {} if not need.latencies.count else {"a transaction": need.latencies.mean}
+    return Why(binding(uses), _gains(need, rate), demands)
+
+
+def binding(uses: Sequence[ResourceUse]) -> str:
+    """The busiest resource where it is full; else it is the time that a transaction takes."""
+    busiest = max(uses, key=lambda use: use.utilisation)
+    if busiest.utilisation >= FULL:
+        return busiest.name
+    return f"the time that each transaction takes (busiest: {busiest.name})"
+
+
+def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
+    until_ps = need.until_ps
+    if until_ps is None:
+        return ()
+    before = rate(need.parameters, until_ps)
+    if before <= 0:
+        return ()
+    gains = []
+    for name, parameters in _what_ifs(need.parameters).items():
+        gain = rate(parameters, until_ps) / before - 1.0
+        gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
+    return tuple(sorted(gains, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource)))
+
+
+def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
+    """The same run on better parts; clients keep their numbers, and so their draws."""
+    faster = {
+        name: round(getattr(parameters, name) / MORE)
+        for name in ("compute_ps", "read_work_ps", "check_work_ps", "install_work_ps")
+    }
+    machines = parameters.client_machine
+    more = max(1, round(len(machines) * (MORE - 1.0)))
+    return {
+        "network bandwidth and message rate": _with_costs(parameters, "out_ps", "in_ps"),
+        "speed of the network (1 / latency)": _with_costs(parameters, "wire_ps"),
+        "processor speed": replace(_with_costs(parameters, "send_ps", "receive_ps"), **faster),
+        "clients": replace(
+            parameters,
+            client_machine=(*machines, *machines[:more]),
+            start_ps=(*parameters.start_ps, *parameters.start_ps[:more]),
+            timestamp_bits=max(parameters.timestamp_bits, len(machines) + more),
+            processors=_with_clients(parameters, more),
+        ),
+    }
+
+
+def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
+    """More clients run where the first ones do; nobody moves."""
+    shared, clients = parameters.processors, len(parameters.client_machine)
+    if shared is None or not shared.homes:
+        return shared
+    homes = shared.homes
+    return replace(shared, homes=(*homes[:clients], *homes[:more], *homes[clients:]))
+
+
+def _with_costs(parameters: CommitParameters, *parts: str) -> CommitParameters:
+    """With these parts of all messages a tenth shorter."""
+    assert set(parts) <= {part.name for part in fields(MessageCost)}
+
+    def shorter(cost: MessageCost) -> MessageCost:
+        return replace(cost, **{part: round(getattr(cost, part) / MORE) for part in parts})
+
+    costs = {name: tuple(map(shorter, entries)) for name, entries in parameters.costs.items()}
+    return replace(parameters, costs=costs)

@@ -1,0 +1,188 @@
+"""ERIS for the event plane: the cost model's figures in picoseconds, and where commands go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.schema import Clients
+from ....workloads.workload import PhaseState
+from ..._kernel import ErisDemands as KernelDemands
+from ..._kernel import ErisMachine, SparseRows
+from ...machine.costs import LINE_BYTES
+from ...machine.disturbances.facts import PS_PER_S, Disturbances
+from ...machine.threads import Workers
+from .partitioned import CommandDemands, PartitionedDemands
+from .partitions import ColumnPartitions
+from .parts import Partitions
+from .routing import routing_costs
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Lines of a scan after which other work of a controller gets its turn: 256 KiB.
+SCAN_CHUNK_LINES = 4096
+
+# A core that is slow for longer is played as slow several times: what waits for a worker has long
+# grown as far as buffers let it, and so a short run meets all paces.
+PACE_LASTS_MAX_S = 5e-4
+
+GUIDE_SLOTS_PER_CELL = 16
+GUIDE_SLOTS_MAX = 8192
+
+
+def machine_of(
+    demands: PartitionedDemands, clients: Clients, phase: PhaseState | None = None
+) -> ErisMachine:
+    """The machine, its workers and their buffers as the kernel wants them.
+
+    ``phase``: whose commands are made.
+    """
+    costs, system, workers = demands.costs, demands.system, demands.workers
+    routing = routing_costs(costs, system, workers.count, phase)
+    per_instruction_ps = PS_PER_S / costs.instructions_per_s
+    handed = costs.hand_overs
+    handed_ps = np.rint(handed.line_s * PS_PER_S).astype(np.int64)
+    found = ErisMachine()
+    found.node, found.core = _list(workers.node), _list(workers.core)
+    found.home = _list(demands.home)
+    found.issue_ps = _list(per_instruction_ps * routing.issue)
+    found.receive_ps = _list(per_instruction_ps * routing.receive)
+    found.flush_ps = _list(per_instruction_ps * routing.flush_fixed)
+    found.batch_ps = _list(per_instruction_ps * routing.batch_executed)
+    found.round_ps = _list(per_instruction_ps * routing.round)
+    found.copy_ps = _list(per_instruction_ps * routing.lines * routing.flush_line)
+    found.own_cached = handed.own_cached
+    found.exchanged_at_once = handed.exchanged_at_once
+    found.flushed_late = handed.flushed_late
+    found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
+    found.stream_slots, found.read_slots = (_list(slots) for slots in handed.slots)
+    found.part_ps = _list(per_instruction_ps * routing.part)
+    found.part_waits, found.read_waits = handed.part_waits, handed.read_waits
+    found.handed_beside = handed.beside
+    found.handed_ps = _list(handed_ps.ravel())
+    own = np.arange(len(demands.home))
+    found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)
+    line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
+    found.memory_line_ps = _list(line_ps)
+    found.memory_write_ps = _list(line_ps * costs.line_times(0.0, 1.0))
+    load, ratio = costs.loaded_latency
+    found.load, found.load_ratio = _list(load), _list(ratio)
+    found.lines_per_command = routing.lines
+    found.answer_lines = routing.answer_lines
+    _set_links(found, demands)
+    found.buffer_commands = system.buffer_commands
+    found.round_commands = system.commands_per_round(workers.count)
+    found.incoming_commands = system.incoming_commands(workers.count)
+    found.command_bytes = round(system.command_size.value)
+    found.batch = system.batch
+    found.answers = routing.answer_lines > 0
+    if clients.kind == "open":
+        assert clients.arrival_rate is not None
+        found.arrival_ps = PS_PER_S * workers.count / clients.arrival_rate.value
+    else:
+        found.think_ps = PS_PER_S * clients.think_time.value
+    found.scan_chunk_lines = SCAN_CHUNK_LINES
+    _set_disturbances(found, costs.disturbances)
+    return found
+
+
+def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
+    if (turns := disturbances.turns()) is not None:
+        found.turns = turns.setup()
+    if (paces := disturbances.paces) is not None:
+        found.pace_lasts_ps = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
+        found.pace_share = _list(paces.share)
+        found.pace_slowdown = _list(paces.slowdown)
+        found.pace_memory_slowdown = _list(paces.memory_slowdown)
+    if (apart := disturbances.apart) is not None:
+        found.near_ps, found.apart_ps = PS_PER_S * apart.near_s, PS_PER_S * apart.apart_s
+        found.apart_times = apart.times
+
+
+def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
+    costs = demands.costs
+    routes, count = costs.machine.routes, len(demands.home)
+    if not costs.machine.links:
+        return
+    each_ps = PS_PER_S / costs.link_Bps
+    found.link_data_ps = _list(
+        np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int)
+    )
+    found.link_request_ps = _list(np.rint(costs.link_request_bytes * each_ps).astype(int))
+    lines = np.zeros((count, count))
+    lines[np.arange(count), demands.home] = 1.0
+    data, control = costs.wire_rows(lines)
+    found.line_data_ps, found.line_control_ps = sparse(data * each_ps), sparse(control * each_ps)
+    found.line_bytes = sparse(data + control)
+    found.entering = _list(routes.entering.ravel())
+    found.predecessor = _list(routes.predecessor.ravel())
+    found.vertices = routes.vertices
+
+
+def sparse(rows: Floats) -> SparseRows:
+    """The entries of ``rows`` (n, K) that are not 0."""
+    row, column = np.nonzero(rows)
+    first = np.searchsorted(row, np.arange(len(rows) + 1))
+    return SparseRows(first.tolist(), column.tolist(), rows[row, column].tolist())
+
+
+def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDemands:
+    """The demands of operations, in the kernel's ``order``."""
+    found = KernelDemands()
+
+    def ps(seconds: Floats) -> list[float]:
+        return _list(np.where(np.isfinite(seconds), seconds, 0.0)[list(order)].ravel() * PS_PER_S)
+
+    found.core_ps, found.hit_ps = ps(commands.core_s), ps(commands.hit_s)
+    found.surely_ps = ps(commands.surely_s)
+    for name in ("lines", "slots", "memory_lines", "written", "scan_lines"):
+        setattr(found, name, _list(getattr(commands, name)[list(order)].ravel()))
+    return found
+
+
+def by_key_first(phase: PhaseState, partitions: Partitions) -> tuple[list[int], int]:
+    """Positions of the phase's operations, those by key first, and how many these are."""
+    scans = [
+        isinstance(partitions[operation.object], ColumnPartitions)
+        for operation in phase.operations.values()
+    ]
+    order = sorted(range(len(scans)), key=lambda k: scans[k])
+    return order, scans.count(False)
+
+
+def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Floats, Ints]:
+    """Cumulative shares (cells + 1,) of all cells, and the guide (G,) into it.
+
+    ``shares``: of each operation by key, the part (A,) of all commands that goes to each worker;
+    ``scan_shares``: of each scan, its part of all commands. A cell that nothing goes to is never
+    drawn.
+    """
+    parts = np.concatenate([*shares, np.asarray(scan_shares, dtype=np.float64)])
+    total = np.concatenate([[0.0], np.cumsum(parts)])
+    total /= total[-1]
+    # The last cell that anything goes to, and all behind it, end at 1.
+    total[np.flatnonzero(parts)[-1] + 1 :] = 1.0
+    slots = 1 << max(len(parts) - 1, 1).bit_length()
+    # With several slots a cell, most draws find theirs at once; but the guide stays in the cache.
+    slots = max(slots, min(GUIDE_SLOTS_PER_CELL * slots, GUIDE_SLOTS_MAX))
+    guide = np.searchsorted(total, np.arange(slots) / slots, side="right") - 1
+    return total, guide
+
+
+def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
+    """Names of the random streams: of the commands that each worker makes, and forwards, of others'
+    turns on its core, and of its core's paces; of when cores are apart; where there are such."""
+    kinds = ["commands", "forwards"]
+    kinds += ["interruptions"] if disturbances.turns() is not None else []
+    kinds += ["paces"] if disturbances.paces is not None else []
+    names = [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
+    return [*names, "cores apart"] if disturbances.apart is not None else names
+
+
+def _list(values: npt.NDArray[np.generic]) -> list[Any]:
+    found: list[Any] = values.tolist()
+    return found

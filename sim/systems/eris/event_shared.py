@@ -1,0 +1,146 @@
+"""ERIS's baselines for the event plane: the demands of one worker's operations, in picoseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.schema import Clients
+from ....workloads.workload import PhaseState
+from ..._kernel import SharedSetup, SharedStep, SparseRows
+from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX, CostModel
+from ...machine.demands import Demand, Reads
+from ...machine.disturbances.facts import PS_PER_S
+from .event_model import SCAN_CHUNK_LINES, sparse
+from .shared import SharedDemands
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Chunks of a scan for each worker, at least and at most: the last ones to finish keep the others
+# waiting.
+CHUNKS_MIN, CHUNKS_MAX = 64, 1024
+
+
+def shared_setup(
+    demands: SharedDemands, demand: Demand, phase: PhaseState, clients: Clients
+) -> SharedSetup:
+    """What the kernel plays: ``demand`` as operations that each worker does from begin to end."""
+    return _Setup(demands, demand).made(phase, clients)
+
+
+class _Setup:
+    """The arrays of one demand. Rows are those of nodes: what a worker there needs for a unit."""
+
+    def __init__(self, demands: SharedDemands, demand: Demand) -> None:
+        self.demands, self.demand = demands, demand
+        self.costs: CostModel = demands.costs
+        self.workers = demands.workers
+        self.n = len(self.costs.machine.nodes)
+        # A demand says what falls to each core of a unit that all cores of its flow share.
+        self.core_of = np.zeros(self.n, dtype=np.int64)
+        self.core_of[self.workers.core_node] = np.arange(self.workers.cores)
+        self.used = np.isin(np.arange(self.n), self.workers.core_node)
+        nodes = np.bincount(demand.flow_of[self.used], minlength=demand.flows)
+        self.whole = np.where(self.used, nodes[demand.flow_of] * demands.cores_on_nodes, 0.0)
+
+    def made(self, phase: PhaseState, clients: Clients) -> SharedSetup:
+        costs, demand, found = self.costs, self.demand, SharedSetup()
+        found.node, found.core = self.workers.node.tolist(), self.workers.core.tolist()
+        found.steps = [
+            self._step(step.core_s, step.hit_s, step.reads, demand.batch) for step in demand.steps
+        ]
+        read = self._lines([reads for step in demand.steps for reads in step.reads])
+        written = self._lines(list(demand.writes))
+        lines = read + written
+        each_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
+        found.memory_lines = sparse(lines)
+        found.memory_ps = sparse(costs.line_times(read, written) * each_ps)
+        links = len(costs.link_Bps)
+        wire = np.zeros((2, self.n, links))
+        if links:
+            wire = costs.wire_rows(read) + costs.written_wire_rows(written)
+        found.link_bytes = sparse(wire.sum(axis=0))
+        data_ps, control_ps = wire * (PS_PER_S / costs.link_Bps)
+        found.link_data_ps, found.link_control_ps = sparse(data_ps), sparse(control_ps)
+        with np.errstate(divide="ignore"):
+            found.pair_ps = (read * LINE_BYTES * PS_PER_S / costs.pair_Bps).max(axis=1).tolist()
+        found.line_ps = self._line_ps().tolist()
+        found.memory_idle_ps = (np.diag(costs.idle_s) * PS_PER_S).tolist()
+        found.link_line_ps = (
+            (LINE_BYTES + costs.link_header_bytes) * PS_PER_S / costs.link_Bps
+        ).tolist()
+        load, ratio = costs.loaded_latency
+        found.load, found.load_ratio = load.tolist(), ratio.tolist()
+        found.link_load_max = LINK_LOAD_MAX
+        found.shares = [operation.share for operation in phase.operations.values()]
+        found.batch = int(demand.batch)
+        if all(operation.kind == "scan" for operation in phase.operations.values()):
+            wanted = float(lines.sum(axis=1).max()) / SCAN_CHUNK_LINES
+            count = self.workers.count
+            found.chunks = int(np.clip(wanted, CHUNKS_MIN * count, CHUNKS_MAX * count))
+        if clients.kind == "open":
+            assert clients.arrival_rate is not None
+            found.arrival_ps = PS_PER_S * self.workers.count / clients.arrival_rate.value
+        else:
+            found.think_ps = PS_PER_S * clients.think_time.value
+        return found
+
+    def _row(self, per_core: Floats) -> Floats:
+        """(n,) of a worker that does a whole unit, from the share of each core (C,)."""
+        return np.where(self.used, per_core[self.core_of], 0.0) * self.whole
+
+    def _lines(self, parts: list[Reads]) -> Floats:
+        """(n, n) lines that a worker on i exchanges with home j."""
+        total = np.zeros((self.n, self.n))
+        for part in parts:
+            total += self._row(part.weight)[:, None] * part.lines
+        return total
+
+    def _step(
+        self, core_s: Floats, hit_s: Floats, reads: tuple[Reads, ...], batch: float
+    ) -> SharedStep:
+        costs, found = self.costs, SharedStep()
+        random = self._lines([part for part in reads if not part.stream])
+        streamed = self._lines([part for part in reads if part.stream])
+        threads = np.bincount(self.workers.core)[self.core_of]
+        slots = np.minimum(costs.random_misses_of(self.workers.core_node), batch * threads)[:, None]
+        held_s = self._row(hit_s) + (random * costs.idle_s / slots).sum(axis=1)
+        found.core_ps = (self._row(core_s) * PS_PER_S).tolist()
+        found.held_ps = (held_s * PS_PER_S).tolist()
+        found.memory = sparse(random / slots)
+        remote = random * (1.0 - np.eye(self.n))
+        on_links = np.zeros((self.n, len(costs.link_Bps)))
+        if costs.machine.links and remote.any():
+            on_links = costs.machine.routes.link_columns(remote.T)
+        found.links = sparse(on_links / slots)
+        found.streamed = sparse(streamed)
+        at = np.nonzero(streamed)
+        found.ways = self._ways(at[0], at[1])
+        surely_ps = costs.streamed_s[at] * PS_PER_S
+        found.slots = costs.streaming_misses.tolist()
+        found.idle_ps = (costs.idle_s[at] * PS_PER_S).tolist()
+        found.surely_ps = np.where(np.isfinite(surely_ps), surely_ps, 0.0).tolist()
+        return found
+
+    def _ways(self, reader: Ints, home: Ints) -> SparseRows:
+        """Links that a line takes from each ``home`` to its ``reader`` (E,)."""
+        machine = self.costs.machine
+        rows = [
+            machine.routes.links_of(int(a), int(b)) if machine.links and a != b else ()
+            for a, b in zip(home, reader, strict=True)
+        ]
+        first = np.cumsum([0, *(len(row) for row in rows)])
+        links = [int(link) for row in rows for link in row]
+        return SparseRows(first.tolist(), links, [1.0] * len(links))
+
+    def _line_ps(self) -> Floats:
+        """(n,) time that the line which all write to takes for a unit."""
+        if not self.demand.contended:
+            return np.zeros(self.n)
+        # From any node in use the line may come, and goes on from there.
+        return np.asarray(
+            self.demand.contended
+            * self.costs.hand_overs.line_s[:, self.used].mean(axis=1)
+            * PS_PER_S
+        )

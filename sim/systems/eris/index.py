@@ -1,0 +1,199 @@
+"""What an operation on an index finds where: misses and hits of a walk down the prefix tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.keys import Density, KeyDistribution
+from ....workloads.schema import DataObject
+from ....workloads.workload import ResolvedOperation
+from ...machine.caches import hit_rates
+from .partitions import PopularityClasses
+from .prefix_tree import LINE_BYTES, ArrayTree, PrefixTree
+
+Floats = npt.NDArray[np.float64]
+
+PAGE_ENTRY_BYTES = 8.0
+
+
+def tree_of(stored: DataObject, *, native: bool = False) -> PrefixTree:
+    """The tree of an index of the workload: that of ERIS, or of the native engine."""
+    assert stored.keys is not None
+    kind = ArrayTree if native else PrefixTree
+    return kind(stored.keys, stored.prefix_bits, stored.key_size.value + stored.value_size.value)
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """How the operations on one index spread over its keys: by place, or by rank.
+
+    ``weight``: their share of all operations. ``scattered``: the distribution of hot keys that lie
+    all over the domain, so that every partition has its part of each class; None for keys by place.
+    """
+
+    classes: PopularityClasses
+    weight: float
+    scattered: KeyDistribution | None
+
+
+def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list[Popularity]:
+    """Of operations on one index: those by place as one mixture, each scattered one of its own."""
+    placed: list[tuple[float, Density]] = []
+    scattered: list[tuple[float, Density, KeyDistribution]] = []
+    for operation in operations:
+        keys = operation.keys
+        assert keys is not None
+        density = keys.density(time_s)
+        if not keys.scattered:
+            placed.append((operation.share, density))
+            continue
+        # Operations with one and the same distribution have their hot keys in common.
+        for k, (share, known, _) in enumerate(scattered):
+            if _same(known, density):
+                scattered[k] = (share + operation.share, known, keys)
+                break
+        else:
+            scattered.append((operation.share, density, keys))
+    found = [
+        Popularity(PopularityClasses(density), share, keys) for share, density, keys in scattered
+    ]
+    if placed:
+        weight = sum(share for share, _ in placed)
+        found.append(Popularity(PopularityClasses(_mixture(placed)), weight, None))
+    return found
+
+
+def hottest_line(spread: Popularity, keys_per_line: float) -> float:
+    """Share of the accesses that goes to the entries of the most popular cache line."""
+    classes = spread.classes
+    per_key = float(classes.per_key.max())
+    # Scattered, its neighbours are any keys; by place they are as popular, if there are so many.
+    alike = 1.0 if spread.scattered else float(classes.keys[0])
+    return min(per_key * min(max(keys_per_line, 1.0), max(alike, 1.0)), 1.0)
+
+
+def _same(a: Density, b: Density) -> bool:
+    return np.array_equal(a.breaks, b.breaks) and np.array_equal(a.mass, b.mass)
+
+
+def _mixture(parts: list[tuple[float, Density]]) -> Density:
+    breaks = np.unique(np.concatenate([density.breaks for _, density in parts]))
+    mass = np.zeros(len(breaks) - 1)
+    for share, density in parts:
+        per_key = density.mass / np.diff(density.breaks)
+        piece = np.searchsorted(density.breaks, breaks[:-1], side="right") - 1
+        mass += share * per_key[piece] * np.diff(breaks)
+    return Density(breaks, mass / mass.sum())
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Lines of a tree that are used alike: ``lines`` and ``rate`` (n, rows, Q).
+
+    Rows: the tree's levels, root first, then the entries; then, in the same order, the entries of
+    the page table for each of these, read when the translation buffer does not know the page.
+    """
+
+    lines: Floats
+    rate: Floats
+
+
+def placed_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+    """Regions of the contiguous ``keys`` (n, Q), asked for with ``mass`` (n, Q)."""
+    lines = np.moveaxis(tree.level_lines(keys), 0, 1)
+    return Regions(lines, np.broadcast_to(mass[:, None, :], lines.shape))
+
+
+def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+    """Regions of ``keys`` (n, Q) that lie at random, the most popular class first.
+
+    Several keys share a line. The line belongs to the class of its most popular key: of the lines
+    of a level, exp(-keys per line) hold none of the keys thrown so far.
+    """
+    level_lines = np.moveaxis(tree.level_lines(keys.sum(axis=1)), 0, 1)[:, :, None]  # (n, L, 1)
+    thrown = np.cumsum(keys, axis=1)[:, None, :]
+    per_line = np.divide(thrown, level_lines, out=np.zeros(np.broadcast_shapes(
+        thrown.shape, level_lines.shape)), where=level_lines > 0)  # fmt: skip
+    free_after = np.exp(-per_line)
+    free_after[:, :, -1] = 0.0
+    free_before = np.concatenate(
+        [np.ones_like(free_after[:, :, :1]), free_after[:, :, :-1]], axis=2
+    )
+    claimed = free_before - free_after
+    colder = np.maximum(mass.sum(axis=1)[:, None] - np.cumsum(mass, axis=1), 0.0)
+    rate = mass[:, None, :] * free_before + claimed * colder[:, None, :]
+    return Regions(level_lines * claimed, rate)
+
+
+def with_page_walks(regions: Regions, page_bytes: float, reach: Floats, sharers: Floats) -> Regions:
+    """``regions`` and the page-table lines behind them.
+
+    ``reach`` (n,): pages that a core's translation buffer knows; ``sharers`` (n,): cores that the
+    regions are divided among, 1 where each core uses them all.
+    """
+    lines, rate = regions.lines, regions.rate
+    pages = lines * (LINE_BYTES / page_bytes)
+    per_core = np.maximum(pages / sharers[:, None, None], np.minimum(lines, 1.0))
+    known = hit_rates(
+        per_core.reshape(len(lines), -1), rate.reshape(len(lines), -1), reach
+    ).reshape(lines.shape)
+    table = np.maximum(pages * (PAGE_ENTRY_BYTES / LINE_BYTES), np.minimum(lines, 1.0))
+    return Regions(
+        np.concatenate([lines, table], axis=1),
+        np.concatenate([rate, rate * (1.0 - known)], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Hit probability of each region, (n, rows, Q): in the private cache, and of what misses that
+    one, in the last-level cache.
+    """
+
+    private: Floats
+    last: Floats
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one operation's walk finds, on average, per class: arrays (n, Q), lines per operation.
+
+    ``misses``: lines from memory; ``hits``, ``private_hits``: from the last-level cache, and from
+    the private one before it; ``entry_misses``: those of the misses that are of the entry itself.
+    """
+
+    misses: Floats
+    hits: Floats
+    private_hits: Floats
+    entry_misses: Floats
+
+
+def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk:
+    """The walk over a tree of ``rows`` levels, entries included.
+
+    Classes of scattered keys share lines: their walks are averaged into one class.
+    """
+    rate, private, last = regions.rate, hits.private, hits.last
+    missed = (1.0 - private) * (1.0 - last)
+    found = (1.0 - private) * last
+    # The operations of a class all read one line of each level.
+    per_class = rate[:, :rows]
+    each = per_class.sum(axis=2, keepdims=True) if scattered else per_class
+    each = each.max(axis=1, keepdims=True)
+
+    def count(part: Floats) -> Floats:
+        part = (rate * part).sum(axis=2, keepdims=True) if scattered else rate * part
+        counted: Floats = np.divide(part, each, out=np.zeros_like(part), where=each > 0)
+        return counted
+
+    misses = count(missed)
+    return Walk(
+        misses.sum(axis=1),
+        count(found).sum(axis=1),
+        count(private).sum(axis=1),
+        misses[:, rows - 1],
+    )

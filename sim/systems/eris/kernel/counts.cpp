@@ -1,0 +1,81 @@
+// ErisRouting: what is counted, and whether every command is somewhere.
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "systems/eris/kernel/routing.hpp"
+
+namespace numatwin {
+
+void ErisRouting::start_counting() {
+    const std::size_t count = workers();
+    since_ = clock.now();
+    counts = ErisCounts{};
+    counts.executed.assign(operations_ * count, 0);
+    counts.done.assign(operations_, 0);
+    counts.progress.assign(operations_, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        Worker& w = worker_[i];
+        w.held_up = 0;
+        w.held_up = -held_up(i);
+        w.asleep = 0;
+        if (w.state == State::asleep) w.asleep_since = since_;
+        std::fill(std::begin(w.step), std::end(w.step), 0);
+    }
+    counts.memory_lines.assign(nodes_, 0);
+    counts.memory_asked.assign(nodes_, 0);
+    counts.link_bytes.assign(wire_.size(), 0);
+    for (auto& of_operation : latency) of_operation.reset();
+    for (auto& server : memory_) server.start_counting(since_);
+    for (auto& wire : wire_) {
+        wire.link.start_counting(since_);
+        wire.lines = wire.requests = 0;
+    }
+    for (auto& core : core_) {
+        core.server.start_counting(since_);
+        core.held = 0;
+    }
+}
+
+Time ErisRouting::busy(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    const Time asleep = w.asleep + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
+    return clock.now() - since_ - asleep - held_up(worker);
+}
+
+Time ErisRouting::held_up(std::size_t worker) const {
+    const Worker& w = worker_[worker];
+    return w.held_up + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
+}
+
+std::uint64_t ErisRouting::in_flight() const {
+    std::uint64_t found = 0;
+    found += count_.sum();
+    for (const Worker& w : worker_)
+        for (std::uint8_t k = 0; k < 2; ++k) {
+            if (k == w.taken && w.received) continue;
+            const ErisBatches& batches = w.incoming[k].batches;
+            for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at))
+                found += at->count;
+        }
+    for (std::size_t k = 0; k < to_do_.size(); ++k)
+        if (k % operations_ < keyed_) found += to_do_[k];
+    return found;
+}
+
+void ErisRouting::check() const {
+    const std::uint64_t flying = in_flight();
+    if (made_ != executed_ + flying)
+        throw std::logic_error("commands made: " + std::to_string(made_) +
+                               ", executed: " + std::to_string(executed_) +
+                               ", in flight: " + std::to_string(flying));
+    for (std::size_t k = 0; k < memory_.size(); ++k)
+        if (memory_done(k) > clock.now() - since_)
+            throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
+    for (std::size_t k = 0; k < wire_.size(); ++k)
+        if (link_done(k) > clock.now() - since_)
+            throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
+}
+
+}  // namespace numatwin

@@ -1,0 +1,217 @@
+// Python's view of the ERIS models: ErisMachine, ErisDemands, ErisTransfer, ErisRouting.
+#include "kernel/register.hpp"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "kernel/arrays.hpp"
+#include "kernel/running.hpp"
+#include "systems/eris/kernel/routing.hpp"
+
+namespace py = pybind11;
+
+namespace numatwin {
+namespace {
+
+using Model = Runnable<ErisRouting>;
+
+py::dict counts(Model& self) {
+    const ErisRouting& model = *self;
+    const ErisCounts& c = model.counts;
+    py::dict found;
+    found["executed"] = array_of(c.executed);
+    found["done"] = array_of(c.done);
+    found["progress"] = array_of(c.progress);
+    found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
+    const char* names[] = {"issue", "flush", "receive", "walk", "scan", "transfer"};
+    for (std::size_t k = 0; k < std::size(names); ++k)
+        found[names[k]] = column_of(model.workers(), [&](std::size_t i) {
+            return model.step_time(static_cast<ErisRouting::Step>(k), i);
+        });
+    found["held"] = column_of(model.cores(), [&](std::size_t k) { return model.held(k); });
+    found["memory_lines"] = array_of(c.memory_lines);
+    found["memory_asked"] = array_of(c.memory_asked);
+    found["link_lines"] =
+        column_of(model.links(), [&](std::size_t k) { return model.link_lines(k); });
+    found["link_requests"] =
+        column_of(model.links(), [&](std::size_t k) { return model.link_requests(k); });
+    found["link_bytes"] = array_of(c.link_bytes);
+    found["memory_done"] =
+        column_of(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
+    found["link_done"] =
+        column_of(model.links(), [&](std::size_t k) { return model.link_done(k); });
+    found["made"] = c.made;
+    found["flushes"] = c.flushes;
+    found["flushed"] = c.flushed;
+    found["retries"] = c.retries;
+    found["full"] = c.full;
+    found["rounds"] = c.rounds;
+    found["forwarded"] = c.forwarded;
+    found["in_flight"] = model.in_flight();
+    found["since_ps"] = model.counting_since();
+    return found;
+}
+
+py::array_t<std::int64_t> trace(Model& self) {
+    const auto& rows = self->trace;
+    py::array_t<std::int64_t> table({static_cast<py::ssize_t>(rows.size()), py::ssize_t{5}});
+    auto* at = table.mutable_data();
+    for (const auto& row : rows) {
+        *at++ = row.time;
+        for (const auto value : {row.kind, row.worker, row.other, row.amount}) *at++ = value;
+    }
+    return table;
+}
+
+}  // namespace
+
+void register_eris(py::module_& module) {
+    py::class_<SparseRows>(module, "SparseRows", "Rows of which few entries are not 0.")
+        .def(py::init([](Positions first, Positions column, Numbers value) {
+                 return SparseRows{std::move(first), std::move(column), std::move(value)};
+             }),
+             py::arg("first"), py::arg("column"), py::arg("value"))
+        .def(
+            "row",
+            [](const SparseRows& self, std::size_t row) {
+                py::list found;
+                self.each(row, [&](std::size_t column, double value, std::size_t) {
+                    found.append(py::make_tuple(column, value));
+                });
+                return found;
+            },
+            py::arg("row"));
+    auto machine = py::class_<ErisMachine>(module, "ErisMachine", "A machine as costs, in ps.");
+    machine.def(py::init<>());
+#define FIELD(name) machine.def_readwrite(#name, &ErisMachine::name)
+    FIELD(node);
+    FIELD(core);
+    FIELD(home);
+    FIELD(issue_ps);
+    FIELD(receive_ps);
+    FIELD(flush_ps);
+    FIELD(copy_ps);
+    FIELD(batch_ps);
+    FIELD(round_ps);
+    FIELD(swap_ps);
+    FIELD(stream_slots);
+    FIELD(read_slots);
+    FIELD(handed_ps);
+    FIELD(own_cached);
+    FIELD(exchanged_at_once);
+    FIELD(handed_beside);
+    FIELD(flushed_late);
+    FIELD(read_waits);
+    FIELD(part_ps);
+    FIELD(part_waits);
+    FIELD(memory_idle_ps);
+    FIELD(memory_line_ps);
+    FIELD(memory_write_ps);
+    FIELD(load);
+    FIELD(load_ratio);
+    FIELD(lines_per_command);
+    FIELD(answer_lines);
+    FIELD(link_data_ps);
+    FIELD(link_request_ps);
+    FIELD(line_data_ps);
+    FIELD(line_control_ps);
+    FIELD(line_bytes);
+    FIELD(entering);
+    FIELD(predecessor);
+    FIELD(vertices);
+    FIELD(buffer_commands);
+    FIELD(round_commands);
+    FIELD(incoming_commands);
+    FIELD(command_bytes);
+    FIELD(batch);
+    FIELD(answers);
+    FIELD(think_ps);
+    FIELD(arrival_ps);
+    FIELD(scans_max);
+    FIELD(turns);
+    FIELD(pace_lasts_ps);
+    FIELD(pace_share);
+    FIELD(pace_slowdown);
+    FIELD(pace_memory_slowdown);
+    FIELD(near_ps);
+    FIELD(apart_ps);
+    FIELD(apart_times);
+    FIELD(scan_chunk_lines);
+#undef FIELD
+
+    auto demands = py::class_<ErisDemands>(module, "ErisDemands", "Demands of each operation.");
+    demands.def(py::init<>());
+#define FIELD(name) demands.def_readwrite(#name, &ErisDemands::name)
+    FIELD(core_ps);
+    FIELD(hit_ps);
+    FIELD(lines);
+    FIELD(slots);
+    FIELD(surely_ps);
+    FIELD(memory_lines);
+    FIELD(written);
+    FIELD(scan_lines);
+#undef FIELD
+
+    auto transfer = py::class_<ErisTransfer>(module, "ErisTransfer", "A part on its way.");
+    transfer.def(py::init<>());
+#define FIELD(name) transfer.def_readwrite(#name, &ErisTransfer::name)
+    FIELD(source);
+    FIELD(target);
+    FIELD(volume);
+    FIELD(source_ps);
+    FIELD(target_ps);
+    FIELD(source_lines);
+    FIELD(lines);
+    FIELD(written_lines);
+    FIELD(source_slots);
+    FIELD(target_slots);
+    FIELD(across_ps);
+    FIELD(chunk);
+#undef FIELD
+
+    py::class_<Model> model(module, "ErisRouting", "ERIS, every buffer and every exchange.");
+    model
+        .def(py::init([](const ErisMachine& of, std::size_t operations, std::size_t keyed,
+                         const StreamKeys& keys, std::uint64_t seed, std::uint64_t replication) {
+                 return std::make_unique<Model>(of, operations, keyed, streams_of(keys), seed,
+                                                replication);
+             }),
+             py::arg("machine"), py::arg("operations"), py::arg("keyed"), py::arg("keys"),
+             py::arg("seed"), py::arg("replication"))
+        .def("update", [](Model& self, const ErisDemands& of) { self->update(of); })
+        .def(
+            "route",
+            [](Model& self, Numbers sum, Positions guide,
+               const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, double>>&
+                   moves) {
+                std::vector<std::vector<ErisMove>> from(self->workers());
+                for (const auto& [operation, source, target, part] : moves)
+                    from.at(source).push_back({0, operation, target, part});
+                self->route({std::move(sum), std::move(guide)}, from);
+            },
+            py::arg("sum"), py::arg("guide"), py::arg("moves"))
+        .def("start", [](Model& self) { self->start(); })
+        .def("start_counting", [](Model& self) { self->start_counting(); })
+        .def("check", [](Model& self) { self->check(); })
+        .def("call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); })
+        .def_property_readonly("gathered", [](Model& self) { return self->gathered(); })
+        .def("dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); })
+        .def("begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); })
+        .def("halt_after", [](Model& self, double units) { self->halt_after(units); })
+        .def_property_readonly("rebuilt",
+                               [](Model& self) {
+                                   const auto& all = self->transfers();
+                                   return column_of(all.size(),
+                                                    [&](std::size_t k) { return all[k].rebuilt; });
+                               })
+        .def("counts", &counts)
+        .def("latency",
+             [](Model& self, std::size_t operation) { return self->latency.at(operation); })
+        .def_property(
+            "tracing", [](Model& self) { return self->tracing; },
+            [](Model& self, bool on) { self->tracing = on; })
+        .def("trace", &trace);
+    def_running<ErisRouting>(model);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,400 @@
+// ERIS, every buffer and every exchange of a descriptor: workers that own their data, and the
+// commands that travel to it.
+//
+// A worker's loop, round after round (Kissinger et al., ERIS, ADMS 2014):
+//   1. swap the incoming buffers, wait for the writers of the old one
+//   2. receive: take its commands, put them to those of their operation
+//   3. execute each group, a batch at a time; scans of one column together. In turn with that,
+//      make new commands, a batch at a time, at most `round_commands` in a round, and route them;
+//      an outgoing buffer that is full is flushed at once
+//   4. balancing commands and transfers
+//   5. flush what the outgoing buffers hold
+//
+// Incoming buffers. A 64-bit descriptor each: 1 bit active, 32 bits offset, 31 bits writers. A
+// writer reads the active one; what it read is as old as the line's way. It reserves room by one
+// CAS, which fails if the word has changed meanwhile, copies, and takes itself off by an atomic
+// subtraction. A buffer without room sends the writer back with its commands in hand.
+//
+// A worker makes no commands while what it has taken, or what waits for it, fills more than half a
+// buffer: who is behind does not make more work. Who has nothing to do sleeps until something comes
+// or a full buffer that it waits for is swapped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernel/backlog.hpp"
+#include "kernel/huge_pages.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/small_counts.hpp"
+#include "kernel/statistics.hpp"
+#include "machine/disturbances/kernel/apart.hpp"
+#include "systems/eris/kernel/batches.hpp"
+#include "systems/eris/kernel/setup.hpp"
+
+namespace numatwin {
+
+// One event of a trace.
+struct ErisTrace {
+    Time time;
+    std::uint32_t kind, worker, other, amount;
+};
+
+// A part that goes from worker to worker; per unit (a key or an entry).
+struct ErisTransfer {
+    std::uint32_t source, target;
+    double volume;
+    double source_ps, target_ps;                   // instructions
+    double source_lines, lines, written_lines;     // read at the source, sent, written
+    double source_slots, target_slots, across_ps;  // how many under way, and a line's latency
+    double chunk;                                  // units of a message
+    double sent = 0, rebuilt = 0;
+    double messages = 0;          // sent so far
+    std::uint32_t under_way = 0;  // messages sent and not yet rebuilt
+};
+
+// A part of a worker's commands that belongs to another since the table of this version.
+struct ErisMove {
+    std::uint32_t version, operation, target;
+    double part;
+};
+
+struct ErisCounts {
+    std::vector<std::uint64_t> executed;  // [O, A] commands; scans by workers
+    std::vector<std::uint64_t> done;      // [O] operations that are done
+    std::vector<double> progress;         // [O] scans, with parts of scans
+    std::vector<double> memory_lines;     // [n]
+    std::vector<Time> memory_asked;       // [n] how long they take the controllers
+    std::vector<double> link_bytes;       // [2L] for lines from memory
+    std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
+                  forwarded = 0;
+};
+
+class ErisRouting {
+  public:
+    enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer, steps };
+    enum Kind : std::uint32_t {
+        round,
+        swapped,
+        received,
+        executed,
+        issued,
+        attempted,
+        copied,
+        released,
+        alarm,
+        transferred,
+        arrived,
+        rebuilt,
+        linked
+    };
+
+    // `streams`: of each worker's commands, then of what each forwards, then, where others have
+    // turns on their cores, of these, then, where their pace changes, of that; last, where cores
+    // are now near, now apart, one of that.
+    ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
+                std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
+
+    void update(const ErisDemands& demands);
+    // A new table; `moves` [A] say what has left each worker since the one before.
+    void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
+    void start();
+    void handle(const Event& event);
+    // This event comes soon: what it looks at is brought into the cache. Few workers are in it
+    // anyhow.
+    bool looks_ahead() const { return worker_.size() >= 256; }
+    void expect(const Event& event) const;
+    void start_counting();
+    // Throws std::logic_error where a command was lost or done twice.
+    void check() const;
+
+    // -- balancing: the workers named meet, each after its round's work; then the run halts
+    void call(const std::vector<std::uint32_t>& workers);
+    bool gathered() const { return called_ > 0 && called_ == at_barrier_.size(); }
+    // All who met go on; each has `link_ps` of work with its links first.
+    void dismiss(const std::vector<Time>& link_ps);
+    void begin(const std::vector<ErisTransfer>& more);
+    const std::vector<ErisTransfer>& transfers() const { return transfers_; }
+    // Halts when so many more units in all have been rebuilt.
+    void halt_after(double units) {
+        grain_ = units;
+        progressed_ = 0;
+    }
+
+    static const char* event_name(std::uint32_t kind);
+
+    Simulation clock;
+    ErisCounts counts;
+    std::vector<Histogram> latency;  // [O]
+    std::vector<ErisTrace> trace;
+    bool tracing = false;
+
+    std::size_t workers() const { return machine_.node.size(); }
+    std::size_t operations() const { return operations_; }
+    Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
+    std::size_t links() const { return wire_.size(); }
+    Time link_done(std::size_t link) const { return wire_[link].link.done(clock.now()); }
+    // Lines and requests from worker to worker.
+    double link_lines(std::size_t link) const { return wire_[link].lines; }
+    double link_requests(std::size_t link) const { return wire_[link].requests; }
+    std::size_t cores() const { return core_.size(); }
+    // Slots of misses taken.
+    double held(std::size_t core) const { return core_[core].held; }
+    Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
+    Time counting_since() const { return since_; }
+    // Time that a worker had use for: neither asleep nor held up.
+    Time busy(std::size_t worker) const;
+    Time held_up(std::size_t worker) const;
+    std::uint64_t in_flight() const;
+
+  private:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
+    static constexpr std::uint32_t chunks_under_way = 2;
+    static constexpr std::uint8_t nothing_taken = 2;
+    // Batches of closed clients of which each target gets so many commands on average are told
+    // apart in its buffer, as in the engine; else a flush holds parts of many.
+    static constexpr std::int64_t told_apart_min = 16;
+
+    struct Incoming {
+        std::uint64_t word = 0;
+        Time waits = 0;  // of its reader, for lines of those who wrote into it
+        ErisBatches batches;
+    };
+    struct Beside {  // of an incoming buffer, where not all commands are of one operation by key
+        std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
+        std::vector<std::uint32_t> scans;         // ids, in the order of references
+    };
+    struct Portion {  // of what waits for one worker
+        std::uint32_t commands = 0, references = 0, answers = 0;
+        std::uint64_t all() const { return std::uint64_t{commands} + references + answers; }
+    };
+    struct Part {  // of an outgoing buffer: commands of one operation, handed over at one time
+        Time since;
+        std::uint32_t operation, count;
+    };
+    enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
+    enum class After : std::uint8_t { making, end_of_round };
+    // Thousands of workers do not fit a core's caches, and each event is about another one: so
+    // what most events look at is kept in few lines, in this order.
+    struct alignas(64) Worker {
+        // Line 0: what those look at that flush to this worker.
+        Incoming incoming[2];
+        std::uint8_t active = 0;
+        std::uint8_t taken = nothing_taken;  // which of the two is being worked off
+        State state = State::working;
+        bool called = false;
+        Time asleep_since = 0;
+        // Line 1: its phase, and the flush under way.
+        Time alone = 0, over = 0;  // ends of its phase: with nobody in its way, and as things are
+        Time held_up = 0;          // by memory, links and the core's others, counted
+        std::uint64_t read_word = 0;
+        Portion sends;
+        std::uint32_t to = 0;
+        std::uint32_t node = 0, core = 0;
+        std::uint8_t into = 0;
+        After after = After::making;
+        bool received = false;  // the commands of `taken` are in `to_do`
+        bool first_round = true;
+        bool makes = false;  // whose turn it is: to make commands, or to execute some
+        bool stuck = false;  // no more commands can be made in this round
+        bool idle = true;    // nothing was received, made or moved in this round
+        // Line 2: times by step, counted; commands being made.
+        Time step[steps] = {};
+        std::uint32_t pending = none;  // a cell that was drawn and has no room yet
+        std::uint32_t full = none;     // a buffer that has just been filled
+        std::uint32_t made = 0;
+        std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
+        // Line 3: the round.
+        std::uint64_t to_make = 0;
+        std::uint64_t in_row = 0;  // commands in its outgoing buffers
+        Time pending_since = 0;
+        Time making_since = 0;  // when the batch under way was begun
+        Time last_made = 0;     // when the last command was put into a buffer
+        Time round_start = 0, transfers_until = 0;
+        std::uint32_t executing = 0;
+        std::uint32_t of_making = 0;  // commands of that batch to be made yet
+        std::uint32_t next_flush = 0;
+        ErisBatch* batch = nullptr;  // whose commands are being executed
+        // Line 4
+        std::uint32_t of_batch = 0;  // commands of that batch's that are done
+        std::uint32_t operation = 0;
+        std::size_t batch_number = 0;
+        Time asleep = 0;  // with nothing to do, counted
+        double scan_left = 0, scan_now = 0;
+        // clients
+        std::uint64_t outstanding = 0;
+        Time think_until = 0, next_arrival = 0;
+        Time pace_ends = 0;  // when its core may go at another pace
+        double slowdown = 1.0, memory_slowdown = 1.0;
+        // What few events look at.
+        Beside beside[2];
+        std::vector<std::uint32_t> full_targets;        // of this round
+        std::vector<std::uint32_t> asked;               // scans that this worker has asked for
+        std::vector<std::uint32_t> waiters;             // workers that wait for room here
+        std::vector<std::uint32_t> outgoing, rebuilds;  // transfers
+        std::vector<ErisMove> moves;
+    };
+    struct alignas(64) Core {
+        Backlog server;
+        double threads = 0;
+        double held = 0;  // slots of misses taken, counted
+    };
+    struct alignas(128) Wire {
+        Link link;
+        Time data_ps = 0, request_ps = 0;  // of a line
+        double lines = 0, requests = 0;    // of what goes from worker to worker, counted
+    };
+    // The last link on the way to a vertex, and the vertex before it.
+    struct Way {
+        std::uint32_t link, before;
+    };
+    struct alignas(64) Demand {  // of ErisDemands
+        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
+    };
+    struct Scan {
+        std::uint32_t operation, left;
+        Time since;
+    };
+    struct Load {
+        Time start = 0, work = 0;
+        double wait_ps = 0;
+    };
+
+    std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
+    std::size_t node(std::size_t i) const { return worker_[i].node; }
+    double threads(std::size_t i) const { return core_[worker_[i].core].threads; }
+    std::uint64_t& to_do(std::size_t i, std::size_t operation) {
+        return to_do_[i * operations_ + operation];
+    }
+    const Demand& demand(std::size_t i, std::size_t operation) const {
+        return demand_[operation * workers() + i];
+    }
+    bool has_lines(std::size_t i, std::size_t operation) const {
+        return demand(i, operation).scan_lines > 0;
+    }
+    Time handed(std::size_t i, std::size_t t) {
+        if (i == t && machine_.own_cached) return 0;
+        const Time mostly = handed_[node(i) * nodes_ + node(t)];
+        if (node(i) != node(t) || !apart_.at(clock.now())) return mostly;
+        return rounded_ps(static_cast<double>(mostly) * machine_.apart_times);
+    }
+    double lines_of(std::uint64_t commands, std::uint64_t answers) const {
+        return static_cast<double>(commands) * machine_.lines_per_command +
+               static_cast<double>(answers) * machine_.answer_lines;
+    }
+    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) {
+        return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
+    }
+
+    Time lines_awaited(double waits, std::size_t i, std::size_t t) {
+        return rounded_ps(waits * static_cast<double>(handed(i, t)));
+    }
+    // Headers of parts of what was made together, in the batch at place `b` of `taken`.
+    std::uint32_t parts_in(const Worker& w, const ErisBatch& batch, std::size_t b) const;
+
+    // Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
+    // lines at the controller, and those of them that it writes.
+    struct FromMemory {
+        double waits, lines, written;
+    };
+    // A phase of a worker: `core` of instructions and `held` of a core's slots overlap, the
+    // instructions of `apart` with nothing. Returns when it is over.
+    Time phase(std::size_t i, Step step, double core, double held,
+               const FromMemory& from = {0, 0, 0}, double apart = 0);
+    // A phase that hands over lines, which hold so much of a core's slots.
+    Time handing(std::size_t i, Step step, double core, double held) {
+        if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0, 0}, core);
+        return phase(i, step, core, held);
+    }
+    Time at_pace(std::size_t i, Time done, double waits);
+    double memory_latency(std::size_t i);
+    void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
+    void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);
+
+    void begin_round(std::uint32_t i);
+    void collect(std::uint32_t i);
+    void take(std::uint32_t i);
+    void spread(Histogram& into, Time least, Time most, std::uint32_t count) const;
+    std::uint64_t forward(std::uint32_t i);
+    std::uint32_t forward(std::uint32_t i, const ErisBatch& batch, std::uint32_t operation,
+                          std::uint32_t count);
+    void receive_all(std::uint32_t i);
+    void execute(std::uint32_t i);
+    void execute_scan(std::uint32_t i);
+    void done_executing(std::uint32_t i);
+    void complete(std::uint32_t i, std::uint32_t count);
+    void answer(std::uint32_t source, std::uint32_t count);
+    void finish_scans(std::uint32_t i);
+    void balance(std::uint32_t i);
+    void go_on_balancing(std::uint32_t i);
+    bool work_at_transfers(std::uint32_t i);
+    void begin_work(std::uint32_t i);
+    void work(std::uint32_t i);
+    void begin_batch(std::uint32_t i);
+    void make(std::uint32_t i);
+    void made(std::uint32_t i);
+    void transfer_event(const Event& event);
+    std::uint32_t draw(std::uint32_t i);
+    bool ask_scan(std::uint32_t i, std::uint32_t operation, Time since);
+    void begin_flush(std::uint32_t i, std::uint32_t to, After after);
+    void read_descriptor(std::uint32_t i);
+    void attempt(std::uint32_t i);
+    void arrive(std::uint32_t i);
+    void deliver(std::uint32_t i, std::size_t at);
+    void deliver_apart(std::uint32_t i, std::size_t at);
+    void release(std::uint32_t i);
+    void after_flush(std::uint32_t i, bool sent);
+    void flush_rest(std::uint32_t i);
+    void end_round(std::uint32_t i);
+    void sleep(std::uint32_t i);
+    void awake(std::uint32_t i, Time delay);
+    void append(std::uint32_t i, std::uint32_t to, std::uint32_t operation, std::uint32_t count,
+                Time first);
+    bool is_behind(std::uint32_t i) const;
+    bool has_room(std::uint32_t to, std::uint64_t commands) const;
+    std::uint32_t references(std::uint32_t i, std::uint32_t to) const;
+    std::uint32_t waiting_for(std::uint32_t i, std::uint32_t to) const;
+    Portion portion(std::uint32_t i, std::uint32_t to) const;
+
+    ErisMachine machine_;
+    LargeVector<Demand> demand_;  // [O, A]
+    ErisTable table_;
+    double guide_slots_ = 0;
+    std::size_t nodes_, operations_, keyed_;
+    std::uint32_t version_ = 0;
+    LargeVector<Stream> streams_;  // but those of others' turns
+    Turns turns_;                  // by worker
+    LargeVector<Worker> worker_;
+    std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
+    LargeVector<Core> core_;
+    std::vector<Backlog> memory_;
+    LargeVector<Wire> wire_;
+    LargeVector<Way> way_;      // [n, v]
+    LargeVector<Time> handed_;  // [n, n] of ErisMachine
+    Apart apart_;
+    ErisBlocks blocks_;
+    std::vector<Load> loads_;
+    // outgoing buffers, [A, A]
+    SmallCounts count_, answers_;
+    LargeVector<std::uint32_t> by_operation_, sent_references_;
+    LargeVector<Time> first_;
+    // Instead of the two above, where batches are told apart.
+    std::vector<std::vector<Part>> told_apart_;
+    std::int64_t whole_ = 0;  // commands under a header that is no part, nor more
+    std::vector<Scan> scans_;
+    Numbers scan_lines_;  // [O] of all workers
+    std::vector<std::uint32_t> free_scans_;
+    std::vector<std::uint32_t> running_scans_;              // [O]
+    std::vector<std::vector<std::uint32_t>> scan_waiters_;  // [O]
+    std::vector<std::uint32_t> at_barrier_;
+    std::size_t called_ = 0;
+    std::vector<ErisTransfer> transfers_;
+    double grain_ = 0, progressed_ = 0;
+    std::uint64_t made_ = 0, executed_ = 0;  // by key, since the start
+    Time since_ = 0;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,86 @@
+// ERIS's baselines, event by event: workers that all use one structure, over all nodes or on one.
+//
+// A worker does a batch of operations from beginning to end, step by step; then the next one. All
+// it reads and writes takes the controllers and links on the way. Where there are only scans, all
+// workers are at one together: who is done with a chunk takes the next, until there is none; the
+// last one ends the scan, and the next begins.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernel/backlog.hpp"
+#include "kernel/philox.hpp"
+#include "kernel/simulation.hpp"
+#include "kernel/statistics.hpp"
+#include "systems/eris/kernel/setup.hpp"
+
+namespace numatwin {
+
+class ErisShared {
+  public:
+    enum Kind : std::uint32_t { begin, step_done, alarm };
+
+    ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint64_t seed,
+               std::uint64_t replication);
+    // Other demands from now on, for the same workers.
+    void update(SharedSetup setup);
+    void start();
+    void handle(const Event& event);
+    void start_counting();
+    void check() const;
+    static const char* event_name(std::uint32_t kind);
+
+    Simulation clock;
+    std::vector<double> done;             // [O] with parts of scans
+    std::vector<Histogram> latency;       // [O]
+    std::vector<std::vector<Time>> step;  // [S, A]
+    std::vector<double> held;             // [C]
+    std::vector<double> memory_lines, link_bytes;
+    std::vector<Time> memory_asked;  // how long the lines take the controllers
+
+    std::size_t workers() const { return setup_.node.size(); }
+    Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }
+    Time link_done(std::size_t k) const { return link_[k].done(clock.now()); }
+    // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
+    Time busy(std::size_t worker) const;
+    Time counting_since() const { return since_; }
+
+  private:
+    static constexpr Time window = 100'000'000;  // over which loads count: 100 µs
+
+    struct Worker {
+        std::size_t step = 0;
+        std::uint32_t units = 0;   // operations of the batch
+        Time alone = 0, over = 0;  // ends of its step: with nobody in its way, and as things are
+        Time begun = 0, arrived = 0, asleep_since = 0, next_arrival = 0;
+        bool asleep = false;
+    };
+
+    void begin_batch(std::uint32_t i);
+    void next_step(std::uint32_t i);
+    void end_batch(std::uint32_t i);
+    Time held_up(std::size_t worker) const;
+    void sleep(std::uint32_t i);
+    void wake(std::uint32_t i);
+    void look_at_loads();
+    double held_ps(const SharedStep& of, std::size_t node) const;
+    std::size_t operation(std::uint32_t i);
+
+    SharedSetup setup_;
+    std::vector<Stream> streams_;
+    std::vector<Worker> worker_;
+    Numbers threads_;
+    std::vector<Backlog> core_, memory_, pair_;
+    std::vector<Link> link_;
+    Backlog line_;
+    std::vector<Time> asleep_, held_up_;  // [A]
+    std::vector<Time> memory_taken_, link_taken_;
+    Numbers memory_wait_, link_wait_;
+    std::vector<Numbers> held_of_;  // [S, n] at present loads
+    std::size_t scan_operation_ = 0;
+    Time looked_ = 0, since_ = 0, scan_began_ = 0;
+    std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,501 @@
+"""Demands of ERIS itself: every worker owns partitions, commands travel to the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.workload import PhaseState, ResolvedOperation
+from ...kernel.sums import group_sums
+from ...machine.costs import LINE_BYTES
+from ...machine.demands import Demand, Reads, Routing, Step, TransferDemand
+from .index import (
+    Popularity,
+    Regions,
+    Walk,
+    placed_regions,
+    popularities,
+    scattered_regions,
+    walk_of,
+    with_page_walks,
+)
+from .partitions import ColumnPartitions, IndexPartitions
+from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
+from .routing import flushes_per_command, part_headers, routing_costs, under_one_header
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Of who flushes, one for each of two atomic operations on the target's buffer.
+FLUSH_WAITS = 2.0
+# Until the time of a unit of work and what it finds in caches agree.
+UNIT_ROUNDS, UNIT_TOLERANCE = 30, 1e-4
+
+
+@dataclass(frozen=True)
+class CommandDemands:
+    """What each command demands of the worker that executes it; arrays (O, A), in the order of the
+    phase's operations. Of a scan: per line that it reads.
+
+    ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
+    memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
+    ``memory_lines``: what the controller reads and writes, ``written`` how many of them it writes.
+    ``scan_lines``: of a whole scan; 0 for operations by key.
+    """
+
+    core_s: Floats
+    hit_s: Floats
+    lines: Floats
+    slots: Floats
+    surely_s: Floats
+    memory_lines: Floats
+    written: Floats
+    scan_lines: Floats
+
+
+@dataclass
+class Walked:
+    """What the commands of a unit of work on indexes find; arrays (A,), by worker.
+
+    ``commands``, ``upserts`` among them; ``instructions``; lines from the last cache, ``private``
+    ones, and from memory (``misses``); ``dirty``: those that are written back.
+    """
+
+    commands: Floats
+    upserts: Floats
+    instructions: Floats
+    hits: Floats
+    private: Floats
+    misses: Floats
+    dirty: Floats
+
+
+class PartitionedDemands(ErisDemands):
+    """One flow of all workers, held by the one that has most to do."""
+
+    def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:
+        """One flow over all workers: a command goes to the one that owns its key or entries."""
+        costs, workers = self.costs, self.workers
+        n = len(costs.machine.nodes)
+        local = np.zeros((n, n))
+        local[np.arange(n), self.home] = 1.0
+        streamed, dirty, scanned, scan_hits = np.zeros((4, workers.count))
+        missed, met = self._scans_meet(phase, partitions)
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if not isinstance(part, ColumnPartitions):
+                continue
+            for scan in operations:
+                lines, done, results = self._scanned_lines(name, scan, part.sizes())
+                longer, hit = self._met(met * lines, workers.node)
+                scanned += scan.share * (done + longer)
+                streamed += scan.share * (missed * lines + results)
+                scan_hits += scan.share * hit
+                dirty += scan.share * results
+        walks = self._walks(phase, time_s, partitions)
+        walked = self._walked(phase, time_s, partitions, walks)
+        executed, misses = walked.commands, walked.misses
+        dirty += walked.dirty
+        pace = self._pace(walked)
+        walk_reads = some(Reads(self._per_core(misses), local))
+        walk_step = self._step(
+            WALK, walked.instructions, pace * walked.hits, pace * walked.private, walk_reads
+        )
+        on_core = self._per_core(misses)
+        per_core = np.divide(
+            self._per_core(pace * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
+        )
+        walk_step = replace(walk_step, pace=per_core)
+        streams = some(Reads(self._per_core(streamed), local, stream=True))
+        scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * scan_hits, streams, stream=True)
+        return Demand(
+            flow_of=np.zeros(n, dtype=np.int64),
+            steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
+            writes=some(Reads(self._per_core(dirty), local)),
+            batch=self.system.batch,
+            routing=self._routing(executed, phase),
+        )
+
+    def _walked(
+        self,
+        phase: PhaseState,
+        time_s: float,
+        partitions: Partitions,
+        walks: Mapping[str, list[tuple[Floats, Walk]]],
+    ) -> Walked:
+        """All commands of a unit of work, executed."""
+        workers = self.workers
+        found = Walked(*np.zeros((7, workers.count)))
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                continue
+            for mass, walk in walks.get(name, ()):
+                on = walk_rows(walk, workers.node)
+                found.misses += (mass * on.misses).sum(axis=1)
+                found.hits += (mass * on.hits).sum(axis=1)
+                found.private += (mass * on.private_hits).sum(axis=1)
+                upserts = sum(o.share for o in operations if o.kind == "upsert")
+                share = upserts / sum(o.share for o in walking(operations))
+                found.dirty += share * (mass * on.entry_misses).sum(axis=1)
+            for operation in operations:
+                owned = operation.share * self._owned(operation, time_s, part)
+                found.commands += owned
+                if operation.kind == "upsert":
+                    found.upserts += owned
+                found.instructions += owned * self._walk_instructions(name, operation)
+        return found
+
+    def _held_s(self, walked: Walked) -> Floats:
+        """(A,) time that what was found holds a worker's slots, idle."""
+        costs, node = self.costs.unscaled, self.workers.node
+        held_s = walked.hits * costs.last_cache.latency_s[node]
+        held_s += walked.private * costs.private_cache.latency_s[node]
+        held_s += walked.misses * costs.idle_s[node, self.home[node]]
+        return np.asarray(held_s / costs.random_misses_of(self.workers.core_node)[node])
+
+    def _pace(self, walked: Walked) -> Floats:
+        """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``."""
+        ones = np.ones(self.workers.count)
+        if self.overlap is None:
+            return ones
+        commands = walked.commands
+        each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
+        rate = self.costs.unscaled.instructions_per_s[self.workers.node]
+        core_s = walked.instructions / rate
+        return self.overlap.pace(self._held_s(walked) * each, core_s * each, walked.upserts * each)
+
+    def _unit_s(self, routing: Routing | None, walked: Walked) -> float:
+        """About how long a unit of work takes, where nothing but workers' time holds it up.
+
+        ``routing``: of its commands.
+        """
+        costs, node = self.costs, self.workers.node
+        core_s = walked.instructions / costs.instructions_per_s[node]
+        all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
+        if routing is not None:
+            handed_s = np.diag(costs.hand_overs.line_s)
+            lines_s = (
+                routing.lines * handed_s * sum(1.0 / slots for slots in costs.hand_overs.slots)
+            )
+            away = 1.0 - 1.0 / self.workers.count
+            routed_s = routing.issue_s + routing.flush_s + routing.receive_s
+            parts = float(routing.parts.sum())
+            waits = routing.atomics + routing.part_waits * parts + routing.read_waits / routing.made
+            routed_s = routed_s + parts * routing.part_s + away * (waits * handed_s + lines_s)
+            all_s += float(routed_s[node].mean())
+        return all_s / self.workers.cores
+
+    def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
+        """What a command of each operation demands of each worker, on present partitions."""
+        costs, workers = self.costs, self.workers
+        node, order = workers.node, list(phase.operations.values())
+        home = self.home[node]
+        shape = (len(order), workers.count)
+        found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
+        found.surely_s[:] = np.inf
+        random = costs.random_misses_of(workers.core_node)[node]
+        stream = costs.streaming_misses[node]
+        last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
+        walks = self._walks(phase, time_s, partitions)
+        missed, met = self._scans_meet(phase, partitions)
+        # Waits for lines of the other's of who flushes and who takes, and instructions.
+        waits = FLUSH_WAITS + costs.hand_overs.read_waits
+        flushed = (
+            waits * costs.hand_overs.line_s[node, node] * self.worker_rate
+            + costs.instructions.flush_fixed
+        )
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                for scan in operations:
+                    at = order.index(scan)
+                    lines, instructions, results = self._scanned_lines(
+                        name, scan, part.sizes(), flushed, costs.instructions.round
+                    )
+                    longer, hit = self._met(met * lines, node)
+                    each = 1.0 / np.maximum(lines, 1e-300)
+                    found.scan_lines[at] = lines
+                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                    found.hit_s[at] = hit * each * last_s / stream
+                    found.lines[at] = missed + results * each
+                    found.slots[at] = stream
+                    found.surely_s[at] = costs.streamed_s[node, home]
+                    found.written[at] = results * each
+                    found.memory_lines[at] = found.lines[at] + found.written[at]
+                continue
+            owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
+            commands = sum(owned, start=np.zeros(workers.count))
+            per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
+            misses, hits, private, entries = np.zeros((4, workers.count))
+            for mass, walk in walks.get(name, ()):
+                on = walk_rows(walk, node)
+                misses += (mass * on.misses).sum(axis=1) * per
+                hits += (mass * on.hits).sum(axis=1) * per
+                private += (mass * on.private_hits).sum(axis=1) * per
+                entries += (mass * on.entry_misses).sum(axis=1) * per
+            for operation in operations:
+                at = order.index(operation)
+                found.slots[at] = random
+                needed = self._walk_instructions(name, operation)
+                found.core_s[at] = needed / self.worker_rate
+                if operation.kind == "route":
+                    continue
+                one = np.ones(workers.count)
+                upsert = one * (operation.kind == "upsert")
+                none = np.zeros(workers.count)
+                pace = self._pace(Walked(one, upsert, needed * one, hits, private, misses, none))
+                found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
+                found.slots[at] = random / pace
+                found.lines[at] = misses
+                found.written[at] = upsert * entries
+                found.memory_lines[at] = misses + found.written[at]
+        return found
+
+    def _routing(self, executed: Floats, phase: PhaseState) -> Routing | None:
+        """Routing of the commands that each worker executes (A,), per unit; None without any."""
+        commands = float(executed.sum())
+        if commands == 0:
+            return None
+        count, system = self.workers.count, self.system
+        costs = routing_costs(self.costs, system, count, phase)
+        each_round = system.commands_per_round(count)
+        flushes = flushes_per_command(each_round, system.buffer_commands, executed / commands)
+        # Answers go back in buffers of their own, as full.
+        all_flushes = (1 + (costs.answer_lines > 0)) * flushes
+        lines = costs.lines + costs.answer_lines
+        answered = costs.receive if costs.answer_lines else 0.0
+        return Routing(
+            executed=self._per_core(executed) / commands,
+            issue_s=self.costs.core_s(commands * (costs.issue + answered)),
+            flush_s=self.costs.core_s(
+                commands * (all_flushes * costs.flush_fixed + lines * costs.flush_line)
+            ),
+            receive_s=self.costs.core_s(commands * (costs.receive + costs.looped)),
+            lines=commands * costs.lines,
+            answer_lines=commands * costs.answer_lines,
+            # A flush reserves room in the incoming buffer, and takes its writer off again.
+            atomics=commands * FLUSH_WAITS * all_flushes,
+            parts=commands * self._per_core(self._parts(executed / commands, phase)),
+            part_s=self.costs.core_s(costs.part),
+            part_waits=self.costs.hand_overs.part_waits,
+            read_waits=self.costs.hand_overs.read_waits,
+            made=each_round / commands,
+            taken=system.incoming_commands(count) / commands,
+            others_make=float(each_round * (count - 1)),
+        )
+
+    def _parts(self, executed: Floats, phase: PhaseState) -> Floats:
+        """(A,) headers of parts of batches, per command, under which workers get their shares
+        ``executed`` (A,); none where they cost nothing.
+        """
+        if not (self.costs.instructions.part or self.costs.hand_overs.part_waits):
+            return np.zeros_like(executed)
+        by_key = np.array([one.share for one in phase.operations.values() if one.keys is not None])
+        shares = np.outer(executed, by_key / by_key.sum())
+        together = under_one_header(self.system, self.workers.count)
+        found: Floats = part_headers(together, self.system.buffer_commands, shares).sum(axis=1)
+        return found
+
+    def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:
+        """(A,) share of an operation's keys that each worker owns."""
+        assert operation.keys is not None
+        return part.shares(operation.keys, time_s)
+
+    def accesses(
+        self, phase: PhaseState, time_s: float, partitions: Partitions
+    ) -> dict[str, Floats]:
+        """(A,) commands per unit of work that each worker executes, by object."""
+        found = {}
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                # A scan's command goes to everyone who has entries.
+                each = (part.sizes() > 0).astype(float)
+                found[name] = sum(o.share for o in operations) * each
+            else:
+                owned = [o.share * self._owned(o, time_s, part) for o in operations]
+                found[name] = np.sum(owned, axis=0)
+        return found
+
+    def _walks(
+        self, phase: PhaseState, time_s: float, partitions: Partitions
+    ) -> dict[str, list[tuple[Floats, Walk]]]:
+        """Per index: of each way to spread, (A, Q) accesses per unit of work, and the walk."""
+        n = len(self.costs.machine.nodes)
+        pending: list[tuple[str, Popularity, Floats, Regions]] = []
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                continue
+            for spread in popularities(walking(operations), time_s):
+                classes = spread.classes
+                if spread.scattered:
+                    keys = (part.sizes() / part.keys)[:, None] * classes.keys
+                    mass = part.shares(spread.scattered, time_s)[:, None] * classes.mass
+                else:
+                    keys, mass = part.classes(classes)
+                regions_of = scattered_regions if spread.scattered else placed_regions
+                on_node = np.zeros((2, n, classes.count))
+                np.add.at(on_node[0], self.workers.node, keys)
+                np.add.at(on_node[1], self.workers.node, spread.weight * mass)
+                regions = with_page_walks(
+                    regions_of(self.trees[name], on_node[0], on_node[1]),
+                    self.system.page_size.value,
+                    self.reach,
+                    self.cores_on_nodes,
+                )
+                accesses = spread.weight * (
+                    mass.sum(axis=1, keepdims=True) if spread.scattered else mass
+                )
+                pending.append((name, spread, accesses, regions))
+        scanned = self._scanned(phase, partitions)
+        commands = np.zeros(self.workers.count)
+        for name, operations in self._by_object(phase).items():
+            part = partitions[name]
+            if isinstance(part, IndexPartitions):
+                commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
+        # How long lines stay in the caches that others use too depends on how long work takes, and
+        # that on what it finds there.
+        others = self.costs.last_cache.others_per_s + self.costs.private_cache.others_per_s
+        unit_s, before_s = 0.0, -1.0
+        routing = self._routing(commands, phase) if others.any() else None
+        for _ in range(UNIT_ROUNDS if others.any() else 1):
+            hits = self._hits(
+                [regions for *_, regions in pending],
+                scanned,
+                shared=False,
+                buffers=self._buffers(commands),
+                unit_s=unit_s,
+            )
+            found: dict[str, list[tuple[Floats, Walk]]] = {}
+            for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
+                rows = self.trees[name].levels + 1
+                walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+                found.setdefault(name, []).append((accesses, walk))
+            if abs(unit_s - before_s) <= UNIT_TOLERANCE * unit_s or not others.any():
+                break
+            before_s = unit_s
+            unit_s = self._unit_s(routing, self._walked(phase, time_s, partitions, found))
+        noted = [
+            (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
+        ]
+        self._note(noted, sharers=0)
+        return found
+
+    def _buffers(self, executed: Floats) -> tuple[Floats, Floats]:
+        """(n,) cache lines of all buffers of routing on each node, and (n,) how many of them a unit
+        of work uses there, if the workers execute ``executed`` (A,) commands of it.
+
+        Outgoing buffers, and the two incoming ones as far as a round fills them; a command goes
+        through a line of each.
+        """
+        system, count = self.system, self.workers.count
+        line = system.command_size.value / LINE_BYTES
+        own = count * system.buffer_commands + 2 * system.commands_per_round(count)
+        on_node = self._on_nodes(np.full(count, own * line))
+        return on_node, self._on_nodes(executed) * 2 * line
+
+    def transfer(self, name: str, source: Ints, target: Ints) -> TransferDemand:
+        """Copies from workers ``source`` to workers ``target`` (T,) on other nodes.
+
+        An index is flattened by its owner, streamed, and rebuilt by the target; a column is copied
+        by the target, a line at a time.
+        """
+        counts, stored = self.costs.instructions, self.objects[name]
+        if stored.kind == "column":
+            flat = stored.entry_size.value / LINE_BYTES
+            per_unit = (0.0, flat * counts.flush_line, 0.0, flat, flat)
+        else:
+            tree = self.trees[name]
+            whole, flat = tree.bytes_per_key / LINE_BYTES, tree.entry_bytes / LINE_BYTES
+            per_unit = (counts.flatten_key, counts.rebuild_key, whole, flat, whole)
+        at_source, at_target, read, moved, written = (
+            np.full(len(source), part) for part in per_unit
+        )
+        core, rate = self.workers.core, self.core_rate
+        nodes = self.workers.node
+        return TransferDemand(
+            source=core[source],
+            target=core[target],
+            source_home=self.home[nodes[source]],
+            target_home=self.home[nodes[target]],
+            source_s=at_source / rate[core[source]],
+            target_s=at_target / rate[core[target]],
+            source_lines=read,
+            lines=moved,
+            written_lines=written,
+        )
+
+    def link_instructions(self, name: str) -> float:
+        """Of cutting a key range out of an index's tree, or of hanging one into it."""
+        return self.costs.instructions.link_level * self.trees[name].levels
+
+    def transfer_bytes(self, name: str) -> float:
+        """Bytes that cross the machine per key or entry of a copy."""
+        stored = self.objects[name]
+        if stored.kind == "column":
+            return stored.entry_size.value
+        return self.trees[name].entry_bytes
+
+    def _scans_meet(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
+        """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.
+
+        All or nothing, as scans go round: what is scanned on a node stays in the caches of its
+        cores, or in the last one, or in none.
+        """
+        scanned = self._scanned(phase, partitions)
+        private, last = (
+            scanned <= cache.lines * cache.instances(self.cores_on_nodes)
+            for cache in (self.costs.private_cache, self.costs.last_cache)
+        )
+        found = np.where(private, 0.0, ~last), np.where(private, 0.0, last)
+        missed, met = (np.asarray(part[self.workers.node], dtype=np.float64) for part in found)
+        return missed, met
+
+    def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
+        """(n,) lines of all that is scanned on each node."""
+        scanned = np.zeros(self.workers.count)
+        for name in self._by_object(phase):
+            part = partitions[name]
+            if isinstance(part, ColumnPartitions):
+                scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
+        return self._on_nodes(scanned)
+
+    def _on_nodes(self, per_worker: Floats) -> Floats:
+        n = len(self.costs.machine.nodes)
+        return group_sums(self.workers.node, per_worker, n)
+
+    def _per_core(self, per_worker: Floats) -> Floats:
+        workers = self.workers
+        return group_sums(workers.core, per_worker, workers.cores)
+
+    def _step(
+        self,
+        name: str,
+        instructions: Floats,
+        hits: Floats,
+        private: Floats,
+        reads: tuple[Reads, ...],
+        *,
+        stream: bool = False,
+    ) -> Step:
+        """A step from instructions and cache hits (A,) per worker."""
+        core_s = self._per_core(instructions) / self.core_rate
+        hit_s = self._hit_s(self._per_core(hits), self._per_core(private), stream=stream)
+        return Step(name, core_s, hit_s, reads)
+
+    def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
+        """See ErisDemands."""
+        n = len(self.costs.machine.nodes)
+        return group_sums(self.home[self.workers.node], sizes * self.stored_bytes(name), n)
+
+
+def walk_rows(walk: Walk, rows: Ints) -> Walk:
+    """The walk of each worker's node: arrays (A, Q)."""
+    return Walk(
+        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.entry_misses[rows]
+    )

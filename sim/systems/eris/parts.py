@@ -1,0 +1,240 @@
+"""What operations on ERIS's data find and cost, whoever owns these: trees, caches, scans.
+
+A unit of work is one operation of the workload's mix. Hyper-threads are taken to share their core's
+issue slots without gain or loss.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.schema import DataObject
+from ....workloads.workload import PhaseState, ResolvedOperation
+from ...machine.caches import hit_rates, shared_state
+from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.demands import Demand, Reads
+from ...machine.threads import Workers
+from .index import Hits, Regions, tree_of
+from .overlap import overlap_of
+from .partitions import ColumnPartitions, IndexPartitions
+from .spec import ErisSystem
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Operations = list[ResolvedOperation]
+Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
+
+WALK, SCAN, GENERATE = "walking the index", "scanning", "making keys"
+
+
+class ErisDemands(ABC):
+    """Demands of a scenario's workers; all figures come from the cost model.
+
+    ``facts``: what the last demand was made from, by object, for the record.
+    """
+
+    def __init__(
+        self,
+        costs: CostModel,
+        workers: Workers,
+        system: ErisSystem,
+        objects: Mapping[str, DataObject],
+    ) -> None:
+        self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
+        self.trees = {
+            name: tree_of(stored, native=costs.engine is not None)
+            for name, stored in objects.items()
+            if stored.kind == "index"
+        }
+        self.overlap = overlap_of(costs, system.page_size.value)
+        self.core_rate = costs.instructions_per_s[workers.core_node]
+        self.worker_rate = costs.instructions_per_s[workers.node]
+        self.facts: dict[str, Any] = {}
+        n = len(costs.machine.nodes)
+        self.reach = costs.tlb_pages(system.page_size.value)
+        self.cores_on_nodes = np.maximum(np.bincount(workers.core_node, minlength=n), 1.0)
+        nodes = costs.machine.nodes
+        has_memory = np.array([not node.memory_bytes <= 0 for node in nodes])
+        distance = np.where(
+            has_memory[None, :] & ~np.isnan(costs.latency_s), costs.latency_s, np.inf
+        )
+        # Where a node without memory keeps its data: the nearest one with.
+        self.home = np.where(has_memory, np.arange(len(nodes)), np.argmin(distance, axis=1))
+        self.has_memory = has_memory
+
+    @abstractmethod
+    def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:
+        """The flows of ``phase``, ``time_s`` after its start, with data where they are now."""
+
+    @abstractmethod
+    def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
+        """(n,) bytes of an object's keys or entries, ``sizes`` (A,) of which each worker has."""
+
+    def stored_bytes(self, name: str) -> float:
+        """Bytes of memory per key or entry."""
+        stored = self.objects[name]
+        return (
+            stored.entry_size.value if stored.kind == "column" else self.trees[name].bytes_per_key
+        )
+
+    def _by_object(self, phase: PhaseState) -> dict[str, Operations]:
+        found: dict[str, Operations] = {}
+        for operation in phase.operations.values():
+            found.setdefault(operation.object, []).append(operation)
+        return found
+
+    def _walk_instructions(
+        self, name: str, operation: ResolvedOperation, *, shared: bool = False
+    ) -> float:
+        counts, tree = self.costs.instructions, self.trees[name]
+        if operation.kind == "route":
+            return 0.0 if shared else counts.gather
+        level, entry = counts.tree_level, counts.tree_entry
+        if operation.kind != "lookup":
+            entry = counts.upsert_shared if shared else counts.upsert_entry
+            if counts.upsert_level is not None and not shared:
+                level = counts.upsert_level
+        return tree.levels * level + entry
+
+    def _hits(
+        self,
+        regions: Sequence[Regions],
+        scanned: Floats,
+        *,
+        shared: bool,
+        buffers: tuple[Floats, Floats] | None = None,
+        unit_s: float = 0.0,
+    ) -> list[Hits]:
+        """Hit probability of every region in the caches of its node.
+
+        ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
+        last-level cache they leave the index what is over; else they pass through. ``shared``:
+        every cache sees whole regions; else they are divided among a node's caches. The last-level
+        cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
+        often (n,): they take room. ``unit_s``: how long a unit of work takes, in which others than
+        the machine's cores bring their lines too.
+        """
+        if not regions:
+            return []
+        costs, n = self.costs, len(self.costs.machine.nodes)
+        lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
+        rate = np.concatenate([r.rate.reshape(n, -1) for r in regions], axis=1)
+        if buffers is not None:
+            lines, rate = (
+                np.concatenate([part, of_buffers[:, None]], axis=1)
+                for part, of_buffers in zip((lines, rate), buffers, strict=True)
+            )
+        private, last = costs.private_cache, costs.last_cache
+        among = np.ones((2, n, 1))
+        if not shared:
+            for part, facts in zip(among, (private, last), strict=True):
+                part[:, 0] = facts.instances(self.cores_on_nodes)
+        brought = [
+            cache.others_per_s * unit_s * part[:, 0]
+            for cache, part in zip((private, last), among, strict=True)
+        ]
+        in_private = hit_rates(lines / among[0], rate, private.lines, brought[0])
+        taken = scanned / among[1, :, 0]
+        room = np.where(taken <= last.lines, last.lines - taken, last.lines)
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room, brought[1])
+        if buffers is not None:
+            in_private, in_last = in_private[:, :-1], in_last[:, :-1]
+        widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
+        return [
+            Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
+            for r, a, b in zip(
+                regions,
+                np.split(in_private, widths, axis=1),
+                np.split(in_last, widths, axis=1),
+                strict=True,
+            )
+        ]
+
+    def _note(self, found: Sequence[tuple[str, Regions, Hits]], *, sharers: int) -> None:
+        """Keeps what the caches hold of each index, as averages over all nodes in use."""
+        self.facts = {}
+        nodes = np.unique(self.workers.node)
+        for name in dict.fromkeys(name for name, *_ in found):
+            tree = self.trees[name]
+            rows = tree.levels + 1
+            operations, hits, shared = 0.0, 0.0, 0.0
+            missed, walks = np.zeros(2 * rows), 0.0
+            for regions, hit in ((r, h) for of, r, h in found if of == name):
+                rate, last = regions.rate[nodes], hit.last[nodes]
+                asked = rate * (1.0 - hit.private[nodes])
+                met = (asked * last)[:, :rows]
+                operations += float(rate[:, :rows].sum(axis=(0, 2)).max())
+                hits += float(met.sum())
+                shared += float((met * shared_state(last[:, :rows], sharers)).sum())
+                missed += (asked * (1.0 - last)).sum(axis=(0, 2))
+                walks += float(rate[:, rows:].sum())
+            missed, walks = missed / max(operations, 1e-300), walks / max(operations, 1e-300)
+            self.facts[name] = {
+                "tree_levels": tree.levels,
+                "bytes_per_key": tree.bytes_per_key,
+                "missed_by_level": missed[:rows].tolist(),
+                "lines_missed_per_operation": float(missed.sum()),
+                "page_table_lines_missed_per_operation": float(missed[rows:].sum()),
+                "page_walks_per_operation": walks,
+                "hits_on_shared_or_forward_lines": shared / max(hits, 1e-300),
+            }
+
+    def _scanned_lines(
+        self,
+        name: str,
+        scan: ResolvedOperation,
+        entries: Floats,
+        flushed: Floats | float = 0.0,
+        looped: float = 0.0,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Lines read, instructions, and lines of results that go to memory, of a scan over
+        ``entries`` of each worker that holds some.
+
+        Instructions that the plane itself plays: ``flushed``, of handing a scan to another worker;
+        ``looped``, of the round in which it is made.
+        The native engine makes results of a chunk at a time, in the same cache lines.
+        """
+        counts = self.costs.instructions
+        entry_bytes = self.objects[name].entry_size.value
+        lines = entries * entry_bytes / LINE_BYTES
+        per_line = counts.scan_line(scan.result, entry_bytes, scan.selectivity)
+        result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
+        kept = 0.0 if self.costs.engine is not None else 1.0
+        results = kept * entries * result_bytes[scan.result] / LINE_BYTES
+        others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
+        handed = others * np.maximum(counts.scan_handed - flushed, 0.0)
+        own = max(counts.scan - looped, 0.0)
+        fixed = np.where(entries > 0, own + handed, 0.0)
+        return lines, fixed + lines * per_line, results
+
+    def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
+        """Of ``lines`` (…) that scans on these nodes (…) find in the last cache: instructions, and
+        lines that hold slots of misses: one of the two, see ``CostModel.scan_from_last_s``.
+        """
+        longer_s = self.costs.scan_from_last_s(self.workers.core_node)
+        if longer_s is None:
+            return 0.0 * lines, lines
+        return lines * (longer_s * self.costs.instructions_per_s)[node], 0.0 * lines
+
+    def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
+        """(C,) time that hits in last-level and private caches hold a core's miss slots."""
+        costs, node = self.costs, self.workers.core_node
+        mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
+        held = last * costs.last_cache.latency_s[node]
+        held = held + private * costs.private_cache.latency_s[node]
+        return np.asarray(held / mlp[node])
+
+
+def walking(operations: Operations) -> Operations:
+    """Those that walk down an index."""
+    return [operation for operation in operations if operation.kind != "route"]
+
+
+def some(*reads: Reads) -> tuple[Reads, ...]:
+    """Those of ``reads`` that read anything."""
+    return tuple(part for part in reads if part.weight.any())

@@ -1,0 +1,346 @@
+"""What the event plane plays: ERIS's compiled models, behind one face.
+
+A player has what a model needs beside the machine: present demands, and where commands go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.workload import PhaseState
+from ..._kernel import ErisRouting, ErisShared
+from ...kernel.streams import stream_key
+from ...kernel.sums import group_sums
+from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.demands import RECEIVE
+from ...machine.disturbances.facts import PS_PER_S
+from ...run.histogram import Histogram, of_kernel
+from ...run.scenario import Scenario
+from .engine import Eris
+from .event_model import (
+    by_key_first,
+    kernel_demands,
+    machine_of,
+    table_of,
+    worker_streams,
+)
+from .event_shared import shared_setup
+from .partitioned import PartitionedDemands
+from .partitions import IndexPartitions
+from .parts import SCAN, WALK
+from .shared import SharedDemands
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MAKE, FLUSH, TRANSFER = "making and routing commands", "flushing buffers", "transfers"
+STEPS = {
+    MAKE: "issue",
+    FLUSH: "flush",
+    RECEIVE: "receive",
+    WALK: "walk",
+    SCAN: "scan",
+    TRANSFER: "transfer",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """All since counting began; times in ps.
+
+    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count.
+    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): time that
+    workers had use for, neither asleep nor held up by memory, links or another thread;
+    ``steps_ps``: by step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses.
+    ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and traffic.
+    ``latencies``: of each operation. ``facts``: what else the model counted.
+    """
+
+    since_ps: int
+    done: Floats
+    executed: Ints
+    busy_ps: Ints
+    steps_ps: Mapping[str, Ints]
+    held_ps: Floats
+    memory_ps: Ints
+    memory_bytes: Floats
+    link_ps: Ints
+    link_bytes: Floats
+    latencies: tuple[Histogram, ...]
+    facts: Mapping[str, Any]
+
+
+class Player(Protocol):
+    """A compiled model of a scenario's ERIS."""
+
+    @property
+    def demands(self) -> PartitionedDemands | SharedDemands:
+        """What makes its demands."""
+
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+
+    @property
+    def events(self) -> int:
+        """Events handled since time 0."""
+
+    def run(self, until_ps: int) -> bool:
+        """Goes on until that time; False where the model waits for the control plane before."""
+
+    def refresh(self, moved: bool = False) -> None:
+        """The phase, or (``moved``) the partitions, are others now."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def counted(self) -> Counted:
+        """What was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost, done twice, or a server did too much."""
+
+
+class RoutedPlayer:
+    """Workers that own partitions; commands travel."""
+
+    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+        self.eris = eris
+        demands = eris.demands(costs)
+        assert isinstance(demands, PartitionedDemands)
+        self.demands: PartitionedDemands = demands
+        self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
+        names = worker_streams(eris.workers, costs.disturbances)
+        keys = [stream_key(scenario.seed, replication, name) for name in names]
+        machine = machine_of(
+            demands,
+            scenario.workload.description.clients,
+            scenario.workload.at(0.0),
+        )
+        self.model = ErisRouting(
+            machine, len(self.order), self.keyed, keys, scenario.seed, replication
+        )
+        self._shares: list[Floats] = []
+        self.refresh()
+        self.model.start()
+
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
+
+    def run(self, until_ps: int) -> bool:
+        """See Player."""
+        return self.model.run(until_ps)
+
+    def refresh(self, moved: bool = False) -> None:
+        """See Player."""
+        eris, time_s = self.eris, self.time_s
+        phase = eris.phase
+        commands = self.demands.commands(phase, time_s - phase.start_s, eris.partitions)
+        self.model.update(kernel_demands(commands, self.order))
+        self._route(phase, time_s, [])
+
+    def moved(self, ranges: Mapping[str, list[tuple[int, int, float, float]]]) -> None:
+        """Parts of indexes have moved: by object, (source, target, first key, end)."""
+        eris, time_s, moves = self.eris, self.time_s, []
+        operations = list(eris.phase.operations.values())
+        for k, at in enumerate(self.order[: self.keyed]):
+            operation = operations[at]
+            assert operation.keys is not None
+            left = self._shares[k].copy()  # what each worker still has of this operation
+            for source, target, first, end in ranges.get(operation.object, ()):
+                shares = operation.keys.shares([first, end], time_s - eris.phase.start_s)
+                mass = operation.share * float(shares[0])
+                if mass > 0 and left[source] > 0:
+                    moves.append((k, source, target, min(mass / left[source], 1.0)))
+                    left[source] -= mass
+        phase = eris.phase
+        commands = self.demands.commands(phase, time_s - phase.start_s, eris.partitions)
+        self.model.update(kernel_demands(commands, self.order))
+        self._route(phase, time_s, moves)
+
+    def _route(
+        self, phase: PhaseState, time_s: float, moves: list[tuple[int, int, int, float]]
+    ) -> None:
+        operations = list(phase.operations.values())
+        by_key = [operations[at] for at in self.order[: self.keyed]]
+        self._shares = []
+        for operation in by_key:
+            part = self.eris.partitions[operation.object]
+            assert isinstance(part, IndexPartitions)
+            assert operation.keys is not None
+            shares = part.shares(operation.keys, time_s - phase.start_s)
+            self._shares.append(operation.share * shares)
+        scans = [operations[at].share for at in self.order[self.keyed :]]
+        total, guide = table_of(self._shares, scans)
+        self.model.route(total.tolist(), guide.tolist(), moves)
+
+    @property
+    def time_s(self) -> float:
+        """The time reached."""
+        return self.model.now_ps / 1e12
+
+    def start_counting(self) -> None:
+        """See Player."""
+        self.model.start_counting()
+
+    def counted(self) -> Counted:
+        """See Player."""
+        found = self.model.counts()
+        back = np.argsort(self.order)
+        costs = self.demands.costs
+        link_bytes = found["link_bytes"]
+        if len(link_bytes):
+            data = found["link_lines"] * (64.0 + costs.link_header_bytes)
+            link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
+        return Counted(
+            since_ps=found["since_ps"],
+            done=np.concatenate([found["done"][: self.keyed], found["progress"][self.keyed :]])[
+                back
+            ],
+            executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
+            busy_ps=found["busy"],
+            steps_ps=steps_of(found),
+            held_ps=found["held"],
+            memory_ps=found["memory_done"],
+            memory_bytes=memory_bytes(found),
+            link_ps=found["link_done"],
+            link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
+            latencies=tuple(of_kernel(self.model.latency(int(k))) for k in back),
+            facts=routing_facts(found),
+        )
+
+    def check(self) -> None:
+        """See Player."""
+        self.model.check()
+
+
+class SharedPlayer:
+    """Workers that all use one structure."""
+
+    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+        self.eris, self.clients = eris, scenario.workload.description.clients
+        demands = eris.demands(costs)
+        assert isinstance(demands, SharedDemands)
+        self.demands: SharedDemands = demands
+        count = eris.workers.count
+        keys = [
+            stream_key(scenario.seed, replication, f"worker {k} commands") for k in range(count)
+        ]
+        self._steps: list[str] = []
+        self.model = ErisShared(self._setup(0.0), keys, scenario.seed, replication)
+        self.model.start()
+
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self.model.now_ps
+
+    @property
+    def events(self) -> int:
+        """See Player."""
+        return self.model.events
+
+    def _setup(self, time_s: float) -> Any:
+        demand = self.eris.demand(self.demands, time_s)
+        self._steps = [step.name for step in demand.steps]
+        return shared_setup(self.demands, demand, self.eris.phase, self.clients)
+
+    def run(self, until_ps: int) -> bool:
+        """See Player."""
+        return self.model.run(until_ps)
+
+    def refresh(self, moved: bool = False) -> None:
+        """See Player."""
+        self.model.update(self._setup(self.model.now_ps / 1e12))
+
+    def start_counting(self) -> None:
+        """See Player."""
+        self.model.start_counting()
+
+    def counted(self) -> Counted:
+        """See Player."""
+        found = self.model.counts()
+        done = found["done"]
+        return Counted(
+            since_ps=found["since_ps"],
+            done=done,
+            executed=np.zeros((0, 0), dtype=np.int64),
+            busy_ps=found["busy"],
+            steps_ps=dict(zip(self._steps, found["steps"], strict=True)),
+            held_ps=found["held"],
+            memory_ps=found["memory_done"],
+            memory_bytes=memory_bytes(found),
+            link_ps=found["link_done"],
+            link_bytes=moved_bytes(
+                found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
+            ),
+            latencies=tuple(of_kernel(self.model.latency(k)) for k in range(len(done))),
+            facts={},
+        )
+
+    def check(self) -> None:
+        """See Player."""
+        self.model.check()
+
+
+def new_player(
+    eris: Eris, costs: CostModel, scenario: Scenario, replication: int
+) -> RoutedPlayer | SharedPlayer:
+    """The player for the scenario's placement; raises InputError."""
+    kind = RoutedPlayer if eris.partitioned else SharedPlayer
+    return kind(eris, costs, scenario, replication)
+
+
+def steps_of(found: Mapping[str, Any]) -> dict[str, Ints]:
+    """Time (A,) of workers by step, of the steps that took any; ``found`` has the model's names."""
+    return {name: found[key] for name, key in STEPS.items() if key in found and found[key].any()}
+
+
+def routing_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Record says of routing."""
+    flushes = max(found["flushes"], 1)
+    return {
+        "commands_per_flush": found["flushed"] / flushes,
+        "retries_per_flush": found["retries"] / flushes,
+        "full_buffers_met_per_flush": found["full"] / flushes,
+        "commands_per_round": found["made"] / max(found["rounds"], 1),
+        "commands_forwarded": found["forwarded"],
+        "commands_in_flight": found["in_flight"],
+    }
+
+
+def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
+    """Bytes that servers moved: where they have a limit, by the time that they worked; else all
+    that was ``asked`` of them.
+    """
+    limited = np.isfinite(limit_Bps)
+    return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), asked)
+
+
+def memory_bytes(found: Mapping[str, Any]) -> Floats:
+    """(n,) bytes that controllers moved: of all asked of them, the part that was done in time.
+
+    Lines take their time, written ones more than others.
+    """
+    asked, asked_ps = found["memory_lines"] * LINE_BYTES, found["memory_asked"]
+    rate_Bps = np.full(len(asked), np.inf)
+    np.divide(asked * PS_PER_S, asked_ps, out=rate_Bps, where=asked_ps > 0)
+    return moved_bytes(asked, found["memory_done"], rate_Bps)
+
+
+def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:
+    """(C,) sums over the workers of each core."""
+    workers = eris.workers
+    return group_sums(workers.core, per_worker.astype(np.float64), workers.cores)

@@ -1,0 +1,163 @@
+"""ERIS's routing in plain SimPy, as a plane plays it."""
+
+from __future__ import annotations
+
+import numpy as np
+from simpy.events import URGENT
+
+from .....inputs import InputError
+from ...._kernel import Stream
+from ....kernel.streams import stream_key
+from ....machine.costs import CostModel
+from ....machine.disturbances.facts import PS_PER_S
+from ....run.histogram import of_kernel
+from ....run.scenario import Scenario
+from ..engine import Eris
+from ..event_model import (
+    by_key_first,
+    kernel_demands,
+    machine_of,
+    table_of,
+    worker_streams,
+)
+from ..event_plane import ErisEvents
+from ..partitioned import PartitionedDemands
+from ..partitions import IndexPartitions
+from ..players import Counted, memory_bytes, routing_facts, steps_of
+from .routing import ErisRoutingReference
+from .worker import Counts
+
+
+class ReferencePlayer:
+    """See ``eris.players.Player``. Raises InputError for what the reference does not play."""
+
+    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+        _check(eris, scenario)
+        demands = eris.demands(costs)
+        assert isinstance(demands, PartitionedDemands)
+        self.demands: PartitionedDemands = demands
+        self.events = 0
+        order, _ = by_key_first(eris.phase, eris.partitions)
+        shares = []
+        for operation in eris.phase.operations.values():
+            part = eris.partitions[operation.object]
+            assert isinstance(part, IndexPartitions)
+            assert operation.keys is not None
+            shares.append(operation.share * part.shares(operation.keys, 0.0))
+        count = eris.workers.count
+        names = worker_streams(eris.workers, costs.disturbances)
+        names = [*names[:count], *names[2 * count :]]  # nothing is forwarded
+        self.model = ErisRoutingReference(
+            machine_of(
+                demands,
+                scenario.workload.description.clients,
+                scenario.workload.at(0.0),
+            ),
+            kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
+            table_of(shares, [])[0].tolist(),
+            len(order),
+            [Stream(*stream_key(scenario.seed, replication, name)) for name in names],
+        )
+        self._until_ps = self._since_ps = 0
+
+    @property
+    def now_ps(self) -> int:
+        """See Player."""
+        return self._until_ps
+
+    def run(self, until_ps: int) -> bool:
+        """See Player."""
+        env = self.model.env
+        while env.peek() < until_ps:
+            env.step()
+            self.events += 1
+        if env.now < until_ps:  # the clock goes on; what is due then comes later
+            pause = env.event()
+            pause._ok, pause._value = True, None
+            env.schedule(pause, URGENT, until_ps - env.now)
+            env.step()
+        self._until_ps = until_ps
+        return True
+
+    def refresh(self, moved: bool = False) -> None:
+        """See Player: nothing changes here."""
+
+    def start_counting(self) -> None:
+        """See Player."""
+        self.model.start_counting()
+        self._since_ps = self._until_ps
+
+    def counted(self) -> Counted:
+        """See Player."""
+        model, costs, now = self.model, self.demands.costs, self._until_ps
+        counts = model.counts
+        asleep = [
+            w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
+        ]
+        held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
+        memory_ps = np.array([server.done(now) for server in model.memory])
+        link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
+        found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
+        return Counted(
+            since_ps=self._since_ps,
+            done=counts.executed.sum(axis=1),
+            executed=counts.executed.copy(),
+            busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
+            steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
+            held_ps=np.array(counts.held),
+            memory_ps=memory_ps,
+            memory_bytes=memory_bytes(
+                {
+                    "memory_lines": np.array(counts.memory_lines),
+                    "memory_asked": np.array(counts.memory_asked),
+                    "memory_done": memory_ps,
+                }
+            ),
+            link_ps=link_ps,
+            link_bytes=link_ps / PS_PER_S * costs.link_Bps,
+            latencies=tuple(of_kernel(one) for one in counts.latency),
+            facts=routing_facts(found),
+        )
+
+    def _in_flight(self) -> int:
+        """Commands that were made and not yet executed."""
+        waiting = sum(sum(map(sum, w.out)) + w.to_do for w in self.model.workers)
+        return waiting + sum(
+            sum(sum(batch.counts) for batch in buffer.batches)
+            for w in self.model.workers
+            for buffer in w.incoming
+            if buffer is not w.taken
+        )
+
+    def check(self) -> None:
+        """See Player: every command made was executed, or is somewhere."""
+        made, done, in_flight = self.model.drawn, self.model.done, self._in_flight()
+        if made != done + in_flight:
+            raise RuntimeError(f"{made} commands made, {done} executed, {in_flight} in flight")
+
+
+def _check(eris: Eris, scenario: Scenario) -> None:
+    """Refuses what is not in the reference."""
+    clients = scenario.workload.description.clients
+    operations = scenario.workload.operations.values()
+    system = eris.system
+    missing = {
+        f"placement {system.placement}": not eris.partitioned,
+        "scans": any(operation.kind == "scan" for operation in operations),
+        "phases": len(scenario.workload.phases) > 1,
+        "balancing": scenario.policy_name != "none",
+        "open clients": clients.kind == "open",
+        "thinking clients": clients.think_time.value > 0,
+        "answers": system.result_size.value > 0,
+    }
+    for what, asked in missing.items():
+        if asked:
+            raise InputError(
+                f"the reference plane does not play {what}",
+                expected="lookups and upserts on partitions, or another plane, such as event",
+            )
+
+
+def eris_reference(scenario: Scenario, replication: int) -> ErisEvents:
+    """The reference plane of ERIS, one replication."""
+    return ErisEvents(scenario, replication, ReferencePlayer)

@@ -1,0 +1,84 @@
+"""What belongs to a worker of ERIS in the reference: its buffers with their descriptors, its state;
+and what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import simpy
+
+from ...._kernel import Histogram, Stream
+from ....machine.disturbances.reference.turns import ProcessorTurns
+
+STEPS = ("issue", "flush", "receive", "walk")
+
+
+class Batch(NamedTuple):
+    """What one flush brought, or a part of it: commands by operation, when the first and the last
+    were handed over."""
+
+    source: int
+    counts: Sequence[int]
+    first: int
+    last: int
+
+
+class Incoming:
+    """One of a worker's two incoming buffers, with its descriptor."""
+
+    def __init__(self, active: bool) -> None:
+        self.active, self.offset, self.writers = active, 0, 0
+        self.waits = 0  # of its reader, for lines of those who wrote into it
+        self.batches: list[Batch] = []
+
+    @property
+    def word(self) -> tuple[bool, int, int]:
+        """What one exchange compares."""
+        return self.active, self.offset, self.writers
+
+
+class Counts:
+    """All since counting began; ``steps_ps``: time of each worker in each step of its loop."""
+
+    made = flushes = flushed = retries = full = rounds = 0
+
+    def __init__(self, operations: int, workers: int, cores: int, nodes: int) -> None:
+        self.executed = np.zeros((operations, workers), dtype=np.int64)
+        self.latency = [Histogram() for _ in range(operations)]
+        self.held = [0.0] * cores  # slots of misses
+        self.memory_lines = [0.0] * nodes
+        self.memory_asked = [0] * nodes
+        self.steps_ps = {step: [0] * workers for step in STEPS}
+
+
+class Worker:
+    """What belongs to one worker."""
+
+    def __init__(self, index: int, workers: int, operations: int, stream: Stream) -> None:
+        self.index, self.stream = index, stream
+        self.incoming = [Incoming(True), Incoming(False)]
+        self.writable = 0
+        self.out = [[0] * operations for _ in range(workers)]  # of each outgoing buffer
+        self.first = [0] * workers
+        # Of each buffer, commands by when they were handed over, and their operation.
+        self.parts: list[dict[tuple[int, int], int]] = [{} for _ in range(workers)]
+        self.pending: int | None = None  # a cell drawn, for which there is no room yet
+        self.first_round = True
+        self.wakes: simpy.Event | None = None  # asleep until this
+        self.writers_gone: simpy.Event | None = None
+        self.waiters: list[int] = []
+        self.full_targets: list[int] = []
+        self.stuck = False
+        self.asleep = self.asleep_since = 0
+        # Held up until now; ends of the phase: with nobody in the way, and as things are.
+        self.held_up = self.alone = self.over = 0
+        self.last_made = 0  # when the last command was put into a buffer
+        self.turns: ProcessorTurns | None = None  # of others on its core
+        self.paces: Stream | None = None
+        self.pace_ends = 0  # when its core may go at another pace
+        self.slowdown = self.memory_slowdown = 1.0
+        self.taken: Incoming | None = None  # of whose commands `to_do` are left
+        self.to_do = 0

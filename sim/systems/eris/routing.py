@@ -1,0 +1,218 @@
+"""What routing costs in ERIS, command by command: the same for every plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc
+
+from ....workloads.keys import KeyDistribution
+from ....workloads.workload import PhaseState
+from ....workloads.zipf import Zipf
+from ...machine.costs import LINE_BYTES, CostModel
+from .instructions import InstructionCounts
+from .spec import ErisSystem
+
+Floats = npt.NDArray[np.float64]
+
+# Batches of which each worker gets so many commands on average are told apart in a buffer.
+TOLD_APART_MIN = 16
+
+KEPT_MAX = 1024
+
+# A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
+TABLE_FANOUT = 8
+
+
+@dataclass(frozen=True)
+class RoutingCosts:
+    """Instructions, and cache lines, of a command on its way.
+
+    ``issue``: make it, with its part of a batch's costs, look its target up, append it to the
+    outgoing buffer. ``receive``: take it from the incoming buffer. ``batch_executed``: of a batch
+    that is executed, ``round``: of a round of the loop; ``looped``: a command's part of both.
+    ``flush_fixed``: of a flush; ``flush_line``: for each line of it. ``lines``, ``answer_lines``:
+    of a command, and of what is sent back for it. ``part``: of a header of a part of a batch.
+    """
+
+    issue: float
+    receive: float
+    batch_executed: float
+    round: float
+    looped: float
+    flush_fixed: float
+    flush_line: float
+    lines: float
+    answer_lines: float
+    part: float
+
+
+def making(counts: InstructionCounts, phase: PhaseState) -> float:
+    """Instructions of making a command of the phase's operations by key, on average."""
+    total, shares = 0.0, 0.0
+    choose = counts.choose if len(phase.operations) > 1 else 0.0
+    for operation in phase.operations.values():
+        keys = operation.keys
+        if keys is None:
+            continue
+        one = counts.generate if in_one_piece(keys) else counts.generate_ranked
+        one += choose + (counts.generate_value if operation.kind == "upsert" else 0.0)
+        if keys.scattered:
+            steps, more = zip(*counts.scatter, strict=True)
+            one += float(np.interp(scatter_steps(keys.keys), steps, more))
+        total, shares = total + operation.share * one, shares + operation.share
+    return total / shares if shares else counts.generate
+
+
+def in_one_piece(keys: KeyDistribution) -> bool:
+    """Whether keys are drawn evenly from one range; else a piece is drawn first, as with ranks."""
+    return not isinstance(keys, Zipf) and np.count_nonzero(keys.density(0.0).mass) == 1
+
+
+def scatter_steps(keys: int) -> float:
+    """How often a rank goes through the permutation until it falls into the keys, on average.
+
+    It permutes the next power of 4 (workloads/zipf.py).
+    """
+    half = max(1, -(-(keys - 1).bit_length() // 2))
+    return float(4.0**half / keys)
+
+
+def split_instructions(costs: CostModel, workers: int) -> float:
+    """Instructions of finding a command's target, and of putting it into that one's buffer."""
+    counts = costs.instructions
+    points = costs.engine.route if costs.engine is not None else ()
+    if points:
+        targets = np.log([float(point.targets) for point in points])
+        times = [point.time.value for point in points]
+        rate = float(costs.unscaled.instructions_per_s[costs.first_node or 0])
+        return float(np.interp(np.log(workers), targets, times)) * rate
+    return table_levels(workers) * counts.route_level + counts.route_split
+
+
+def routing_costs(
+    costs: CostModel, system: ErisSystem, workers: int, phase: PhaseState | None = None
+) -> RoutingCosts:
+    """The costs where so many workers own partitions.
+
+    ``phase``: whose operations by key are made; by default one, its keys drawn evenly.
+    """
+    counts = costs.instructions
+    generate, shares = counts.generate, np.ones(1)
+    if phase is not None:
+        generate = making(counts, phase)
+        by_key = [one.share for one in phase.operations.values() if one.keys is not None]
+        shares = np.array(by_key or [1.0])
+    commands = system.commands_per_round(workers)
+    together = min(system.batch, commands)
+    executed = 0.0  # batches; where they cost nothing, they need no counting
+    if counts.batch_executed:
+        executed = batches_per_command(commands, system.batch, workers, shares)
+    groups = extra_groups(commands, shares)
+    answer_lines = system.result_size.value / LINE_BYTES
+    return RoutingCosts(
+        issue=generate
+        + counts.batch / together
+        + split_instructions(costs, workers)
+        + (counts.route_split if answer_lines else 0.0),
+        receive=counts.receive + groups * counts.group,
+        batch_executed=counts.batch_executed,
+        round=counts.round,
+        looped=counts.batch_executed * executed + counts.round / commands,
+        flush_fixed=counts.flush_fixed,
+        flush_line=counts.flush_line,
+        lines=system.command_size.value / LINE_BYTES,
+        answer_lines=answer_lines,
+        part=counts.part,
+    )
+
+
+def under_one_header(system: ErisSystem, workers: int) -> int:
+    """Commands made together that stand under one header where all go to one target.
+
+    Those of a batch, where each target gets many of one; else of all batches of a round.
+    """
+    commands = system.commands_per_round(workers)
+    apart = system.batch >= TOLD_APART_MIN * workers
+    return min(system.batch, commands) if apart else commands
+
+
+def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
+    """Headers per command under which a part of what was made ``together`` comes, (...,).
+
+    ``shares`` (...,): of all commands, those of an operation that go to a target. What fills a
+    buffer is no part, as the next is as long; behind full buffers there is one of the rest, unless
+    that is nothing, or all commands went there.
+    """
+
+    found, place = np.unique(shares, return_inverse=True)
+    each = _part_headers(together, buffer_commands, tuple(found.tolist()))
+    return np.array(each)[place].reshape(shares.shape)
+
+
+# What is counted does not depend on the machine's facts: what-ifs and calibrations ask again.
+@lru_cache(maxsize=KEPT_MAX)
+def _part_headers(
+    together: int, buffer_commands: int, shares: tuple[float, ...]
+) -> tuple[float, ...]:
+    from scipy.stats import binom  # slow to load: only where it is asked for
+
+    found = np.array(shares)
+    full = np.arange(0, together, buffer_commands)
+    there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
+    return tuple((np.maximum(there, 0.0) / together).tolist())
+
+
+def extra_groups(commands: int, shares: Floats) -> float:
+    """Of so many ``commands`` in a round, operations beyond the first, per command."""
+    there = 1.0 - (1.0 - shares / shares.sum()) ** commands
+    return max(float(there.sum()) - 1.0, 0.0) / commands
+
+
+def batches_per_command(commands: int, batch: int, workers: int, shares: Floats) -> float:
+    """Batches that a worker executes, per command, where all make so many ``commands`` in a round
+    and send them evenly to all ``workers``; those of each operation, with its part of ``shares``
+    (K,), are batches of their own.
+
+    As with flushes: on average ceil(N / batch) a round, N of all commands that all made.
+    """
+    parts = shares / shares.sum() / workers
+    return workers * flushes_per_command(workers * commands, batch, parts)
+
+
+def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> float:
+    """Flushes per command of a worker that makes so many ``commands`` in a round of its loop.
+
+    ``shares`` (T,): the part of its commands that goes to each target. A buffer is flushed when it
+    is full, and whatever it holds when the loop begins again: of N commands, binomially
+    distributed, ceil(N / buffer) times. The mean of that is the sum of P(N > k * buffer), k >= 0.
+    """
+    found, times = np.unique(shares[shares > 0], return_counts=True)
+    return _flushes(commands, buffer_commands, tuple(found.tolist()), tuple(times.tolist()))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _flushes(
+    commands: int, buffer_commands: int, shares: tuple[float, ...], targets: tuple[int, ...]
+) -> float:
+    """The same, with how many ``targets`` get each of the ``shares``."""
+    found, times = np.array(shares), np.array(targets)
+    most = commands * found + 8.0 * np.sqrt(commands * found) + buffer_commands
+    total = 0.0
+    for k in range(int(np.minimum(most, commands).max() // buffer_commands) + 1):
+        if k * buffer_commands < commands:
+            # P(N > n) of the binomial distribution, for any number of commands.
+            n = k * buffer_commands
+            total += float(times @ betainc(n + 1.0, float(commands - n), found))
+    return total / commands
+
+
+def table_levels(partitions: int) -> int:
+    """Levels of the partition table's tree over so many partitions."""
+    levels, room = 1, TABLE_FANOUT
+    while room < partitions:
+        levels, room = levels + 1, room * TABLE_FANOUT
+    return levels

@@ -1,0 +1,210 @@
+"""Demands of ERIS's baselines: one structure that any worker uses, over all nodes or on one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ....workloads.workload import PhaseState
+from ...machine.costs import LINE_BYTES
+from ...machine.demands import Demand, Reads, Step
+from .index import (
+    Hits,
+    Popularity,
+    Regions,
+    hottest_line,
+    placed_regions,
+    popularities,
+    scattered_regions,
+    walk_of,
+    with_page_walks,
+)
+from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
+
+Floats = npt.NDArray[np.float64]
+
+SHARED_FLOWS_MAX = 128
+
+
+class SharedDemands(ErisDemands):
+    """A flow for each node: its workers do whole operations on data that all share."""
+
+    def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:
+        """A flow for each node in use: its workers do whole operations on data that all share.
+
+        On more than ``SHARED_FLOWS_MAX`` nodes one flow of all: nodes are taken to be equally fast.
+        """
+        costs, workers = self.costs, self.workers
+        n, generate = len(costs.machine.nodes), costs.instructions.generate
+        in_use = np.unique(workers.node)
+        lines = np.tile(self.homes, (n, 1))
+        instructions, misses, hits, private, dirty = self._shared_index(phase, time_s)
+        scanned, streamed, scan_hits, stored = (np.zeros(n) for _ in range(4))
+        asked = 0.0
+        for name, operations in self._by_object(phase).items():
+            if self.objects[name].kind != "column":
+                asked += sum(o.share for o in operations)
+                continue
+            fits = self._scans_fit(phase)
+            for scan in operations:
+                entries = np.array([float(self.objects[name].entries or 0)])
+                read, done, results = self._scanned_lines(name, scan, entries)
+                longer, hit = self._met(np.where(fits, read, 0.0), np.arange(n))
+                scanned += scan.share * (done + longer)
+                streamed += scan.share * np.where(fits, 0.0, read)
+                scan_hits += scan.share * hit
+                stored += scan.share * results
+        flow_of = np.zeros(n, dtype=np.int64)
+        if len(in_use) <= SHARED_FLOWS_MAX:
+            flow_of[in_use] = np.arange(len(in_use))
+        flows = int(flow_of.max()) + 1
+        node = workers.core_node
+        # (C,) the part of a flow's work that each core does; (n,) each node.
+        of_node = 1.0 / np.bincount(flow_of[in_use], minlength=flows)[flow_of]
+        share = (of_node / self.cores_on_nodes)[node]
+        none = np.zeros_like(share)
+        own = np.eye(n)[self.home]
+        steps = (
+            Step(GENERATE, share * asked * generate / self.core_rate, none, ()),
+            Step(
+                WALK,
+                share * instructions[node] / self.core_rate,
+                share * self._hit_s(hits[node], private[node]),
+                some(Reads(share * misses[node], lines)),
+            ),
+            Step(
+                SCAN,
+                share * scanned[node] / self.core_rate,
+                share * self._hit_s(scan_hits[node], none, stream=True),
+                some(
+                    Reads(share * streamed[node], lines, stream=True),
+                    Reads(share * stored[node], own, stream=True),
+                ),
+            ),
+        )
+        writes = (Reads(share * dirty[node], lines), Reads(share * stored[node], own))
+        return Demand(
+            flow_of=flow_of,
+            steps=tuple(step for step in steps if step.core_s.any()),
+            writes=some(*writes),
+            batch=self.system.batch,
+            contended=self._contended(phase, time_s),
+        )
+
+    @cached_property
+    def homes(self) -> Floats:
+        """(n,) part of the shared data that lies on each node; the sum is 1."""
+        machine = self.costs.machine
+        homes = np.zeros(len(machine.nodes))
+        if self.system.placement == "single-ram":
+            homes[self.system.home_position(machine)] = 1.0
+            return homes
+        in_use = np.unique(self.workers.node)
+        able = in_use[self.has_memory[in_use]]
+        homes[able if len(able) else np.flatnonzero(self.has_memory)] = 1.0
+        return np.asarray(homes / homes.sum())
+
+    def _contended(self, phase: PhaseState, time_s: float) -> float:
+        """Upserts per unit of work for which the hottest cache line comes from another core."""
+        most = 0.0
+        for name, operations in self._by_object(phase).items():
+            upserts = [o for o in operations if o.kind == "upsert"]
+            per_line = LINE_BYTES / self.trees[name].entry_bytes if name in self.trees else 0.0
+            for spread in popularities(upserts, time_s):
+                most = max(most, spread.weight * hottest_line(spread, per_line))
+        private, _ = self._caches_in_use
+        return most * (1.0 - 1.0 / private)
+
+    def _scanned(self, phase: PhaseState) -> float:
+        """Lines of all that is scanned."""
+        return sum(
+            float(self.objects[name].entries or 0) * self.stored_bytes(name) / LINE_BYTES
+            for name in self._by_object(phase)
+            if self.objects[name].kind == "column"
+        )
+
+    def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
+        """(n,) whether all that is scanned stays in each of a node's last-level caches."""
+        return np.asarray(self._scanned(phase) <= self.costs.last_cache.lines)
+
+    def _shared_index(
+        self, phase: PhaseState, time_s: float
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """(n,) instructions, misses, hits in last and private caches, and dirty lines, per unit of
+        work done on each node.
+        """
+        n = len(self.costs.machine.nodes)
+        instructions, misses, hits, private, dirty = (np.zeros(n) for _ in range(5))
+        pending: list[tuple[str, Operations, Popularity, Regions]] = []
+        for name, operations in self._by_object(phase).items():
+            if self.objects[name].kind != "index":
+                continue
+            for operation in operations:
+                instructions += operation.share * self._walk_instructions(
+                    name, operation, shared=True
+                )
+            for spread in popularities(walking(operations), time_s):
+                keys = np.tile(spread.classes.keys, (n, 1))
+                mass = np.tile(spread.weight * spread.classes.mass, (n, 1))
+                regions_of = scattered_regions if spread.scattered else placed_regions
+                regions = with_page_walks(
+                    regions_of(self.trees[name], keys, mass),
+                    self.system.page_size.value,
+                    self.reach,
+                    np.ones(n),
+                )
+                pending.append((name, operations, spread, regions))
+        scanned = np.full(n, self._scanned(phase))
+        found = self._hits([regions for *_, regions in pending], scanned, shared=True)
+        noted = [
+            (name, regions, hit) for (name, *_, regions), hit in zip(pending, found, strict=True)
+        ]
+        caches = self._caches_in_use
+        self._note(noted, sharers=caches[1] - 1)
+        for (_, operations, spread, regions), hit in zip(pending, found, strict=True):
+            rows = regions.lines.shape[1] // 2
+            upserts = sum(o.share for o in operations if o.kind == "upsert")
+            upserts /= sum(o.share for o in operations)
+            hit = _invalidated(hit, rows - 1, upserts, caches)
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+            mass = spread.weight * (np.ones(1) if spread.scattered else spread.classes.mass)
+            misses += walk.misses @ mass
+            hits += walk.hits @ mass
+            private += walk.private_hits @ mass
+            dirty += upserts * walk.entry_misses @ mass
+        return instructions, misses, hits, private, dirty
+
+    @property
+    def _caches_in_use(self) -> tuple[int, int]:
+        """How many private and last-level caches the workers of all nodes have."""
+        cores, costs = self.cores_on_nodes, self.costs
+        nodes = np.unique(self.workers.node)
+        private, last = (
+            int(facts.instances(cores)[nodes].sum())
+            for facts in (costs.private_cache, costs.last_cache)
+        )
+        return private, last
+
+    def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
+        """See ErisDemands."""
+        return np.asarray(sizes.sum() * self.stored_bytes(name) * self.homes)
+
+
+def _invalidated(hit: Hits, row: int, upserts: float, caches: tuple[int, int]) -> Hits:
+    """Hits when entries, of row ``row``, are written by the share ``upserts`` of all operations.
+
+    An entry is found only if nobody with another cache has written it since: with accesses at one
+    rate from each of ``caches`` (private, last-level), the own one is first with probability
+    1 / (1 + others * upserts).
+    """
+    if not upserts:
+        return hit
+    private, last = hit.private.copy(), hit.last.copy()
+    kept = [1.0 / (1.0 + (count - 1) * upserts) for count in caches]
+    either = (1.0 - (1.0 - private[:, row]) * (1.0 - last[:, row])) * kept[1]
+    private[:, row] *= min(kept)
+    room = np.maximum(1.0 - private[:, row], 1e-300)
+    last[:, row] = np.clip((either - private[:, row]) / room, 0.0, 1.0)
+    return Hits(private, last)

@@ -1,0 +1,192 @@
+"""Which database engine runs on the machine, and how it is laid out there.
+
+One more engine is one more model here, told apart by its ``kind``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BeforeValidator, Field, model_validator
+
+from ....inputs import DescriptionError, Quantity, Strict
+from ....inputs.quantities import Size, SizeOrZero
+from ....topologies import Machine
+from ....workloads import Workload
+from ..commits.spec import CommitSystem
+from ..fields import (
+    Count,
+    Nodes,
+    Threads,
+    Whole,
+    able_positions,
+    listed_positions,
+    node_positions,
+    threads_of,
+)
+
+Ints = npt.NDArray[np.int64]
+
+
+class ErisSystem(Strict):
+    """ERIS: AEUs (autonomous execution units), each a thread pinned for life with its partitions.
+
+    ``placement``: ``partitioned`` is ERIS itself; ``interleaved`` are its baselines, the shared
+    index and the shared scan (one structure, any thread, its memory over all nodes in turn);
+    ``single-ram``, all data on the node ``home`` (the first of ``nodes`` by default), any thread.
+    ``nodes`` run the AEUs: how many (the first with cores), or which ids; all with cores by
+    default. ``threads``: AEUs per node. ``buffer_commands``: commands in an outgoing buffer; 128 is
+    where ERIS peaks with index lookups (figure 5). ``round_commands``: commands that an AEU makes
+    in a round of its loop, at most; by default as many as its outgoing buffers hold.
+    ``incoming_size``: of each of an AEU's two incoming buffers; by default four times what all
+    send it in a round. ``command_size``: bytes of a command on its way, a key and as much again
+    for operation, object and callback. ``result_size``: bytes sent back;
+    0 B where the answer is handed on by callback. ``batch``: commands of one group at most, whose
+    memory latencies overlap; a full buffer by default. ``page_size``: of the memory that holds the
+    data; huge pages by default, as Linux gives to large allocations since 2011.
+    """
+
+    kind: Literal["eris"] = "eris"
+    placement: Literal["partitioned", "interleaved", "single-ram"] = "partitioned"
+    nodes: Nodes | None = None
+    home: Whole | None = None
+    threads: Threads = "hardware-threads"
+    buffer_commands: Count = 128
+    round_commands: Count | None = None
+    incoming_size: Size | None = None
+    command_size: Size = Quantity(16.0, 16.0, 16.0)
+    result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
+    batch: Count = 128
+    page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
+
+    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference", "native")
+    BALANCED: ClassVar[bool] = True  # whether policies have partitions to balance
+    # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
+    PAUSE_MAX_S: ClassVar[float] = 50_000.0
+
+    @model_validator(mode="after")
+    def _page_is_one(self) -> ErisSystem:
+        size = self.page_size.value
+        if not 4096 <= size <= 2**40 or math.log2(size) % 1:
+            raise DescriptionError(
+                ("page_size",), "expected a power of two from 4 KiB on, such as 2 MiB"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _buffers_hold_commands(self) -> ErisSystem:
+        command = self.command_size.value
+        if self.incoming_size is None:
+            if command * self.buffer_commands >= 2**32:
+                raise DescriptionError(
+                    ("command_size",),
+                    f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
+                    "4 GiB together",
+                )
+            return self
+        size = self.incoming_size.value
+        if size < command:
+            raise DescriptionError(
+                ("incoming_size",),
+                f"a buffer smaller than a command: expected at least {command:g} B",
+            )
+        if size < command * self.buffer_commands:
+            raise DescriptionError(
+                ("incoming_size",),
+                "smaller than an outgoing buffer: expected at least "
+                f"{command * self.buffer_commands:g} B",
+            )
+        if size >= 2**32:
+            raise DescriptionError(("incoming_size",), "expected less than 4 GiB")
+        return self
+
+    def commands_per_round(self, workers: int) -> int:
+        """What each of so many AEUs makes in a round of its loop, at most."""
+        return self.round_commands or workers * self.buffer_commands
+
+    def incoming_commands(self, workers: int) -> int:
+        """Commands that an incoming buffer holds; its offset is told in 32 bits."""
+        command = self.command_size.value
+        if self.incoming_size is not None:
+            return int(self.incoming_size.value // command)
+        wanted = 4 * max(self.commands_per_round(workers), workers * self.buffer_commands)
+        return min(wanted, int((2**32 - 1) // command))
+
+    @model_validator(mode="after")
+    def _home_of_single_ram(self) -> ErisSystem:
+        if self.home is not None and self.placement != "single-ram":
+            raise ValueError(f"placement {self.placement} has no home: expected single-ram")
+        return self
+
+    def check(self, machine: Machine, workload: Workload) -> None:
+        """Raises DescriptionError where the machine does not have what this says."""
+        self.aeu_nodes(machine)
+        if self.placement == "single-ram":
+            self.home_position(machine)
+
+    def misfit(self, workload: Workload) -> str | None:
+        """Why this cannot run ``workload``, in words; None where it can."""
+        for name, operation in workload.operations.items():
+            if operation.kind == "transaction":
+                return f"operation '{name}' is a transaction, which ERIS does not have"
+        for name, stored in workload.objects.items():
+            if stored.kind == "table":
+                return f"object '{name}' is a table, which ERIS does not store"
+        return None
+
+    def node_positions(self, machine: Machine) -> tuple[int, ...]:
+        """Positions, in the machine's order, of the nodes that run AEUs.
+
+        Raises DescriptionError where the machine has no such nodes.
+        """
+        able = able_positions(machine, "nodes")
+        if self.nodes is None:
+            return tuple(able)
+        if isinstance(self.nodes, int):
+            if self.nodes > len(able):
+                raise DescriptionError(
+                    ("nodes",),
+                    f"machine '{machine.name}' has {len(able)} "
+                    f"{'node' if len(able) == 1 else 'nodes'} with cores: "
+                    f"expected at most {len(able)}",
+                )
+            return tuple(able[: self.nodes])
+        return listed_positions(machine, self.nodes, "nodes")
+
+    def aeu_nodes(self, machine: Machine) -> Ints:
+        """(A,) position of the node of each AEU, in rising order. Raises DescriptionError."""
+        chosen = self.node_positions(machine)
+        per_node = [threads_of(machine, k, self.threads, "threads") for k in chosen]
+        return np.repeat(np.array(chosen, dtype=np.int64), per_node)
+
+    def home_position(self, machine: Machine) -> int:
+        """Position of the one node with data under ``single-ram``. Raises DescriptionError."""
+        if self.home is None:
+            holding = [
+                k for k in self.node_positions(machine) if machine.nodes[k].memory_bytes != 0
+            ]
+            if not holding:
+                raise DescriptionError(("home",), "none of the nodes has memory: expected a home")
+            return holding[0]
+        position = node_positions(machine).get(self.home)
+        if position is None or machine.nodes[position].memory_bytes == 0:
+            what = "does not exist" if position is None else "has no memory"
+            raise DescriptionError(
+                ("home",), f"node {self.home} of machine '{machine.name}' {what}"
+            )
+        return position
+
+
+def _eris_by_default(raw: Any) -> Any:
+    return {"kind": "eris", **raw} if isinstance(raw, dict) and "kind" not in raw else raw
+
+
+# What a scenario may have as its system; ERIS where it does not say.
+AnySystem = Annotated[
+    ErisSystem | CommitSystem,
+    Field(discriminator="kind"),
+    BeforeValidator(_eris_by_default),
+]

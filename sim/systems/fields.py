@@ -1,0 +1,93 @@
+"""Fields that systems have in common: counts, nodes by number or by id, threads of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ...inputs import DescriptionError
+from ...topologies import Machine
+
+COUNT_MAX = 1_000_000
+
+
+def whole(raw: Any) -> Any:
+    """Whole numbers only."""
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise ValueError("expected a whole number")
+    return raw
+
+
+def nodes_or_count(raw: Any) -> Any:
+    """How many nodes, or their ids as a tuple."""
+    ids = raw if isinstance(raw, (list, tuple)) else [raw]
+    if any(isinstance(item, bool) or not isinstance(item, int) for item in ids):
+        raise ValueError(
+            "expected how many nodes, such as 8, or a list of node ids, such as [0, 2]"
+        )
+    if isinstance(raw, int):
+        if raw < 1:
+            raise ValueError("expected at least 1")
+        return raw
+    if not ids:
+        raise ValueError("expected at least one node id")
+    if len(set(ids)) < len(ids):
+        raise ValueError("a node id stands twice")
+    return tuple(ids)
+
+
+def threads_or_kind(raw: Any) -> Any:
+    """How many threads, or which."""
+    if raw in ("hardware-threads", "cores") or (
+        isinstance(raw, int) and not isinstance(raw, bool) and raw >= 1
+    ):
+        return raw
+    raise ValueError("expected hardware-threads, cores, or how many per node, such as 8")
+
+
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=COUNT_MAX)]
+Whole = Annotated[int, BeforeValidator(whole), Field(ge=0)]
+Nodes = Annotated[int | tuple[int, ...], BeforeValidator(nodes_or_count)]
+Threads = Annotated[Literal["hardware-threads", "cores"] | Count, BeforeValidator(threads_or_kind)]
+
+
+def able_positions(machine: Machine, field: str) -> list[int]:
+    """Positions of the nodes with cores. Raises DescriptionError, at ``field``, for none."""
+    able = [k for k, node in enumerate(machine.nodes) if node.cores]
+    if not able:
+        raise DescriptionError((field,), f"no node of machine '{machine.name}' has cores")
+    return able
+
+
+def listed_positions(machine: Machine, ids: Sequence[int], field: str) -> tuple[int, ...]:
+    """Positions of the nodes of these ids, rising. Raises DescriptionError, at ``field``."""
+    able, positions = set(able_positions(machine, field)), node_positions(machine)
+    for at, node_id in enumerate(ids):
+        if positions.get(node_id) not in able:
+            what = "has no cores" if node_id in positions else "does not exist"
+            raise DescriptionError(
+                (field, at), f"node {node_id} of machine '{machine.name}' {what}"
+            )
+    return tuple(sorted(positions[node_id] for node_id in ids))
+
+
+def threads_of(machine: Machine, position: int, threads: str | int, field: str) -> int:
+    """How many threads of that node are meant. Raises DescriptionError, at ``field``."""
+    node = machine.nodes[position]
+    count = {"hardware-threads": node.threads, "cores": node.cores}.get(str(threads))
+    if count is None:
+        count = int(threads)
+        if count > node.threads:
+            raise DescriptionError(
+                (field,),
+                f"node {node.id} of machine '{machine.name}' has {node.threads} hardware "
+                f"threads: expected at most {node.threads}",
+            )
+    return count
+
+
+def node_positions(machine: Machine) -> dict[int, int]:
+    """The position of each node, by its id."""
+    return {node.id: k for k, node in enumerate(machine.nodes)}

@@ -1,0 +1,1 @@
+"""What is validated of each system: its published results."""
