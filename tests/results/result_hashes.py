@@ -5,7 +5,9 @@
 
 Each scenario runs on every plane that predicts it: whole on the flow plane, its beginning on the
 planes that play events. A hash is of one part of the Record, every digit of each figure; what is no
-result (names of fields, versions, times that a run took) is left out.
+result (names of fields, versions, times that a run took) is left out. The stored hashes are of
+x86-64 with AVX-512; another processor may round the last digit of a sum differently: there, store the
+hashes of the code before the change first.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ PLAYED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("reference", "commits"): ("horizon=400 us",),
 }
+# A thousand clients in plain SimPy: a moment of them takes seconds.
+SHORTER: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("reference", "nam-rsi-1000n"): ("horizon=8 us",),
+}
 Hashes = dict[str, str]
 
 
@@ -42,6 +48,7 @@ def played(name: str, plane: str) -> Scenario:
     """The beginning of the scenario; raises InputError where ``plane`` does not play it."""
     scenario = load_scenario(name)
     more = PLAYED.get((plane, scenario.system.kind), ())
+    more = SHORTER.get((plane, name), more)
     if plane != "flow":
         more += ONCE
     return load_scenario(name, plane=plane, settings=more)
