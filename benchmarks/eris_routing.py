@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
-from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.engine import Eris
 from numatwin.sim.systems.eris.players import Player, RoutedPlayer
 from numatwin.sim.systems.eris.reference.player import ReferencePlayer
@@ -32,11 +32,11 @@ Maker = Callable[[Scenario], Player]
 
 
 def kernel(scenario: Scenario) -> RoutedPlayer:
-    return RoutedPlayer(Eris(scenario), CostModel(scenario.machine), scenario, 1)
+    return RoutedPlayer(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
 
 
 def reference(scenario: Scenario) -> ReferencePlayer:
-    return ReferencePlayer(Eris(scenario), CostModel(scenario.machine), scenario, 1)
+    return ReferencePlayer(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
 
 
 def trace_hash(scenario: Scenario, until_ps: int) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..inputs import Catalogue, Document, load_yaml
 from .build import build_machine
 from .machine import Machine
+from .old_form import present_form
 from .schema import DescriptionError, MachineDescription
 
 BUNDLED = Path(__file__).parent
@@ -31,11 +32,21 @@ def load_machine(name_or_path: str | Path) -> Machine:
 
 def machine_from_document(document: Document) -> Machine:
     """The machine of a loaded YAML document; raises InputError with line and column."""
-    description = document.read_as(MachineDescription)
+    description = description_from_document(document)
     try:
         return build_machine(description)
     except DescriptionError as failure:
         raise document.error(failure.place, str(failure)) from None
+
+
+def description_from_document(document: Document) -> MachineDescription:
+    """The description in a loaded YAML document; raises InputError with line and column."""
+    document = present_form(document)
+    found = document.read_as(MachineDescription)
+    engines = {
+        name: part.placed(document, ("engines", name)) for name, part in found.engines.items()
+    }
+    return found.model_copy(update={"engines": engines})
 
 
 @lru_cache(maxsize=8)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..inputs.names import Name
+from ..inputs.open_part import AnyPart, OpenPart
 from ..inputs.quantities import (
     Bandwidth,
     Duration,
@@ -21,9 +22,10 @@ from ..inputs.quantities import (
 )
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
-from .engine_costs import EngineCosts
 from .measurements import HostState, Measurement
-from .processes import ProcessCosts
+from .processes import ProcessFacts
+
+Facts = TypeVar("Facts", bound=Strict)
 
 NODES_MAX = 1_024
 NODE_ID_MAX = 1_000_000
@@ -456,11 +458,10 @@ class MachineDescription(Strict):
     Where neither gives a value and every link on the route has a latency, the pair's latency is the
     home's own plus that of each link. Matrices are square, in the order of the nodes, row the
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
-    name says writes. SLIT is a hint for people only. ``engine``: what the native engine's loops
-    take on a core of the first node that has any, measured or fitted; what it lacks is counted
-    instructions ÷ (IPC × clock). ERIS as published is predicted without.
-    ``processes``: of a machine that is one host. No plane reads ``warnings``, ``host`` and
-    ``measurements``, which come from ``numatwin machine measure``.
+    name says writes. SLIT is a hint for people only. ``processes``: of a machine that is one host.
+    ``engines``: by system, what an engine of it was measured to take on this machine; each system
+    has the schema of its own part. No plane reads ``warnings``, ``host`` and ``measurements``,
+    which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -487,8 +488,23 @@ class MachineDescription(Strict):
     apart: Apart | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
-    engine: EngineCosts | None = None
-    processes: ProcessCosts | None = None
+    processes: ProcessFacts | None = None
+    engines: dict[Name, AnyPart] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()
+
+    def facts_of(self, engine: str, schema: type[Facts]) -> Facts | None:
+        """What an engine was measured to take, as its ``schema`` reads it; None where it was not.
+
+        Raises InputError with the place in the file.
+        """
+        part = self.engines.get(engine)
+        return None if part is None else part.read_as(schema)
+
+    def with_facts(self, engine: str, facts: Strict | None) -> MachineDescription:
+        """The same with other ``facts`` of an engine, or without any."""
+        engines = {name: part for name, part in self.engines.items() if name != engine}
+        if facts is not None:
+            engines[engine] = OpenPart(facts)
+        return self.model_copy(update={"engines": engines})

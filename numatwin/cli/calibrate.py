@@ -63,6 +63,7 @@ def calibrate(
 ) -> None:
     """Fit a machine's low-level parameters to measurements."""
     from ..inputs import InputError, check_writable, write_text_atomically
+    from ..sim.systems.engines import check_engines
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml
     from ..validate.calibrate import as_json
@@ -75,6 +76,7 @@ def calibrate(
     if out is not None and realpath(out) in map(realpath, source):
         raise InputError("--out: it is a file of --from", token=str(out), expected="another file")
     loaded = load_machine(machine)
+    check_engines(loaded)
     with progress_bar("fitting") as progress:
         found = fitted(loaded, source, share=held_out, seed=seed, progress=progress)
     if out is not None:

@@ -66,11 +66,13 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a machine's facts: nodes, links, distances, routes."""
+    from ..sim.systems.engines import check_engines
     from ..topologies import load_machine
 
     if yaml and json:
         raise typer.BadParameter("expected at most one of --yaml and --json")
     loaded = load_machine(machine)
+    check_engines(loaded)
     if json:
         print_json(loaded.as_json())
     elif yaml:

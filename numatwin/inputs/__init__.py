@@ -5,19 +5,22 @@ Every folder may import this one; it imports none.
 
 from .atomic import check_folder, check_writable, write_bytes_atomically, write_text_atomically
 from .catalogue import Catalogue
-from .changes import changed, merged, part_of
+from .changes import changed, merged, moved, part_of
 from .errors import InputError
+from .open_part import AnyPart, OpenPart
 from .quantities import Quantity, format_quantity, parse_quantity
 from .regular import check_regular
 from .settings import Setting, parse_setting, with_setting
 from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml
 
 __all__ = [
+    "AnyPart",
     "Catalogue",
     "DescriptionError",
     "Document",
     "InputError",
     "Limits",
+    "OpenPart",
     "Quantity",
     "Setting",
     "Strict",
@@ -28,6 +31,7 @@ __all__ = [
     "format_quantity",
     "load_yaml",
     "merged",
+    "moved",
     "parse_quantity",
     "parse_setting",
     "parse_yaml",

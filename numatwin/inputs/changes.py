@@ -39,6 +39,27 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
     return made
 
 
+def moved(document: Document, place: Place, to: Place) -> Document:
+    """``document`` with the part at ``place`` of a mapping at ``to`` instead, where there is
+    nothing yet; errors still name the line where it stands.
+    """
+    depth = len(place)
+
+    def there(at: Place) -> Place:
+        return (*to, *at[depth:]) if at[:depth] == place else at
+
+    made = Document(
+        _with(_without(document.value, place), to, document.part(place)),
+        document.file,
+        {there(at): mark for at, mark in document.marks.items()},
+        {there(at): source for at, source in document.sources.items()},
+    )
+    for length in range(1, len(to)):  # mappings that were made on the way
+        if to[:length] not in made.known_places():
+            made.marks[to[:length]] = document.marks.get(place, (1, 1))
+    return made
+
+
 def part_of(document: Document, place: Place) -> Document:
     """The part at ``place`` as a document of its own."""
     depth = len(place)
@@ -55,6 +76,13 @@ def _merged(base: Any, over: Any) -> Any:
     if not (isinstance(base, dict) and isinstance(over, dict)):
         return over
     return {**base, **{key: _merged(base.get(key), value) for key, value in over.items()}}
+
+
+def _without(whole: Any, place: Place) -> Any:
+    key, rest = place[0], place[1:]
+    if rest:
+        return {**whole, key: _without(whole[key], rest)}
+    return {name: value for name, value in whole.items() if name != key}
 
 
 def _with(whole: Any, place: Place, value: Any) -> Any:

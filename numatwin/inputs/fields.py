@@ -14,10 +14,16 @@ LISTED_MAX = 10  # more names than these do not help in one line
 
 def field_names(model: type[BaseModel], place: Iterable[str | int]) -> list[str]:
     """What ``model`` may have at ``place``, in any of its forms; [] where names are free."""
+    found = (_names(kind) for kind in kinds_at(model, place) if _is_model(kind))
+    return sorted({name for names in found for name in names})
+
+
+def kinds_at(model: type[BaseModel], place: Iterable[str | int]) -> list[Any]:
+    """The types of what ``model`` may have at ``place``, in any of its forms."""
     kinds: list[Any] = [model]
     for key in place:
         kinds = [inner for kind in kinds for inner in _inside(kind, key)]
-    return sorted({name for kind in kinds if _is_model(kind) for name in _names(kind)})
+    return kinds
 
 
 def near(name: object, names: Iterable[str]) -> str | None:

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from .changes import changed
 from .errors import InputError
-from .fields import field_names, near
+from .fields import field_names, kinds_at, near
+from .open_part import OpenPart
 from .yaml_file import Document, Place, parse_yaml
 
 SHOWN_MAX = 80
@@ -83,10 +84,16 @@ def _step(
         if (name := ".".join(parts[:count])) in present:
             return name, parts[count:]
     names = field_names(model, place)
-    if parts[0] in names or (not names and len(parts) == 1):
+    free = (not names and len(parts) == 1) or _is_open(model, (*place, parts[0]))
+    if parts[0] in names or free:
         return parts[0], parts[1:]
     raise InputError(
         f"unknown field '{parts[0]}'{where}",
         setting.source,
         expected=near(parts[0], sorted({*names, *map(str, present)})),
     )
+
+
+def _is_open(model: type[BaseModel], place: Place) -> bool:
+    """Whether another schema says what may stand at ``place``, or in it."""
+    return any(OpenPart in kinds_at(model, place[:depth]) for depth in range(len(place) + 1))

@@ -101,17 +101,38 @@ class Document:
                 return None
         return value
 
-    def read_as(self, model: type[Model]) -> Model:
-        """The document as ``model``; raises InputError for the first thing that does not fit."""
-        try:
-            return model.model_validate(self.value)
-        except ValidationError as failure:
-            raise self._first_error(failure, model) from None
+    def only(self, place: Place) -> Document:
+        """The document with nothing but the part at ``place``, which keeps its place."""
+        value = self.part(place)
+        for key in reversed(place):
+            value = {key: value}
 
-    def _first_error(self, failure: ValidationError, model: type[BaseModel]) -> InputError:
+        def kept(at: Place) -> bool:
+            shorter = min(len(at), len(place))
+            return at[:shorter] == place[:shorter]
+
+        return Document(
+            value,
+            self.file,
+            {at: mark for at, mark in self.marks.items() if kept(at)},
+            {at: source for at, source in self.sources.items() if kept(at)},
+        )
+
+    def read_as(self, model: type[Model], place: Place = ()) -> Model:
+        """The document, or its part at ``place``, as ``model``; raises InputError for the first
+        thing that does not fit.
+        """
+        try:
+            return model.model_validate(self.part(place))
+        except ValidationError as failure:
+            raise self._first_error(failure, model, place) from None
+
+    def _first_error(
+        self, failure: ValidationError, model: type[BaseModel], root: Place
+    ) -> InputError:
         problems = failure.errors(include_url=False, include_context=True)
         # The one that stands first in the file is the one to mend first.
-        located = [(self._place(tuple(problem["loc"])), problem) for problem in problems]
+        located = [(self._place((*root, *problem["loc"])), problem) for problem in problems]
         # A list is also too short where an item of it does not fit: that is the fault to tell.
         located = [
             (place, problem)
@@ -125,7 +146,9 @@ class Document:
             return self.error(
                 place,
                 f"unknown field '{place[-1] if place else ''}'{self._near(place)}",
-                expected=near(place[-1], field_names(model, place[:-1])) if place else None,
+                expected=near(place[-1], field_names(model, place[len(root) : -1]))
+                if place
+                else None,
             )
         if kind == "missing":
             missing = problem["loc"][-1]

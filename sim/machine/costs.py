@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import CacheLevel, Machine, Node
-from ..systems.eris.instructions import INSTRUCTIONS, InstructionCounts
 from .disturbances.facts import Disturbances
 from .hand_overs import HandOvers
 
@@ -33,8 +32,8 @@ TYPICAL_LOADED_LATENCY = (
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
-# Facts of a machine that only commits between machines or processes are made of.
-OF_COMMITS = ("nics", "processes")
+# Parts of a machine file that no cost here is made from: who uses them says what is doubtful.
+USED_ELSEWHERE = ("nics", "processes", "engines")
 ASSUMED_IPC = 1.5
 ASSUMED_CLOCK_HZ = 2.5e9
 ASSUMED_OUTSTANDING_MISSES = 10.0
@@ -93,20 +92,13 @@ class CacheFacts:
 class CostModel:
     """Facts of a machine in the form that the planes compute with; arrays are in node order."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        scales: Scales | None = None,
-        instructions: InstructionCounts = INSTRUCTIONS,
-    ) -> None:
-        self.machine, self.engine = machine, machine.description.engine
+    def __init__(self, machine: Machine, scales: Scales | None = None) -> None:
+        self.machine = machine
         self.disturbances = Disturbances(machine.description)
         self.scales = scales or Scales()
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
         self._collect()
-        self.counted = instructions
-        self.instructions = self._measured(instructions)
         self._tell()
 
     def _collect(self) -> None:
@@ -135,19 +127,12 @@ class CostModel:
             self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
         self.misses: Floats = self._outstanding() * s.misses
         for path in self.machine.doubtful:
-            if not path.startswith(OF_COMMITS):
+            if not path.startswith(USED_ELSEWHERE):
                 self.warnings.append(f"doubtful value used: {path}")
-
-    def _measured(self, counts: InstructionCounts) -> InstructionCounts:
-        """``counts`` with those that make what the machine's engine says, where it has one."""
-        if self.first_node is None or self.engine is None:
-            return counts
-        rate = float(self.instructions_per_s[self.first_node]) / self.scales.cores
-        return counts.measured(self.engine, rate)
 
     @property
     def first_node(self) -> int | None:
-        """The first node that has cores: what engines do is measured there."""
+        """The first node that has cores: what cores do is measured there."""
         return next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
 
     def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
@@ -192,58 +177,41 @@ class CostModel:
         )
 
     @cached_property
-    def unscaled(self) -> CostModel:
-        """The model of the machine as it is."""
-        return self if self.scales == Scales() else CostModel(self.machine)
-
-    @cached_property
     def idle_s(self) -> Floats:
         """(n, n) latency of a line of j's memory to a core of i; the farthest where unknown."""
         return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
 
     @cached_property
     def hand_overs(self) -> HandOvers:
-        """What lines that cores hand over to each other cost."""
-        return HandOvers(self)
-
-    def scan_from_last_s(self, core_node: Ints) -> Floats | None:
-        """(n,) what a line of a scan takes longer on a core that gets it from the last cache, where
-        the cores (C,) of these nodes scan; None where it was not measured.
-
-        Whatever a scan makes of a line, that is the same: its core waits at the end of each run of
-        lines that were asked for ahead.
+        """What lines that cores hand over to each other cost: within a node they come from the
+        shared cache, and as many are under way as from memory.
         """
-        seen = self.engine
-        if seen is None or seen.scan_line_cached is None or seen.scan_line_sum is None:
-            return None
-        alone = seen.scan_line_cached.value
-        all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
-        one_s = alone + (all_s - alone) * self._others_working(core_node)
-        return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
+        handed = self.idle_s.copy()
+        cached, diagonal = self.last_cache.latency_s, np.diag_indices_from(handed)
+        handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
+        return HandOvers(handed, self.streaming_misses, self.streaming_misses)
 
-    @cached_property
-    def random_misses(self) -> Floats:
-        """(n,) lines that one core has under way while it walks a tree for a batch of keys.
+    def random_misses(self, instructions: float) -> Floats:
+        """(n,) lines that one core has under way of independent loads, ``instructions`` apart.
 
-        The batch makes the loads independent, but the core looks ahead no further than its reorder
-        window, and has only so many line-fill buffers.
+        The core looks ahead no further than its reorder window, and has only so many line-fill
+        buffers.
         """
-        per_step = self.counted.tree_level  # instructions, however long they take
-        window = np.array([_nan(node.reorder_window) / per_step for node in self.machine.nodes])
+        window = np.array([_nan(node.reorder_window) / instructions for node in self.machine.nodes])
         per_core = np.divide(
             self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
         )
         limited = np.fmin(per_core, window * self.scales.misses)
         return np.asarray(np.maximum(limited, 1.0))
 
-    def random_misses_of(self, core_node: Ints) -> Floats:
+    def random_misses_of(self, core_node: Ints, instructions: float) -> Floats:
         """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
 
         Cores share what carries their misses: between what one of a node has alone and what each
         has while all work, in proportion to how many others do.
         """
-        lost = self._lost_together * self._others_working(core_node)
-        return np.asarray(np.maximum(self.random_misses * (1.0 - lost), 1.0))
+        lost = self._lost_together * self.others_working(core_node)
+        return np.asarray(np.maximum(self.random_misses(instructions) * (1.0 - lost), 1.0))
 
     @cached_property
     def _lost_together(self) -> Floats:
@@ -253,7 +221,7 @@ class CostModel:
         alone = np.array([_nan(node.outstanding_misses) for node in nodes])
         return np.asarray(1.0 - np.nan_to_num(together / alone, nan=1.0))
 
-    def _others_working(self, core_node: Ints) -> Floats:
+    def others_working(self, core_node: Ints) -> Floats:
         """(n,) of a node's other cores, the part that works, where the cores (C,) of these nodes
         do."""
         working = np.bincount(core_node, minlength=len(self.machine.nodes))

@@ -110,6 +110,8 @@ class Demand:
     """Lines written back, likewise: of ``lines`` (n, n) to each home; nobody waits for these."""
     batch: float
     """Commands of a group, whose misses can overlap."""
+    miss_instructions: float
+    """From a random read to the next one that does not wait for it."""
     contended: float = 0.0
     """Atomic writes to one and the same cache line, which goes from core to core for these."""
     routing: Routing | None = None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..control.policy import Observation
-from ..machine.costs import CostModel, Scales
+from ..machine.costs import Scales
 from ..machine.demands import TransferDemand
 from ..run.scenario import Scenario
 from ..systems.eris.engine import Eris
@@ -135,10 +135,8 @@ class FlowPlane:
         return float(rates.flows.sum())
 
     def _model(self, scales: Scales) -> tuple[Demands, RateSolver]:
-        costs = CostModel(self.machine, scales)
-        core_node = self.system.workers.core_node
-        solver = RateSolver(costs, core_node, self.threads, self._wires)
-        return self.system.demands(costs), solver
+        demands, core_node = self.system.demands(scales), self.system.workers.core_node
+        return demands, RateSolver(demands.costs, core_node, self.threads, self._wires)
 
     def _solve(
         self,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...workloads.workload import PhaseState
 from ..control.policy import Observation, Rebalance
-from ..machine.costs import CostModel
+from ..machine.costs import CostModel, Scales
 from ..machine.demands import Demand, TransferDemand
 from ..machine.threads import Workers
 from ..run.record import ControlEvent
@@ -24,7 +24,10 @@ class Demands(Protocol):
     ``facts``: what the last demand was made from, for the record.
     """
 
-    costs: CostModel
+    @property
+    def costs(self) -> CostModel:
+        """The cost model."""
+
     facts: dict[str, Any]
 
 
@@ -38,8 +41,8 @@ class FlowSystem(Protocol[Made]):
     phase: PhaseState
     events: list[ControlEvent]
 
-    def demands(self, costs: CostModel) -> Made:
-        """What makes demands on a machine of these costs; raises InputError."""
+    def demands(self, scales: Scales) -> Made:
+        """What makes demands on the machine, its resources scaled; raises InputError."""
 
     def demand(self, demands: Made, time_s: float) -> Demand:
         """The flows of the present phase, with everything where it is now."""

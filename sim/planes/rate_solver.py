@@ -124,9 +124,10 @@ class _Search:
         self.n, self.flows = len(self.costs.machine.nodes), demand.flows
         self.steps: dict[str, Floats] = {}
         self.issued = np.full(len(self.node), 1.0 / len(self.node))
-        # No more misses of a tree walk overlap than a group has commands.
+        # No more misses overlap than a batch has independent ones.
         in_batch = demand.batch * solver.threads
-        self.random_misses = np.minimum(self.costs.random_misses_of(self.node)[self.node], in_batch)
+        misses = self.costs.random_misses_of(self.node, demand.miss_instructions)
+        self.random_misses = np.minimum(misses[self.node], in_batch)
         self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
         self.read_lines = self._lines(self._reads())
@@ -296,7 +297,7 @@ class _Search:
 
     def _handing(self, core_s: Floats, held_s: Floats) -> Floats:
         """The same of a step whose lines come from another core, or go to it."""
-        if not self.costs.hand_overs.beside:
+        if not self.costs.hand_overs.additive:
             return self._overlap(core_s, held_s)
         return core_s + held_s * self.solver.threads
 
@@ -317,9 +318,10 @@ class _Search:
         time issues.
         """
         node = self.node
-        write_slots, read_slots = (slots[node] for slots in self.costs.hand_overs.slots)
+        handed = self.costs.hand_overs
+        write_slots, read_slots = handed.write_slots[node], handed.read_slots[node]
         # What a worker sends to itself stays where it is.
-        apart = 1.0 - routing.executed if self.costs.hand_overs.own_cached else np.ones(len(node))
+        apart = 1.0 - routing.executed if handed.own_cached else np.ones(len(node))
         target = group_sums(node, routing.executed, self.n)
         to_target = latency.handed_s(target)
         lines = routing.lines + routing.answer_lines
@@ -334,7 +336,7 @@ class _Search:
         receive_core = receive_core + routing.parts * routing.part_s[node]
         for _ in range(2):  # who executes reads from who issues: once more settles it
             source = group_sums(node, self.issued, self.n)
-            if self.costs.hand_overs.own_cached:
+            if handed.own_cached:
                 apart = 1.0 - self.issued
             from_source = latency.handed_s(source)[node]
             receive_miss = apart * routing.executed * lines * from_source / read_slots

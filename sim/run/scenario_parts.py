@@ -33,6 +33,7 @@ from ...workloads.catalogue import CATALOGUE as WORKLOADS
 from ...workloads.keys import Recorded
 from ..control import families
 from ..control.policy_spec import ChosenPolicy, PolicySpec
+from ..systems.engines import check_engines
 from ..systems.eris.spec import AnySystem
 
 NO_POLICY = "none"
@@ -44,9 +45,12 @@ def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
     named = document.part(place)
     if isinstance(named, str) and not settings:
         with told_at(document, place):
-            return load_machine(MACHINES.path(named, folder_of(document, place)))
-    part, _ = _named_or_held(document, place, MACHINES, MachineDescription, settings)
-    return machine_from_document(part)
+            machine = load_machine(MACHINES.path(named, folder_of(document, place)))
+    else:
+        part, _ = _named_or_held(document, place, MACHINES, MachineDescription, settings)
+        machine = machine_from_document(part)
+    check_engines(machine)
+    return machine
 
 
 def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.engine import Eris
 from numatwin.sim.systems.eris.players import Counted, RoutedPlayer
 from numatwin.sim.systems.eris.reference.player import ReferencePlayer
@@ -71,7 +71,7 @@ def players(case: Case) -> tuple[RoutedPlayer, ReferencePlayer]:
         case.scenario, machine=case.machine, seed=case.seed, settings=case.settings
     )
     made = (
-        maker(Eris(scenario), CostModel(scenario.machine), scenario, 1)
+        maker(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
         for maker in (RoutedPlayer, ReferencePlayer)
     )
     compiled, plain = made

@@ -72,7 +72,7 @@ def of_host(*settings: str, clients: int = 2, far: bool = True) -> CommitParamet
         "{" + ROW.format(region=region) + f", {TOGETHER}" + (f", {FAR}" if far else "") + "}"
         for region in (1, 64)
     )
-    facts = [f"machine.processes.blocks=[{rows}]", f"system.clients={clients}"]
+    facts = [f"machine.engines.commits.blocks=[{rows}]", f"system.clients={clients}"]
     return commit_parameters(load_scenario(HOST, settings=[*facts, *settings]))[0]
 
 

@@ -14,6 +14,7 @@ from numatwin.inputs import InputError
 from numatwin.sim.kernel.streams import stream
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
+from numatwin.sim.systems.commits.facts import ENGINE, QUANTILES, BlockSpread, CommitFacts
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
@@ -23,7 +24,6 @@ from numatwin.sim.systems.commits.parameters import (
 )
 from numatwin.sim.systems.commits.processors import Processors
 from numatwin.sim.systems.commits.spread import Spread, measured, mixed, shifted, summed
-from numatwin.topologies.processes import QUANTILES, BlockSpread
 
 WORK_PS = 1_000_000
 # One in fifty takes ten times as long as the others.
@@ -206,7 +206,7 @@ def on_host(transport: str, clients: int = 1) -> CommitParameters:
         "host-commit", settings=[f"system.host_transport={transport}", f"system.clients={clients}"]
     )
     description = scenario.machine.description
-    costs = description.processes
+    costs = description.facts_of(ENGINE, CommitFacts)
     assert costs is not None
     blocks = tuple(
         BlockSpread.model_validate(
@@ -221,8 +221,7 @@ def on_host(transport: str, clients: int = 1) -> CommitParameters:
     costs = costs.model_copy(
         update={"begin_spread": CALM, "block_spreads": blocks, "transports": transports}
     )
-    described = description.model_copy(update={"processes": costs})
-    machine = replace(scenario.machine, description=described)
+    machine = replace(scenario.machine, description=description.with_facts(ENGINE, costs))
     return commit_parameters(replace(scenario, machine=machine))[0]
 
 

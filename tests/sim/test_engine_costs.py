@@ -12,9 +12,9 @@ from eris_pairs import US, Case, difference, players
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.overlap import overlap_of
 from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, ArrayTree
 from numatwin.sim.systems.eris.routing import (
@@ -80,7 +80,7 @@ def machine_file(
         "nodes": [{"id": 0, "type": "node"}],
     }
     if engine is not None:
-        described["engine"] = engine
+        described["engines"] = {"eris": engine}
     path = folder / "measured.yaml"
     path.write_text(yaml.safe_dump(described))
     return str(path)
@@ -103,29 +103,30 @@ def lookups(machine: str, keys: int, *settings: str, plane: str = "flow") -> Sce
 
 
 def test_times_of_the_engine_stand_in_for_counts(tmp_path: Path) -> None:
-    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE)))
+    costs = ErisCosts(load_machine(machine_file(tmp_path, ENGINE)))
     rate = 3e9 * 2
     counts = costs.instructions
     assert counts.tree_level / rate == pytest.approx(1e-9)
     assert counts.batch / rate == pytest.approx(128e-9)
     # What was not measured is worked out from instructions as before.
-    plain = CostModel(load_machine(machine_file(tmp_path))).instructions
+    plain = ErisCosts(load_machine(machine_file(tmp_path))).instructions
     assert counts.scan_line_sum == plain.scan_line_sum
     assert plain.batch == 0
 
 
 def test_what_a_command_costs_on_its_way_by_hand(tmp_path: Path) -> None:
-    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE)))
+    costs = ErisCosts(load_machine(machine_file(tmp_path, ENGINE)))
     rate = 3e9 * 2
     # Two of one and eight targets: a third of the way in logarithms.
     assert split_instructions(costs, 2) / rate == pytest.approx(2e-9)
     found = routing_costs(costs, ErisSystem(), 2)
     # A key, its part of a batch of 128 commands, its target.
     assert found.issue / rate == pytest.approx(1e-9 + 1e-9 + 2e-9)
-    assert np.diag(costs.hand_overs.line_s) == pytest.approx([50e-9])
+    handed = costs.hand_overs
+    assert np.diag(handed.line_s) == pytest.approx([50e-9])
     # 4 ns on each side for a line that takes 50 ns: 12.5 at a time.
-    assert np.concatenate(costs.hand_overs.slots) == pytest.approx([12.5, 12.5])
-    assert costs.hand_overs.read_waits == 0.0
+    assert np.concatenate([handed.write_slots, handed.read_slots]) == pytest.approx([12.5, 12.5])
+    assert costs.read_waits == 0.0
 
 
 # The same engine: of a batch's costs and of what is handed over each side has its own.
@@ -143,11 +144,14 @@ SIDES = ENGINE | {
 
 
 def test_each_side_has_its_own_part(tmp_path: Path) -> None:
-    costs = CostModel(load_machine(machine_file(tmp_path, SIDES)))
+    costs = ErisCosts(load_machine(machine_file(tmp_path, SIDES)))
+    handed = costs.hand_overs
     rate = 3e9 * 2
     # 40 ns for a line that takes 3 ns to write and 5 ns to read; one wait of 20 ns is half of one.
-    assert np.concatenate(costs.hand_overs.slots) == pytest.approx([40 / 3, 40 / 5])
-    assert [costs.hand_overs.read_waits, costs.hand_overs.part_waits] == pytest.approx([0.5, 0.25])
+    assert np.concatenate([handed.write_slots, handed.read_slots]) == pytest.approx(
+        [40 / 3, 40 / 5]
+    )
+    assert [costs.read_waits, costs.part_waits] == pytest.approx([0.5, 0.25])
     found = routing_costs(costs, ErisSystem(), 1)
     assert found.issue / rate == pytest.approx(1e-9 + 40e-9 / 128 + 1e-9)
     # One worker makes 128 commands a round, and gets all of them.
@@ -393,9 +397,9 @@ def test_steps_of_the_permutation(keys: int) -> None:
 
 
 def test_misses_of_cores_that_work_together(tmp_path: Path) -> None:
-    costs = CostModel(load_machine(machine_file(tmp_path, ENGINE, cores=3)))
+    costs = ErisCosts(load_machine(machine_file(tmp_path, ENGINE, cores=3)))
     for working, misses in ((1, 20.0), (2, 15.0), (3, 10.0)):
-        found = costs.random_misses_of(np.zeros(working, dtype=np.int64))
+        found = costs.walk_misses_of(np.zeros(working, dtype=np.int64))
         assert found == pytest.approx([misses])
 
 
@@ -425,11 +429,11 @@ def test_bytes_per_key_are_those_of_the_engine() -> None:
     assert ArrayTree(10**8).bytes_per_key == pytest.approx(8.3, abs=0.05)
 
 
-def _measured() -> CostModel:
+def _measured() -> ErisCosts:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        return CostModel(load_machine(machine_file(Path(folder), ENGINE)))
+        return ErisCosts(load_machine(machine_file(Path(folder), ENGINE)))
 
 
 _MEASURED = _measured()

@@ -24,8 +24,8 @@ from scipy import stats
 
 from numatwin.sim._kernel import ErisRouting
 from numatwin.sim.kernel.streams import stream
-from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.engine import Eris
 from numatwin.sim.systems.eris.event_model import machine_of
 from numatwin.sim.systems.eris.players import RoutedPlayer
@@ -417,7 +417,7 @@ def rates(scenario: str, sizes: tuple[int, ...]) -> dict[int, float]:
 
 def kernel_player(scenario: str, *settings: str) -> RoutedPlayer:
     loaded = load_scenario(scenario, settings=settings)
-    return RoutedPlayer(Eris(loaded), CostModel(loaded.machine), loaded, 1)
+    return RoutedPlayer(Eris(loaded), ErisCosts(loaded.machine), loaded, 1)
 
 
 def test_a_greater_buffer_routes_more_but_never_twice_as_much() -> None:
@@ -439,7 +439,7 @@ def test_a_greater_buffer_routes_more_but_never_twice_as_much() -> None:
 def test_what_a_flush_takes() -> None:
     """Two ways of the descriptor's line, one for each retry, instructions, and its commands."""
     scenario = load_scenario("eris-fig5-raw", settings=["system.buffer_commands=4"])
-    player = RoutedPlayer(Eris(scenario), CostModel(scenario.machine), scenario, 1)
+    player = RoutedPlayer(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
     player.run(4 * MS)
     counts = player.model.counts()
     of = machine_of(player.demands, scenario.workload.description.clients)

@@ -15,6 +15,7 @@ from numatwin.inputs import InputError
 from numatwin.inputs.yaml_file import parse_yaml
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.rates import Rates
+from numatwin.sim.systems.eris.facts import ENGINE, ErisFacts
 from numatwin.sim.systems.eris.parts import WALK
 from numatwin.topologies import build_machine
 from numatwin.topologies.catalogue import machine_from_document
@@ -124,7 +125,7 @@ def test_steps_that_add_up_are_told_apart_only_where_buffers_differ() -> None:
     for one in found.residuals:
         assert abs(one.error) < 0.02
     # Together they are known, whichever was left alone.
-    engine = found.description.engine
+    engine = found.description.facts_of(ENGINE, ErisFacts)
     assert engine is not None
     assert engine.flush_fixed is not None
     assert engine.flush_fixed.value == pytest.approx(0.5 * 3.0 * 52 / (1.5 * 2.9e9), rel=0.1)

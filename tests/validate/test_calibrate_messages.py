@@ -9,10 +9,11 @@ import pytest
 from calibrations import EXAMPLES, ORIGIN
 
 from numatwin.inputs import Quantity
+from numatwin.sim.systems.commits.facts import ENGINE, CommitFacts, host_facts
 from numatwin.topologies import Machine, load_machine
 from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.measurements import HostState, Measurement, Parameters, Reading
-from numatwin.topologies.processes import ProcessCosts
+from numatwin.topologies.processes import ProcessFacts
 from numatwin.validate.calibrate import Calibration
 from numatwin.validate.calibrate.calibration import calibrated, read_source
 from numatwin.validate.calibrate.candidate import Candidate
@@ -36,13 +37,14 @@ ENDS = [
     for size, post in zip(SIZES, (100, 150), strict=True)
     for count in COUNTS
 ]  # fmt: skip
-COSTS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("slice", "turn", "give_way", "clock", "key_draw", "timestamp", "word_get", "words_get"),
-        "10 ns",
-    ),
+PROCESSES: dict[str, Any] = {
+    **dict.fromkeys(("slice", "turn", "give_way", "clock", "word_get", "words_get"), "10 ns"),
     "word_add": "6 ns",
     "line": "50 ns",
+}
+COSTS: dict[str, Any] = {
+    "key_draw": "10 ns",
+    "timestamp": "10 ns",
     "blocks": [
         {"size": "64 B", "region": region, "get": "5 ns", "update": "9 ns", "insert": "7 ns"}
         for region in ("1 MiB", "16 MiB")
@@ -67,8 +69,10 @@ TRUTH: dict[Key, float] = {
 
 def host() -> Machine:
     machine = load_machine(EXAMPLES / "server-2s.yaml")
-    costs = ProcessCosts.model_validate(COSTS)
-    return replace(machine, description=machine.description.model_copy(update={"processes": costs}))
+    processes = ProcessFacts.model_validate(PROCESSES)
+    described = machine.description.model_copy(update={"processes": processes})
+    described = described.with_facts(ENGINE, CommitFacts.model_validate(COSTS))
+    return replace(machine, description=described)
 
 
 def asked() -> list[Observation]:
@@ -114,14 +118,14 @@ def test_what_was_measured_gives_the_costs_back() -> None:
 
 
 def test_the_machine_file_has_them_with_source_and_range() -> None:
-    costs = fitted(0.0).description.processes
+    costs = host_facts(fitted(0.0).description)
     assert costs is not None
-    assert costs.line is not None
-    put, message = (costs.transports["tcp"].ends[at] for at in (0, 4))
+    assert costs.processes.line is not None
+    put, message = (costs.engine.transports["tcp"].ends[at] for at in (0, 4))
     expected: list[tuple[Quantity, float]] = [
-        (costs.line, 44e-9),
-        (costs.word_add, 5e-9),
-        (costs.blocks[0].get, 6e-9),
+        (costs.processes.line, 44e-9),
+        (costs.processes.word_add, 5e-9),
+        (costs.engine.blocks[0].get, 6e-9),
         (put.post, 80e-9),
         (put.serve, 240e-9),
         (message.serve, 390e-9),
@@ -131,7 +135,7 @@ def test_the_machine_file_has_them_with_source_and_range() -> None:
         assert found.low <= found.value <= found.high
         assert "fitted" in str(found.source)
     assert put.complete.value == 0.0
-    assert costs.turn == host().description.processes.turn  # type: ignore[union-attr]
+    assert costs.processes.turn == host().description.processes.turn  # type: ignore[union-attr]
 
 
 def test_a_machine_without_such_a_part_has_nothing_to_fit() -> None:
@@ -167,7 +171,7 @@ def figure(name: str, ns: float, **parameters: object) -> Measurement:
 
 def process_cost(machine: Machine, operation: str, part: str) -> float:
     """The first such step over TCP in the machine's table."""
-    costs = machine.description.processes
+    costs = machine.description.facts_of(ENGINE, CommitFacts)
     assert costs is not None
     ends = costs.transports["tcp"].ends
     value: Quantity = getattr(next(end for end in ends if end.operation == operation), part)

@@ -11,6 +11,7 @@ from calibrations import EXAMPLES, TRUTH, asked, measured, server
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.eris.facts import ENGINE, ErisFacts
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.importers import import_machine
 from numatwin.validate.calibrate import calibrate
@@ -345,7 +346,7 @@ def test_a_native_record_tells_of_core_times(tmp_path: Path) -> None:
     assert all(key[0] in ("loop", "core") for key in found.fit.estimates)
     fitted = {o.observation.label.rsplit(": ")[-1]: o.error for o in found.of("fitted")}
     assert abs(fitted["making and routing commands"]) < 0.05
-    engine = found.description.engine
+    engine = found.description.facts_of(ENGINE, ErisFacts)
     assert engine is not None
     assert engine.flush_fixed is not None
     assert engine.scan_line_sum is None  # nothing was scanned

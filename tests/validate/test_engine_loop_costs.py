@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from measured_hosts import figure
 
+from numatwin.sim.systems.eris.facts import ErisFacts
 from numatwin.sim.systems.eris.routing import batches_per_command, flushes_per_command, part_headers
-from numatwin.topologies.engine_costs import EngineCosts
 from numatwin.topologies.measurements import Measurement
 from numatwin.validate.measure.engine_loop import (
     ARRAY_KEYS,
@@ -19,7 +19,7 @@ from numatwin.validate.measure.engine_loop import (
     SMALL,
     SPLIT_BATCHES,
     TOGETHER,
-    engine_costs,
+    engine_facts,
 )
 from numatwin.validate.measure.engine_runs import BATCH
 
@@ -105,12 +105,12 @@ def figures(*, rounds: bool = True) -> Iterator[Measurement]:
         yield from together(size)
 
 
-def times_ns(costs: EngineCosts, *names: str) -> list[float]:
+def times_ns(costs: ErisFacts, *names: str) -> list[float]:
     return [1e9 * getattr(costs, name).value for name in names]
 
 
 def test_known_costs_come_back() -> None:
-    found = engine_costs(list(figures()))
+    found = engine_facts(list(figures()))
     assert found is not None
     own = times_ns(found, "generate", "flush_fixed", "flush_line", "receive", "tree_level")
     assert own == pytest.approx([DRAW, FLUSH, LINE, RECEIVE, LEVEL], rel=1e-3)
@@ -124,7 +124,7 @@ def test_known_costs_come_back() -> None:
 
 
 def test_each_side_of_a_hand_over_has_its_part() -> None:
-    found = engine_costs(list(figures()))
+    found = engine_facts(list(figures()))
     assert found is not None
     waits = times_ns(found, "message", "message_read", "part_read")
     assert waits == pytest.approx([WRITER / 2, READER, APART], rel=0.01)
@@ -133,7 +133,7 @@ def test_each_side_of_a_hand_over_has_its_part() -> None:
 
 
 def test_without_rounds_of_several_batches_a_batch_has_all() -> None:
-    found = engine_costs(list(figures(rounds=False)))
+    found = engine_facts(list(figures(rounds=False)))
     assert found is not None
     assert (found.round, found.batch_executed) == (None, None)
     # What each side pays cannot be told then.

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_hosts import figure
 
+from numatwin.sim.systems.commits.facts import ENGINE, CommitFacts
 from numatwin.topologies.measurements import Measurement, Parameters
 from numatwin.validate.crossvalidate.corners import corners
 from numatwin.validate.measure import measured_description, processes
@@ -110,7 +111,7 @@ def test_the_worse_machine_is_apart_for_more_of_the_time() -> None:
             result.layout, result.host, (*others, *of_time), result.warnings, result.clock_Hz
         )
     )
-    facts = description.processes
+    facts = description.facts_of(ENGINE, CommitFacts)
     assert facts is not None
     # Every size and region was measured alone, and together where they were near, apart, or both.
     assert all(block.get_together or block.get_apart for block in facts.blocks)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from measured_hosts import figure, measured
 
 from numatwin.inputs import Quantity
-from numatwin.topologies.engine_costs import EngineCosts
+from numatwin.sim.systems.eris.facts import ENGINE, ErisFacts
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import MachineDescription
 from numatwin.validate.measure import Result, measured_description, merged, passes, session
@@ -121,14 +121,13 @@ def with_engine(message_ns: float, level_ns: float | None) -> MachineDescription
         return Quantity(ns * 1e-9, ns * 1e-9, ns * 1e-9)
 
     level = None if level_ns is None else time(level_ns)
-    engine = EngineCosts(message=time(message_ns), tree_level=level)
-    base = measured([]).layout.description
-    return base.model_copy(update={"engine": engine})
+    engine = ErisFacts(message=time(message_ns), tree_level=level)
+    return measured([]).layout.description.with_facts(ENGINE, engine)
 
 
 def test_a_fact_worked_out_of_figures_ranges_over_what_it_was_in_each_pass() -> None:
     each = [with_engine(ns, level) for ns, level in ((40, 1), (80, None), (60, 3), (44, 2))]
-    found = with_ranges(with_engine(50, 2), each).engine
+    found = with_ranges(with_engine(50, 2), each).facts_of(ENGINE, ErisFacts)
     assert found is not None
     assert found.message is not None
     assert found.tree_level is not None
@@ -137,8 +136,8 @@ def test_a_fact_worked_out_of_figures_ranges_over_what_it_was_in_each_pass() -> 
     # One pass knows nothing of it.
     ends = (found.tree_level.value, found.tree_level.low, found.tree_level.high)
     assert ends == pytest.approx((2e-9, 1.5e-9, 2.5e-9))
-    alone = with_ranges(with_engine(50, 2), []).engine
-    assert alone == with_engine(50, 2).engine
+    alone = with_ranges(with_engine(50, 2), []).facts_of(ENGINE, ErisFacts)
+    assert alone == with_engine(50, 2).facts_of(ENGINE, ErisFacts)
 
 
 def test_a_host_is_measured_in_passes_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from numatwin.sim.systems.commits.facts import QUANTILES, CommitFacts
 from numatwin.sim.systems.commits.spread import measured
 from numatwin.topologies.measurements import Measurement, Parameters, Reading
-from numatwin.topologies.processes import QUANTILES, ProcessCosts
 from numatwin.validate.measure.interrupting import TURN_NS
-from numatwin.validate.measure.processes import FACTOR_STEPS, process_costs
+from numatwin.validate.measure.processes import FACTOR_STEPS, host_facts
 
 engine = pytest.importorskip("numatwin.engine_native._engine")
 
@@ -81,7 +81,7 @@ def spread(operation: str, *factors: float, **of: object) -> list[Measurement]:
 FACTORS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.3, 2.0, 5.0, 20.0)
 
 
-def costs(*more: list[Measurement]) -> ProcessCosts:
+def costs(*more: list[Measurement]) -> CommitFacts:
     once = ("clock", "key-draw", "timestamp", "words-get", "word-add", "note")
     block: dict[str, object] = {"size": "1032 B", "region": "1 MiB"}
     ends: dict[str, object] = {"size": "64 B", "batch": 1, "transport": "tcp"}
@@ -91,9 +91,9 @@ def costs(*more: list[Measurement]) -> ProcessCosts:
     figures += [taken(f"{part}-get", **ends) for part in ("post", "serve", "complete")]
     figures += [taken(name, transport="tcp") for name in ("idle-look", "arm")]
     figures += [taken("sleep-same", size="64 B", transport="tcp")]
-    found = process_costs([*figures, *(one for some in more for one in some)], "2026-01-01")
+    found = host_facts([*figures, *(one for some in more for one in some)], "2026-01-01")
     assert found is not None
-    return found
+    return found.engine
 
 
 def test_each_stands_where_it_belongs() -> None:
@@ -109,7 +109,7 @@ def test_each_stands_where_it_belongs() -> None:
     assert (blocks.region.value, blocks.write, blocks.get_together) == (2**20, FACTORS, None)
     assert found.transports["tcp"].end_spread == FACTORS
     assert found.transports["tcp"].sleeper_spread == FACTORS
-    assert ProcessCosts.model_validate(found.model_dump(mode="json")) == found
+    assert CommitFacts.model_validate(found.model_dump(mode="json")) == found
 
 
 def test_without_them_there_are_none() -> None:
@@ -129,4 +129,4 @@ def test_figures_of_several_passes_still_rise() -> None:
 def test_a_file_with_what_is_no_distribution_is_refused(factors: tuple[float, ...]) -> None:
     told = costs().model_dump(mode="json")
     with pytest.raises(ValueError, match="begin_spread"):
-        ProcessCosts.model_validate(told | {"begin_spread": factors})
+        CommitFacts.model_validate(told | {"begin_spread": factors})

@@ -13,7 +13,12 @@ from typing import Any
 
 from ...inputs import Document, InputError, load_yaml
 from ...sim.run.record import HEAD_FILE
-from ...topologies import Machine, MachineDescription, build_machine
+from ...topologies import (
+    Machine,
+    MachineDescription,
+    build_machine,
+    description_from_document,
+)
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
 from .candidate import Candidate
@@ -210,7 +215,7 @@ def _check_same_host(document: Document, machine: Machine) -> None:
     """Raises InputError where both name their CPU, and not the same, or where not as many nodes
     have memory.
     """
-    found = document.read_as(MachineDescription)
+    found = description_from_document(document)
     here, there = (
         host.cpu_model if host is not None else ""
         for host in (machine.description.host, found.host)

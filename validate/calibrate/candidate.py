@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.machine.costs import CostModel
+from ...sim.systems.eris.costs import ErisCosts
+from ...sim.systems.eris.facts import ENGINE
 from ...topologies.machine import Machine, Node
 from .curve import KNOTS, curve
-from .loops import loop_of, loop_times_s, with_times
+from .loops import eris_facts, loop_of, loop_times_s, with_times
 from .parameters import CURVE, Key, PairClass, node_types
 
 # What tells two machines apart for a run: values that are not core times, and all core times.
@@ -69,10 +70,8 @@ class Candidate:
         times = loop_times_s(base, values)
         if times:
             exact = {path: Quantity(time, time, time) for path, time in times.items()}
-            engine = with_times(base.description.engine, exact)
-            changed = replace(
-                changed, description=base.description.model_copy(update={"engine": engine})
-            )
+            facts = with_times(eris_facts(base), exact)
+            changed = replace(changed, description=base.description.with_facts(ENGINE, facts))
         if all(("curve", part) in values for part in CURVE):
             changed = replace(changed, loaded_latency=self._points(changed))
         return changed
@@ -110,9 +109,9 @@ class Candidate:
         return float(np.nanmin(self.costs.latency_s)) if found is None else found
 
     @cached_property
-    def costs(self) -> CostModel:
+    def costs(self) -> ErisCosts:
         """Its cost model."""
-        return CostModel(self.machine)
+        return ErisCosts(self.machine)
 
 
 def _rounded(value: float) -> float:

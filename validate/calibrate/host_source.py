@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from ...inputs import Document
+from ...sim.systems.commits.facts import EndOperation
 from ...sim.systems.eris.parts import WALK
+from ...topologies import description_from_document
 from ...topologies.build import build_machine
 from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
-from ...topologies.processes import EndOperation
 from ...topologies.schema import MachineDescription
 from ..measure.bandwidth import TRAFFICS
 from .native_prediction import index_run
@@ -62,7 +63,7 @@ Reader = Callable[["HostReader", Measurement], Observation | str]
 
 def read_measured(document: Document) -> Measured:
     """The measurements of a machine file; raises InputError where there are none."""
-    description = document.read_as(MachineDescription)
+    description = description_from_document(document)
     if not description.measurements:
         raise document.error(
             (), "no measurements", expected="a file that 'numatwin machine measure' wrote"

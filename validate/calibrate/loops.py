@@ -3,8 +3,8 @@ has of them then.
 
 A loop has a factor on all of its times, and each of its steps one on its own: how fast a core gets
 through a loop is one thing, how its steps differ another, which takes more measurements to tell.
-A time begins as the machine's part ``engine`` has it, or as its instructions take; with a fitted
-one the machine has such a part, and predicts the native engine, of which it was measured.
+A time begins as the machine's part ``engines.eris`` has it, or as its instructions take; with a
+fitted one the machine has such a part, and predicts the native engine, of which it was measured.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from ...inputs import Quantity
 from ...sim.machine.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
+from ...sim.systems.eris.facts import ENGINE, ErisFacts
 from ...sim.systems.eris.instructions import INSTRUCTIONS
-from ...topologies.engine_costs import EngineCosts
 from ...topologies.machine import Machine
 from .parameters import Key, Parameter
 
@@ -40,11 +40,16 @@ CURVES: Mapping[str, tuple[tuple[str, str], ...]] = {
 Path = tuple[str | int, ...]
 
 
+def eris_facts(machine: Machine) -> ErisFacts | None:
+    """What the machine file has of the engine's loops; raises InputError."""
+    return machine.description.facts_of(ENGINE, ErisFacts)
+
+
 def loop_parameters(machine: Machine) -> list[Parameter]:
     """A factor for each loop and for each step; none without cores."""
     if not any(node.cores for node in machine.nodes):
         return []
-    engine = machine.description.engine or EngineCosts()
+    engine = eris_facts(machine) or ErisFacts()
     found = []
     for loop, steps in LOOPS.items():
         found.append(Parameter(("loop", loop), f"core time of {loop}", "×", 1.0, 1e-3, 1e3))
@@ -64,7 +69,7 @@ def counted_s(machine: Machine, step: str) -> float:
 
 def loop_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[Path, float]:
     """Times with the factors that ``values`` have; those without one are left out."""
-    engine = machine.description.engine or EngineCosts()
+    engine = eris_facts(machine) or ErisFacts()
     found: dict[Path, float] = {}
     for loop, steps in LOOPS.items():
         factor = values.get(("loop", loop))
@@ -86,11 +91,11 @@ def loop_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[Path, fl
     return found
 
 
-def with_times(engine: EngineCosts | None, times: Mapping[Path, Quantity]) -> EngineCosts | None:
+def with_times(engine: ErisFacts | None, times: Mapping[Path, Quantity]) -> ErisFacts | None:
     """The engine's costs with these times in place of its own; None without any."""
     if not times:
         return engine
-    made = engine or EngineCosts()
+    made = engine or ErisFacts()
     changes: dict[str, object] = {
         str(path[0]): time for path, time in times.items() if len(path) == 1
     }

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
+from ...sim.systems.commits.facts import ENGINE as COMMITS
+from ...sim.systems.commits.facts import host_facts
+from ...sim.systems.eris.facts import ENGINE as ERIS
 from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import Fact, FactOrZero, LoadedPoint, MachineDescription
 from .candidate import peak_Bps
 from .curve import KNOTS, curve
 from .fit import Fit
-from .loops import Path, loop_of, loop_times_s, with_times
+from .loops import Path, eris_facts, loop_of, loop_times_s, with_times
 from .parameters import CURVE, Key, PairClass
 from .process_costs import fitted_processes
 
@@ -47,9 +50,11 @@ class Writer:
         changes["node_types"] = {
             name: self._node_type(name, kind) for name, kind in base.node_types.items()
         }
-        changes["engine"] = with_times(base.engine, self.times)
-        if base.processes is not None:
-            changes["processes"] = fitted_processes(base.processes, self.quantities)
+        if (host := host_facts(base)) is not None:
+            host = fitted_processes(host, self.quantities)
+            changes["processes"] = host.processes
+            base = base.with_facts(COMMITS, host.engine)
+        base = base.with_facts(ERIS, with_times(eris_facts(self.machine), self.times))
         if self.curve_points:
             changes["loaded_latency"] = tuple(self.curve_points)
         made = base.model_copy(update=changes)

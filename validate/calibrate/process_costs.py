@@ -1,10 +1,10 @@
 """What processes and cores of a host cost each other, as calibration fits it: messages by transport
 and operation, copies of blocks, atomic operations, a cache line from core to core.
 
-A machine file has a table of single steps for these (``processes``). Sizes and counts of the table
-were measured together, in one state of the host; what differs from session to session is the level.
-So one factor is fitted for each transport and operation, and for each step on blocks; a line and an
-atomic operation are numbers of their own.
+A machine file has tables of single steps for these (``processes``, ``engines.commits``). Sizes and
+counts of a table were measured together, in one state of the host; what differs from session to
+session is the level. So one factor is fitted for each transport and operation, and for each step on
+blocks; a line and an atomic operation are numbers of their own.
 
 Atomic operations of several threads on one line are made of both. A message is two hand-overs of
 the line (the writer takes it back, the reader fetches it), so that one takes h = line / 2. Who
@@ -23,9 +23,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...inputs import Quantity
+from ...sim.systems.commits.facts import EndCost, HostFacts, host_facts
 from ...sim.systems.commits.host_steps import BlockCosts
 from ...topologies.machine import Machine
-from ...topologies.processes import EndCost, ProcessCosts
 from .candidate import Candidate
 from .observation import ATOMIC, BLOCK, LINE, MESSAGE, Measured, Observation
 from .parameters import Key, Parameter
@@ -37,15 +37,15 @@ BLOCK_STEPS = ("get", "update", "insert")
 
 
 def process_parameters(machine: Machine) -> list[Parameter]:
-    """The parameters of the part ``processes``; none where the machine has no such part."""
-    costs = machine.description.processes
+    """The parameters of these tables; none where the machine has none."""
+    costs = host_facts(machine.description)
     if costs is None:
         return []
     found = [
         Parameter(("blocks", step), f"{step} of blocks in shared memory", "×", 1.0, 1e-3, 1e3)
         for step in BLOCK_STEPS
     ]
-    for transport, of in costs.transports.items():
+    for transport, of in costs.engine.transports.items():
         found += [
             Parameter(
                 ("messages", transport, operation), f"{operation} over {transport}", "×",
@@ -54,22 +54,26 @@ def process_parameters(machine: Machine) -> list[Parameter]:
             for operation in dict.fromkeys(end.operation for end in of.ends)
         ]  # fmt: skip
     found.append(
-        Parameter(ATOMIC_KEY, "an atomic operation", "s", costs.word_add.value, 1e-11, 1e-5)
+        Parameter(
+            ATOMIC_KEY, "an atomic operation", "s", costs.processes.word_add.value, 1e-11, 1e-5
+        )
     )
-    if costs.line is not None:
+    if costs.processes.line is not None:
         found.append(
-            Parameter(LINE_KEY, "a line from core to core", "s", costs.line.value, 1e-10, 1e-4)
+            Parameter(
+                LINE_KEY, "a line from core to core", "s", costs.processes.line.value, 1e-10, 1e-4
+            )
         )
     return found
 
 
 def line_s(candidate: Candidate, of: Observation) -> float:
     """A message between two cores, or an atomic operation of several on one line."""
-    costs = candidate.base.description.processes
-    if costs is None or costs.line is None:
+    costs = host_facts(candidate.base.description)
+    if costs is None or costs.processes.line is None:
         return float("nan")
-    line = candidate.values.get(LINE_KEY, costs.line.value)
-    each = candidate.values.get(ATOMIC_KEY, costs.word_add.value)
+    line = candidate.values.get(LINE_KEY, costs.processes.line.value)
+    each = candidate.values.get(ATOMIC_KEY, costs.processes.word_add.value)
     operation, threads = of.at["operation"], of.at["threads"]
     return line if operation == "message" else contended_s(operation, threads, line, each)
 
@@ -83,26 +87,29 @@ def contended_s(operation: str, threads: int, line_s: float, alone_s: float) -> 
 
 def atomic_s(candidate: Candidate, of: Observation) -> float:
     """An atomic operation on a word that the core has."""
-    costs = candidate.base.description.processes
-    start = float("nan") if costs is None else costs.word_add.value
+    costs = host_facts(candidate.base.description)
+    start = float("nan") if costs is None else costs.processes.word_add.value
     return candidate.values.get(ATOMIC_KEY, start)
 
 
 def block_s(candidate: Candidate, of: Observation) -> float:
     """A step on a block among others."""
-    costs = candidate.base.description.processes
+    costs = host_facts(candidate.base.description)
     if costs is None:
         return float("nan")
     step = of.at["step"]
-    known = BlockCosts(costs.blocks).seconds(step, of.at["size"], of.at["region"])
+    known = BlockCosts(costs.engine.blocks).seconds(step, of.at["size"], of.at["region"])
     return known * candidate.values.get(("blocks", step), 1.0)
 
 
 def message_s(candidate: Candidate, of: Observation) -> float:
     """What an end does for each of so many requests; NaN for one that the machine's table lacks."""
-    costs = candidate.base.description.processes
+    costs = host_facts(candidate.base.description)
     ends: Iterable[EndCost] = ()
-    if costs is not None and (transport := costs.transports.get(of.at["transport"])) is not None:
+    if (
+        costs is not None
+        and (transport := costs.engine.transports.get(of.at["transport"])) is not None
+    ):
         ends = transport.ends
     for end in ends:
         if (end.operation, end.size.value, end.count) == (
@@ -131,17 +138,17 @@ def without_costs_unknown(measured: Measured, machine: Machine) -> Measured:
     lost = len(measured.observations) - len(used)
     if not lost:
         return measured
-    unused = {**measured.unused, f"{machine.name} has no such cost in its part 'processes'": lost}
+    unused = {**measured.unused, f"{machine.name} has no such cost among those of processes": lost}
     return replace(measured, observations=tuple(used), unused=unused)
 
 
-def fitted_processes(costs: ProcessCosts, quantities: Mapping[Key, Quantity]) -> ProcessCosts:
-    """The part with what was fitted of it: factors times its own values."""
+def fitted_processes(facts: HostFacts, quantities: Mapping[Key, Quantity]) -> HostFacts:
+    """The facts with what was fitted of them: factors times their own values."""
+    found = {"word_add": quantities.get(ATOMIC_KEY), "line": quantities.get(LINE_KEY)}
+    processes = facts.processes.model_copy(
+        update={name: value for name, value in found.items() if value is not None}
+    )
     changes: dict[str, Any] = {}
-    if (found := quantities.get(ATOMIC_KEY)) is not None:
-        changes["word_add"] = found
-    if (found := quantities.get(LINE_KEY)) is not None:
-        changes["line"] = found
     changes["blocks"] = tuple(
         block.model_copy(
             update={
@@ -149,7 +156,7 @@ def fitted_processes(costs: ProcessCosts, quantities: Mapping[Key, Quantity]) ->
                 for step in BLOCK_STEPS
             }
         )
-        for block in costs.blocks
+        for block in facts.engine.blocks
     )
     changes["transports"] = {
         name: of.model_copy(
@@ -159,9 +166,9 @@ def fitted_processes(costs: ProcessCosts, quantities: Mapping[Key, Quantity]) ->
                 )
             }
         )
-        for name, of in costs.transports.items()
+        for name, of in facts.engine.transports.items()
     }
-    return costs.model_copy(update=changes)
+    return HostFacts(processes, facts.engine.model_copy(update=changes))
 
 
 def _end(end: EndCost, factor: Quantity | None) -> EndCost:

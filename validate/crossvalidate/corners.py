@@ -24,8 +24,8 @@ PARTS = (
     "interruptions",
     "paces",
     "apart",
-    "engine",
     "processes",
+    "engines",
 )
 End = Literal["worse", "better"]
 _OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}

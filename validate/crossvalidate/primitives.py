@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...sim.machine.costs import LINE_BYTES, CostModel
+from ...sim.machine.costs import LINE_BYTES
 from ...sim.run.statistics import Interval
+from ...sim.systems.eris.costs import ErisCosts
 from ...sim.systems.eris.routing import split_instructions
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
@@ -32,7 +33,7 @@ Known = Callable[["_Model", Parameters], float | None]
 
 def primitive_rows(machine: Machine) -> Iterator[Row]:
     """A row of each figure of the machine file that the cost model can predict."""
-    model = _Model(machine, CostModel(machine))
+    model = _Model(machine, ErisCosts(machine))
     for measurement in machine.description.measurements:
         predict = PREDICTED.get(measurement.name)
         value = predict(model, measurement.parameters) if predict is not None else None
@@ -70,7 +71,7 @@ def _told(parameters: Parameters) -> Iterator[str]:
 @dataclass(frozen=True)
 class _Model:
     machine: Machine
-    costs: CostModel
+    costs: ErisCosts
 
     def latency_s(self, given: Parameters) -> float | None:
         """A random cycle stays in the first cache that holds it; else each load misses them all."""

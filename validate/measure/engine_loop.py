@@ -1,7 +1,7 @@
 """What the engine's own loop takes: one worker, data in its first caches, by step.
 
-From these figures come the ``engine`` costs of a machine file: what does not depend on how many
-commands stand in a batch, and what each command adds.
+From these figures come the ``engines.eris`` facts of a machine file: what does not depend on how
+many commands stand in a batch, and what each command adds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from ...sim.systems.eris.facts import ErisFacts, WalkPoint
 from ...sim.systems.eris.partitioned import FLUSH_WAITS
 from ...sim.systems.eris.routing import (
     batches_per_command,
@@ -20,7 +21,6 @@ from ...sim.systems.eris.routing import (
     part_headers,
     scatter_steps,
 )
-from ...topologies.engine_costs import EngineCosts, WalkPoint
 from ...topologies.measurements import Measurement
 from .bench import Bench
 from .engine_costs import COMMAND_BYTES, HEADER_BYTES
@@ -122,8 +122,8 @@ def _draws(bench: Bench) -> Samples:
 # -- from measurements to costs -------------------------------------------------------------------
 
 
-def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
-    """The engine's costs that these figures tell; None where its loop was not measured."""
+def engine_facts(measurements: Sequence[Measurement]) -> ErisFacts | None:
+    """What these figures tell of the engine; None where its loop was not measured."""
     found = _Figures(measurements)
     if found.loop("lookup", NODE_KEYS, BATCH, "all") is None:
         return None
@@ -175,7 +175,7 @@ def engine_costs(measurements: Sequence[Measurement]) -> EngineCosts | None:
         costs["message"] = message_s
     routes = found.routes(alone, costs)
     costs.update(found.together(costs, {int(p["targets"]): p["seconds"] for p in routes}, alone))
-    return EngineCosts.model_validate(
+    return ErisFacts.model_validate(
         {
             **{name: _time(value) for name, value in costs.items()},
             "walk": found.walk(),

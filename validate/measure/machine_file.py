@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
+from ...sim.systems.commits.facts import ENGINE as COMMITS
+from ...sim.systems.eris.facts import ENGINE as ERIS
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import (
@@ -23,10 +25,10 @@ from ...topologies.schema import (
 )
 from .bandwidth import TRAFFICS
 from .distance import measured_distance
-from .engine_loop import engine_costs
+from .engine_loop import engine_facts
 from .interrupting import interruptions
 from .pacing import measured_paces
-from .processes import process_costs
+from .processes import host_facts
 from .ranges import with_ranges
 from .session import Result
 
@@ -63,8 +65,6 @@ class _Writer:
             "interruptions": base.interruptions if met is None else met,
             "paces": measured_paces(result.measurements) or base.paces,
             "apart": measured_distance(result.measurements) or base.apart,
-            "engine": engine_costs(result.measurements) or base.engine,
-            "processes": process_costs(result.measurements, self.day),
         }
         if len(result.layout.nodes) > 1:
             for field, name in (
@@ -73,7 +73,12 @@ class _Writer:
             ):
                 changes[field] = self._matrix(name, getattr(base, field))
         changes["warnings"] = tuple(self.warnings)
+        host = host_facts(result.measurements, self.day)
+        changes["processes"] = None if host is None else host.processes
         description = base.model_copy(update=changes)
+        description = description.with_facts(COMMITS, None if host is None else host.engine)
+        if (loops := engine_facts(result.measurements)) is not None:
+            description = description.with_facts(ERIS, loops)
         build_machine(description)
         return description
 

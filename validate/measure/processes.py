@@ -11,15 +11,17 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ...inputs.quantities import format_quantity
-from ...topologies.measurements import Measurement
-from ...topologies.processes import (
+from ...sim.systems.commits.facts import (
     QUANTILES,
     BlockCost,
     BlockSpread,
+    CommitFacts,
     EndCost,
-    ProcessCosts,
+    HostFacts,
     TransportCosts,
 )
+from ...topologies.measurements import Measurement
+from ...topologies.processes import ProcessFacts
 from .bench import Bench
 from .interrupting import TURN_NS
 from .quiet import APART_TIMES, NEAR_QUANTILE
@@ -213,8 +215,8 @@ def _add_spreads(
             bench.add("spread", samples, "count", method, step=step, **parameters)
 
 
-def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts | None:
-    """The part of a machine file that such measurements fill; None where some are missing."""
+def host_facts(measurements: Iterable[Measurement], day: str) -> HostFacts | None:
+    """The parts of a machine file that such measurements fill; None where some are missing."""
     measurements = list(measurements)
     found: dict[tuple[str, str | None], list[Measurement]] = {}
     spreads = _Spreads(measurements)
@@ -243,23 +245,25 @@ def process_costs(measurements: Iterable[Measurement], day: str) -> ProcessCosts
         turns["give_way"] = replace(alone, value=turn.value, low=min(alone.low, turn.value))
     words = {
         "clock": one("clock"),
-        "key_draw": one("key-draw"),
-        "timestamp": one("timestamp"),
         "word_get": one("words-get"),
         "words_get": one("words-get", last=True),
         "word_add": one("word-add"),
     }
-    parts: dict[str, Any] = {**turns, **words}
-    if any(part is None for part in parts.values()) or ("block-get", None) not in found:
+    of_machine: dict[str, Any] = {**turns, **words}
+    of_engine: dict[str, Any] = {"key_draw": one("key-draw"), "timestamp": one("timestamp")}
+    missing = None in (*of_machine.values(), *of_engine.values())
+    if missing or ("block-get", None) not in found:
         return None
-    return ProcessCosts(
-        **parts,
-        note=one("note"),
-        begin_spread=spreads.of("begin"),
-        block_spreads=spreads.blocks(),
-        line=None if line is None else _quantity(line, day),
-        blocks=tuple(_blocks(found)),
-        transports=transports,
+    return HostFacts(
+        ProcessFacts(**of_machine, line=None if line is None else _quantity(line, day)),
+        CommitFacts(
+            **of_engine,
+            note=one("note"),
+            begin_spread=spreads.of("begin"),
+            block_spreads=spreads.blocks(),
+            blocks=tuple(_blocks(found)),
+            transports=transports,
+        ),
     )
 
 

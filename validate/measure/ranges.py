@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from ...inputs import Quantity
+from ...inputs import OpenPart, Quantity
 from ...topologies.schema import Fact, MachineDescription
 from .samples import DIGITS
 
 # The parts of a description that hold facts of their own.
-PARTS = ("node_types", "pair_latency", "pair_bandwidth", "paces", "apart", "engine", "processes")
+PARTS = ("node_types", "pair_latency", "pair_bandwidth", "paces", "apart", "processes", "engines")
 
 
 def with_ranges(
@@ -44,6 +44,9 @@ def _ranged(fact: Any, others: Sequence[Any]) -> Any:
     if isinstance(fact, Fact):
         low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in alike])
         return fact.model_copy(update={"range": (low, high)})
+    if isinstance(fact, OpenPart):
+        known = [one.model for one in alike]
+        return OpenPart(_ranged(fact.model, known)) if fact.model is not None else fact
     if isinstance(fact, BaseModel):
         names = type(fact).model_fields
         parts = {name: getattr(fact, name) for name in names}

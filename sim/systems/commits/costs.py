@@ -9,6 +9,7 @@ from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from .apart import ApartCosts
+from .facts import host_facts
 from .host import Host, host_costs
 from .parameters import MessageCost
 from .processors import Processors
@@ -132,7 +133,7 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
 
 
 def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
-    facts, records = machine.description.processes, transaction_records(system, workload)
+    facts, records = host_facts(machine.description), transaction_records(system, workload)
     assert facts is not None
     assert isinstance(system.storage_nodes, int)
     one_sided = system.architecture == "rsi"

@@ -1,7 +1,8 @@
 """Commits between processes of one host: what their steps cost, and how they share processors.
 
-From measured facts of single steps (``processes`` of a machine file) to the same parameters that a
-cluster has: a message costs its sender, and its receiver, time of a processor.
+From measured facts of single steps (``processes`` and ``engines.commits`` of a machine file) to the
+same parameters that a cluster has: a message costs its sender, and its receiver, time of a
+processor.
 
 - Over shared memory, RSI's verbs are the client's own loads, stores and atomics: no server takes
   part. What a READ or WRITE of a block costs depends on how much memory the records take, as caches
@@ -21,11 +22,11 @@ from dataclasses import dataclass, replace
 
 from ....inputs import Quantity
 from ....topologies import Machine
-from ....topologies.processes import ProcessCosts
 from ....topologies.schema import TURN_MIN_S
 from ....workloads import Workload
 from ...machine.disturbances.facts import PS_PER_S, Disturbances
 from .apart import ApartCosts
+from .facts import HostFacts
 from .host_spreads import direct_spreads, end_spread, wake_spread
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
@@ -105,16 +106,16 @@ class Host:
 
 def host_costs(
     host: Host,
-    facts: ProcessCosts,
+    facts: HostFacts,
     sizes: Sizes,
     machine: Machine,
     workload: Workload,
     records: Records,
 ) -> HostCosts:
     """Of all messages, in the order of ``sizes``."""
-    blocks = BlockCosts(facts.blocks, together=host.together)
+    blocks = BlockCosts(facts.engine.blocks, together=host.together)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
-    ends = Ends(facts.transports[host.transport]) if not host.direct else None
+    ends = Ends(facts.engine.transports[host.transport]) if not host.direct else None
     spreads: dict[str, Spread] = {}
     if ends is not None and (spread := end_spread(ends.costs)) is not None:
         spreads = dict.fromkeys(sizes, spread)
@@ -125,7 +126,9 @@ def host_costs(
         }
         messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
     elif ends is None:
-        messages, spreads = _direct(host, facts, facts.line, blocks, region, records, sizes)
+        messages, spreads = _direct(
+            host, facts, facts.processes.line, blocks, region, records, sizes
+        )
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
@@ -151,13 +154,14 @@ def host_costs(
     )
 
 
-def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processors:
+def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
+    turn_s, alone_s = facts.processes.turn.value, facts.processes.give_way.value
     shared = Processors(
         count=host.cpus,
         slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
-        tick_ps=max(_ps(facts.slice.value), 1),
-        switch_ps=_ps(max(facts.turn.value - facts.give_way.value, 0.0)),
-        yield_ps=_ps(facts.give_way.value),
+        tick_ps=max(_ps(facts.processes.slice.value), 1),
+        switch_ps=_ps(max(turn_s - alone_s, 0.0)),
+        yield_ps=_ps(alone_s),
         gives_way=host.crowded and host.direct,
         homes=homes(
             host.clients,
@@ -189,7 +193,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
     if costs.interrupted is not None:
         # Less what the sleeper does there in any case: it takes over, receives, answers (which
         # wakes who asked), sleeps, and the other one takes over again.
-        takes_over_s = max(facts.turn.value - facts.give_way.value, 0.0)
+        takes_over_s = max(turn_s - alone_s, 0.0)
         own_s = there_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
         interrupt_s = max(costs.interrupted.value - own_s, 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
@@ -209,7 +213,7 @@ def _processors(host: Host, facts: ProcessCosts, ends: Ends | None) -> Processor
 
 def _apart(
     host: Host,
-    facts: ProcessCosts,
+    facts: HostFacts,
     machine: Machine,
     workload: Workload,
     records: Records,
@@ -219,27 +223,26 @@ def _apart(
     moved, facts_of_lines = Disturbances(machine.description).apart, machine.description.apart
     if moved is None or facts_of_lines is None or not (host.direct and host.together):
         return None
-    if all(block.get_apart is None for block in facts.blocks):
+    if all(block.get_apart is None for block in facts.engine.blocks):
         return None
-    blocks = BlockCosts(facts.blocks, together=True, apart=True)
+    blocks = BlockCosts(facts.engine.blocks, together=True, apart=True)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
     costs, _ = _direct(host, facts, facts_of_lines.line_apart, blocks, region, records, sizes)
     return ApartCosts(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
 
 
-def _begin_s(facts: ProcessCosts, records: Records) -> float:
+def _begin_s(facts: HostFacts, records: Records) -> float:
     """A client's own time for each transaction: it draws records, looks at the clock and at its
     timestamps, and counts what it did."""
     drawn = records.reads + records.writes - records.updates
-    note_s = facts.note.value if facts.note is not None else 0.0
-    return (
-        drawn * facts.key_draw.value + CLOCKS * facts.clock.value + facts.timestamp.value + note_s
-    )
+    engine, clock_s = facts.engine, facts.processes.clock.value
+    note_s = engine.note.value if engine.note is not None else 0.0
+    return drawn * engine.key_draw.value + CLOCKS * clock_s + engine.timestamp.value + note_s
 
 
 def _direct(
     host: Host,
-    facts: ProcessCosts,
+    facts: HostFacts,
     line: Quantity | None,
     blocks: BlockCosts,
     region: Region,
@@ -260,25 +263,25 @@ def _direct(
     update_s = max(region.mean("update", size) - get_s, 0.0)
     reach = region.insert_reach(size)
     insert_s = blocks.seconds("insert", size, reach)
-    lock_s = min(facts.word_add.value, update_s)
+    machine = facts.processes
+    lock_s = min(machine.word_add.value, update_s)
     updates = records.updates
     written_s = updates * max(update_s - lock_s, 0.0) + (records.writes - updates) * insert_s
-    words_s = along(
-        [(8.0, facts.word_get.value), (8192.0, facts.words_get.value)], host.vector_bytes
-    )
+    cached = [(8.0, machine.word_get.value), (8192.0, machine.words_get.value)]
+    words_s = along(cached, host.vector_bytes)
     begin_s = words_s + _begin_s(facts, records)
     seconds = {
         "snapshot-read": begin_s + lines_s,
         "read": get_s,
         "cas": lock_s,
         "write": written_s / records.writes,
-        "unlock": facts.word_add.value,
-        "bit": facts.word_add.value + lines_s,
-        "claim": facts.word_add.value + lines_s,
-        "break": facts.word_add.value,
+        "unlock": machine.word_add.value,
+        "bit": machine.word_add.value + lines_s,
+        "claim": machine.word_add.value + lines_s,
+        "break": machine.word_add.value,
     }
     spreads = direct_spreads(
-        facts,
+        facts.engine,
         records,
         together=host.together,
         begin_s=begin_s,
@@ -298,7 +301,7 @@ def _direct(
 
 
 def _served(
-    host: Host, ends: Ends, facts: ProcessCosts, records: Records, sizes: Sizes
+    host: Host, ends: Ends, facts: HostFacts, records: Records, sizes: Sizes
 ) -> dict[str, tuple[MessageCost, ...]]:
     """Verbs that a server works for: by the client posted and completed, by the server served."""
     block = host.block_bytes

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....topologies.processes import BlockSpread, ProcessCosts, TransportCosts
+from .facts import BlockSpread, CommitFacts, TransportCosts
 from .processors import Processors
 from .sizes import Records
 from .spread import Spread, measured, mixed, shifted, summed
@@ -48,7 +48,7 @@ class BlockSpreads:
 
 
 def direct_spreads(
-    facts: ProcessCosts,
+    facts: CommitFacts,
     records: Records,
     *,
     together: bool,

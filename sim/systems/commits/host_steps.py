@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ....topologies import Machine
-from ....topologies.processes import BlockCost, EndCost, TransportCosts
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
+from .facts import BlockCost, EndCost, TransportCosts
 from .host_spreads import Part
 from .sizes import Records
 

@@ -20,6 +20,7 @@ from ...run.record import ControlEvent, ResourceUse
 from ...run.scenario import Scenario
 from .build import commit_parameters
 from .costs import CommitCosts
+from .facts import ENGINE
 from .models import Counters, EventModel, Model, ReferenceModel
 from .parameters import CommitParameters
 from .spec import CommitSystem
@@ -34,7 +35,8 @@ MACHINES_IN_SERIES = 64
 
 def _doubtful_steps(machine: Machine) -> Iterator[str]:
     """In one line: a noisy host makes nearly all of the many doubtful."""
-    paths = [path for path in machine.doubtful if path.startswith("processes")]
+    parts = ("processes.", f"engines.{ENGINE}.")
+    paths = [path for path in machine.doubtful if path.startswith(parts)]
     if paths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         yield f"machine '{machine.name}': {paths[0]}{more} of what processes cost are doubtful"

@@ -27,6 +27,7 @@ from ..fields import (
     listed_positions,
     threads_of,
 )
+from .facts import host_facts
 from .free_nodes import FreeNodes
 from .parameters import TIME_MAX_PS, VERSIONS_MAX
 
@@ -86,7 +87,7 @@ class CommitSystem(Strict):
     each client and server (``storage_nodes`` of them, and the timestamp server) a process on the
     machine's first node, whose processors they share. They talk by ``host_transport``: ``shm``, the
     default of verbs, or ``tcp``, that of sockets; what it costs is in the machine file's
-    ``processes``.
+    ``processes`` and ``engines.commits``.
     ``managers``: where the transaction managers of 2PC run; by default on the timestamp server, as
     the source's eight servers are four for clients, three for records and one for that.
     ``message_threads``: of each server, for its messages. ``ports``: of each adapter, in use; all
@@ -239,7 +240,7 @@ class CommitSystem(Strict):
         """The machine file says what its processes cost each other."""
         if self.versions > VERSIONS_MAX:
             raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
-        facts = machine.description.processes
+        facts = host_facts(machine.description)
         if facts is None:
             raise DescriptionError(
                 ("layout",),
@@ -247,11 +248,11 @@ class CommitSystem(Strict):
                 "'numatwin machine measure' has written",
             )
         direct = self.architecture == "rsi" and self.transport == "shm"
-        if not direct and self.transport not in facts.transports:
+        if not direct and self.transport not in facts.engine.transports:
             raise DescriptionError(
                 ("host_transport",),
                 f"machine '{machine.name}' does not say what messages cost by {self.transport}: "
-                f"expected one of {', '.join(facts.transports) or 'none'}",
+                f"expected one of {', '.join(facts.engine.transports) or 'none'}",
             )
 
     def _check_copies(self, workload: Workload) -> None:

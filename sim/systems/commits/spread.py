@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
-from ....topologies.processes import QUANTILES
 from ... import _kernel
+from .facts import QUANTILES
 
 Floats = npt.NDArray[np.float64]
 # The slowest of a machine file's, with a mean of their own, may be some 2.6e5 times the whole mean;

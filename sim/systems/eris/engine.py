@@ -12,11 +12,12 @@ from ....inputs import InputError
 from ....workloads.workload import PhaseState
 from ...control.policy import ObjectObservation, Observation, Rebalance
 from ...kernel.sums import group_sums
-from ...machine.costs import CostModel
+from ...machine.costs import Scales
 from ...machine.demands import RECEIVE, Demand, TransferDemand
 from ...machine.threads import pin_workers
 from ...run.record import ControlEvent
 from ...run.scenario import Scenario
+from .costs import ErisCosts
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
 from .parts import SCAN, WALK, ErisDemands
@@ -69,7 +70,11 @@ class Eris:
 
     # -- what the flow plane plays ----------------------------------------------------------------
 
-    def demands(self, costs: CostModel) -> ErisDemands:
+    def demands(self, scales: Scales) -> ErisDemands:
+        """See FlowSystem."""
+        return self.demands_of(ErisCosts(self.machine, scales))
+
+    def demands_of(self, costs: ErisCosts) -> ErisDemands:
         """What makes demands of this ERIS on a machine of these costs.
 
         Raises InputError where the data do not fit into the memory that they are placed in.

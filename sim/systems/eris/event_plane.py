@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from ....inputs import InputError
 from ...control.policy import Observation, Rebalance
-from ...machine.costs import CostModel
 from ...machine.demands import RECEIVE
 from ...planes.machine_use import MachineUse
 from ...planes.plane import Command, Outcome, StartPhase
 from ...run.record import ResourceUse, Why
 from ...run.scenario import Scenario
+from .costs import ErisCosts
 from .cycles import Cycles
 from .engine import Eris
 from .parts import SCAN, WALK
@@ -28,7 +28,7 @@ PS = 1e12
 LINKS_IN_SERIES = 256
 
 
-PlayerMaker = Callable[[Eris, CostModel, Scenario, int], Player]
+PlayerMaker = Callable[[Eris, ErisCosts, Scenario, int], Player]
 """From ERIS's state, costs, scenario and replication."""
 
 
@@ -40,7 +40,7 @@ class ErisEvents:
     ) -> None:
         self.machine, self.workload = scenario.machine, scenario.workload
         self.operations = tuple(self.workload.operations)
-        self.costs = CostModel(self.machine)
+        self.costs = ErisCosts(self.machine)
         self.eris = Eris(scenario)
         self.player = make(self.eris, self.costs, scenario, replication)
         self.use = MachineUse(self.machine, self.eris.workers, self.costs)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ....workloads.schema import Clients
 from ....workloads.workload import PhaseState
 from ..._kernel import SharedSetup, SharedStep, SparseRows
-from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX, CostModel
+from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX
 from ...machine.demands import Demand, Reads
 from ...machine.disturbances.facts import PS_PER_S
 from .event_model import SCAN_CHUNK_LINES, sparse
@@ -34,7 +34,7 @@ class _Setup:
 
     def __init__(self, demands: SharedDemands, demand: Demand) -> None:
         self.demands, self.demand = demands, demand
-        self.costs: CostModel = demands.costs
+        self.costs = demands.costs
         self.workers = demands.workers
         self.n = len(self.costs.machine.nodes)
         # A demand says what falls to each core of a unit that all cores of its flow share.
@@ -104,7 +104,7 @@ class _Setup:
         random = self._lines([part for part in reads if not part.stream])
         streamed = self._lines([part for part in reads if part.stream])
         threads = np.bincount(self.workers.core)[self.core_of]
-        slots = np.minimum(costs.random_misses_of(self.workers.core_node), batch * threads)[:, None]
+        slots = np.minimum(costs.walk_misses_of(self.workers.core_node), batch * threads)[:, None]
         held_s = self._row(hit_s) + (random * costs.idle_s / slots).sum(axis=1)
         found.core_ps = (self._row(core_s) * PS_PER_S).tolist()
         found.held_ps = (held_s * PS_PER_S).tolist()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ....topologies.engine_costs import EngineCosts
+from .facts import ErisFacts
 
 LINE_BYTES = 64
 
@@ -105,17 +105,17 @@ class InstructionCounts:
     link_level: float = 1190.0
     """Per boundary and level: cut a key range out of one tree, hang it into another."""
 
-    def measured(self, engine: EngineCosts, instructions_per_s: float) -> InstructionCounts:
+    def measured(self, facts: ErisFacts, instructions_per_s: float) -> InstructionCounts:
         """These counts, with as many instructions for what was measured as pass in its time."""
-        times = {field.name: getattr(engine, field.name, None) for field in fields(self)}
+        times = {field.name: getattr(facts, field.name, None) for field in fields(self)}
         found: dict[str, Any] = {
             name: time.value * instructions_per_s
             for name, time in times.items()
             if time is not None and name != "scatter"
         }
-        if engine.scatter:
+        if facts.scatter:
             found["scatter"] = tuple(
-                (point.steps, point.time.value * instructions_per_s) for point in engine.scatter
+                (point.steps, point.time.value * instructions_per_s) for point in facts.scatter
             )
         return replace(self, **found)
 

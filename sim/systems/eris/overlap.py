@@ -3,10 +3,10 @@
 The rule of the cost model is that a step takes as long as its instructions or its misses, whichever
 is longer. A batch of a real engine's lookups overlaps less well than that where both are about as
 long: each of its passes ends with waiting for its own last misses. What a key of a batch takes was
-measured by size of the index (``engine.walk`` of the machine file); what its misses hold of the
-core's slots at that size, idle, the cost model knows: together, one curve of the time that a key
-takes more than its instructions against the time that its misses hold. Other distributions, other
-shares of a cache and slower memory move along this curve.
+measured by size of the index (``engines.eris.walk`` of the machine file); what its misses hold of
+the core's slots at that size, idle, the cost model knows: together, one curve of the time that a
+key takes more than its instructions against the time that its misses hold. Other distributions,
+other shares of a cache and slower memory move along this curve.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from ....topologies.machine import Machine
 from ...machine.caches import hit_rates
-from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.costs import LINE_BYTES
+from .costs import ErisCosts
 from .index import placed_regions, with_page_walks
 from .instructions import InstructionCounts
 from .prefix_tree import ArrayTree
@@ -70,7 +71,7 @@ class Overlap:
 _KEPT: deque[tuple[Machine, InstructionCounts, float, Overlap | None]] = deque(maxlen=KEPT_MAX)
 
 
-def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
+def overlap_of(costs: ErisCosts, page_bytes: float) -> Overlap | None:
     """The curves of the machine as it was measured, None where it was not.
 
     Those of the machines asked for last are kept: a calibration asks for one machine from many
@@ -85,8 +86,8 @@ def overlap_of(costs: CostModel, page_bytes: float) -> Overlap | None:
     return found
 
 
-def _overlap(costs: CostModel, page_bytes: float) -> Overlap | None:
-    walk = costs.engine.walk if costs.engine is not None else ()
+def _overlap(costs: ErisCosts, page_bytes: float) -> Overlap | None:
+    walk = costs.facts.walk if costs.facts is not None else ()
     if len(walk) < 2:
         return None
     sizes = [point.keys for point in walk]
@@ -100,7 +101,7 @@ def _overlap(costs: CostModel, page_bytes: float) -> Overlap | None:
 
 
 def _curve(
-    costs: CostModel,
+    costs: ErisCosts,
     sizes: Sequence[int],
     times: Sequence[float],
     page_bytes: float,
@@ -127,7 +128,7 @@ def _curve(
     # It loaded the memory itself: what it would take without.
     load = passed * lines * LINE_BYTES / takes_s / costs.memory_Bps[node]
     wait_s = np.array([costs.memory_wait_s(np.full(len(costs.cores), x))[node] for x in load])
-    loaded_s = held + lines * wait_s / costs.random_misses[node]
+    loaded_s = held + lines * wait_s / costs.walk_misses[node]
     takes_s = takes_s * np.divide(held, loaded_s, out=np.ones_like(held), where=loaded_s > 0)
     # More misses never take less: single sizes may have been measured in a bad moment.
     more_s = isotonic_regression(np.maximum(takes_s - core_s, 0.0)).x
@@ -137,7 +138,7 @@ def _curve(
     return Curve(rising[last], more_s[last])
 
 
-def _in_first_cache(costs: CostModel, node: int, sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+def _in_first_cache(costs: ErisCosts, node: int, sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
     """Which of these indexes lie in a core's first cache; the smallest one in any case."""
     caches = costs.machine.nodes[node].caches
     room_bytes = caches[0].size_bytes if caches else 0.0
@@ -147,7 +148,7 @@ def _in_first_cache(costs: CostModel, node: int, sizes: Sequence[int]) -> npt.ND
 
 
 def _misses(
-    costs: CostModel, node: int, keys: int, page_bytes: float, each_s: float
+    costs: ErisCosts, node: int, keys: int, page_bytes: float, each_s: float
 ) -> tuple[float, float]:
     """Of a lookup by the only core at work, one each ``each_s``: time that its misses hold its
     slots, idle, and lines from memory.
@@ -162,7 +163,7 @@ def _misses(
     held_s = in_private * private.latency_s[node]
     held_s += in_last * last.latency_s[node]
     held_s += from_memory * np.nanmin(costs.idle_s[node])
-    return float(held_s / costs.random_misses[node]), from_memory
+    return float(held_s / costs.walk_misses[node]), from_memory
 
 
 @lru_cache(maxsize=4096)

@@ -116,6 +116,7 @@ class PartitionedDemands(ErisDemands):
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
+            miss_instructions=costs.counted.tree_level,
             routing=self._routing(executed, phase),
         )
 
@@ -155,7 +156,7 @@ class PartitionedDemands(ErisDemands):
         held_s = walked.hits * costs.last_cache.latency_s[node]
         held_s += walked.private * costs.private_cache.latency_s[node]
         held_s += walked.misses * costs.idle_s[node, self.home[node]]
-        return np.asarray(held_s / costs.random_misses_of(self.workers.core_node)[node])
+        return np.asarray(held_s / costs.walk_misses_of(self.workers.core_node)[node])
 
     def _pace(self, walked: Walked) -> Floats:
         """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``."""
@@ -177,9 +178,10 @@ class PartitionedDemands(ErisDemands):
         core_s = walked.instructions / costs.instructions_per_s[node]
         all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
         if routing is not None:
-            handed_s = np.diag(costs.hand_overs.line_s)
+            handed = costs.hand_overs
+            handed_s = np.diag(handed.line_s)
             lines_s = (
-                routing.lines * handed_s * sum(1.0 / slots for slots in costs.hand_overs.slots)
+                routing.lines * handed_s * (1.0 / handed.write_slots + 1.0 / handed.read_slots)
             )
             away = 1.0 - 1.0 / self.workers.count
             routed_s = routing.issue_s + routing.flush_s + routing.receive_s
@@ -197,13 +199,13 @@ class PartitionedDemands(ErisDemands):
         shape = (len(order), workers.count)
         found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
         found.surely_s[:] = np.inf
-        random = costs.random_misses_of(workers.core_node)[node]
+        random = costs.walk_misses_of(workers.core_node)[node]
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
         missed, met = self._scans_meet(phase, partitions)
         # Waits for lines of the other's of who flushes and who takes, and instructions.
-        waits = FLUSH_WAITS + costs.hand_overs.read_waits
+        waits = FLUSH_WAITS + costs.read_waits
         flushed = (
             waits * costs.hand_overs.line_s[node, node] * self.worker_rate
             + costs.instructions.flush_fixed
@@ -281,8 +283,8 @@ class PartitionedDemands(ErisDemands):
             atomics=commands * FLUSH_WAITS * all_flushes,
             parts=commands * self._per_core(self._parts(executed / commands, phase)),
             part_s=self.costs.core_s(costs.part),
-            part_waits=self.costs.hand_overs.part_waits,
-            read_waits=self.costs.hand_overs.read_waits,
+            part_waits=self.costs.part_waits,
+            read_waits=self.costs.read_waits,
             made=each_round / commands,
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
@@ -292,7 +294,7 @@ class PartitionedDemands(ErisDemands):
         """(A,) headers of parts of batches, per command, under which workers get their shares
         ``executed`` (A,); none where they cost nothing.
         """
-        if not (self.costs.instructions.part or self.costs.hand_overs.part_waits):
+        if not (self.costs.instructions.part or self.costs.part_waits):
             return np.zeros_like(executed)
         by_key = np.array([one.share for one in phase.operations.values() if one.keys is not None])
         shares = np.outer(executed, by_key / by_key.sum())

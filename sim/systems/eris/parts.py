@@ -16,9 +16,10 @@ import numpy.typing as npt
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState, ResolvedOperation
 from ...machine.caches import hit_rates, shared_state
-from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads
 from ...machine.threads import Workers
+from .costs import ErisCosts
 from .index import Hits, Regions, tree_of
 from .overlap import overlap_of
 from .partitions import ColumnPartitions, IndexPartitions
@@ -40,14 +41,14 @@ class ErisDemands(ABC):
 
     def __init__(
         self,
-        costs: CostModel,
+        costs: ErisCosts,
         workers: Workers,
         system: ErisSystem,
         objects: Mapping[str, DataObject],
     ) -> None:
         self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
         self.trees = {
-            name: tree_of(stored, native=costs.engine is not None)
+            name: tree_of(stored, native=costs.implementation.array_tree)
             for name, stored in objects.items()
             if stored.kind == "index"
         }
@@ -197,14 +198,13 @@ class ErisDemands(ABC):
 
         Instructions that the plane itself plays: ``flushed``, of handing a scan to another worker;
         ``looped``, of the round in which it is made.
-        The native engine makes results of a chunk at a time, in the same cache lines.
         """
         counts = self.costs.instructions
         entry_bytes = self.objects[name].entry_size.value
         lines = entries * entry_bytes / LINE_BYTES
         per_line = counts.scan_line(scan.result, entry_bytes, scan.selectivity)
         result_bytes = {"sum": 0.0, "bitmap": 1 / 8, "positions": 4.0 * scan.selectivity}
-        kept = 0.0 if self.costs.engine is not None else 1.0
+        kept = 0.0 if self.costs.implementation.cached_results else 1.0
         results = kept * entries * result_bytes[scan.result] / LINE_BYTES
         others = max(np.count_nonzero(entries > 0) - 1.0, 0.0)
         handed = others * np.maximum(counts.scan_handed - flushed, 0.0)
@@ -214,7 +214,7 @@ class ErisDemands(ABC):
 
     def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
         """Of ``lines`` (…) that scans on these nodes (…) find in the last cache: instructions, and
-        lines that hold slots of misses: one of the two, see ``CostModel.scan_from_last_s``.
+        lines that hold slots of misses: one of the two, see ``ErisCosts.scan_from_last_s``.
         """
         longer_s = self.costs.scan_from_last_s(self.workers.core_node)
         if longer_s is None:
@@ -224,7 +224,7 @@ class ErisDemands(ABC):
     def _hit_s(self, last: Floats, private: Floats, *, stream: bool = False) -> Floats:
         """(C,) time that hits in last-level and private caches hold a core's miss slots."""
         costs, node = self.costs, self.workers.core_node
-        mlp = costs.streaming_misses if stream else costs.random_misses_of(node)
+        mlp = costs.streaming_misses if stream else costs.walk_misses_of(node)
         held = last * costs.last_cache.latency_s[node]
         held = held + private * costs.private_cache.latency_s[node]
         return np.asarray(held / mlp[node])

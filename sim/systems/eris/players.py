@@ -16,11 +16,12 @@ from ....workloads.workload import PhaseState
 from ..._kernel import ErisRouting, ErisShared
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
-from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.costs import LINE_BYTES
 from ...machine.demands import RECEIVE
 from ...machine.disturbances.facts import PS_PER_S
 from ...run.histogram import Histogram, of_kernel
 from ...run.scenario import Scenario
+from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (
     by_key_first,
@@ -109,9 +110,9 @@ class Player(Protocol):
 class RoutedPlayer:
     """Workers that own partitions; commands travel."""
 
-    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
         self.eris = eris
-        demands = eris.demands(costs)
+        demands = eris.demands_of(costs)
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
@@ -229,9 +230,9 @@ class RoutedPlayer:
 class SharedPlayer:
     """Workers that all use one structure."""
 
-    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
         self.eris, self.clients = eris, scenario.workload.description.clients
-        demands = eris.demands(costs)
+        demands = eris.demands_of(costs)
         assert isinstance(demands, SharedDemands)
         self.demands: SharedDemands = demands
         count = eris.workers.count
@@ -296,7 +297,7 @@ class SharedPlayer:
 
 
 def new_player(
-    eris: Eris, costs: CostModel, scenario: Scenario, replication: int
+    eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int
 ) -> RoutedPlayer | SharedPlayer:
     """The player for the scenario's placement; raises InputError."""
     kind = RoutedPlayer if eris.partitioned else SharedPlayer

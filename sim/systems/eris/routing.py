@@ -12,7 +12,8 @@ from scipy.special import betainc
 from ....workloads.keys import KeyDistribution
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
-from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.costs import LINE_BYTES
+from .costs import ErisCosts
 from .instructions import InstructionCounts
 from .spec import ErisSystem
 
@@ -81,10 +82,10 @@ def scatter_steps(keys: int) -> float:
     return float(4.0**half / keys)
 
 
-def split_instructions(costs: CostModel, workers: int) -> float:
+def split_instructions(costs: ErisCosts, workers: int) -> float:
     """Instructions of finding a command's target, and of putting it into that one's buffer."""
     counts = costs.instructions
-    points = costs.engine.route if costs.engine is not None else ()
+    points = costs.facts.route if costs.facts is not None else ()
     if points:
         targets = np.log([float(point.targets) for point in points])
         times = [point.time.value for point in points]
@@ -94,7 +95,7 @@ def split_instructions(costs: CostModel, workers: int) -> float:
 
 
 def routing_costs(
-    costs: CostModel, system: ErisSystem, workers: int, phase: PhaseState | None = None
+    costs: ErisCosts, system: ErisSystem, workers: int, phase: PhaseState | None = None
 ) -> RoutingCosts:
     """The costs where so many workers own partitions.
 

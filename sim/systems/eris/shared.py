@@ -90,6 +90,7 @@ class SharedDemands(ErisDemands):
             steps=tuple(step for step in steps if step.core_s.any()),
             writes=some(*writes),
             batch=self.system.batch,
+            miss_instructions=costs.counted.tree_level,
             contended=self._contended(phase, time_s),
         )
 

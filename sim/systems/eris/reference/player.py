@@ -8,10 +8,10 @@ from simpy.events import URGENT
 from .....inputs import InputError
 from ...._kernel import Stream
 from ....kernel.streams import stream_key
-from ....machine.costs import CostModel
 from ....machine.disturbances.facts import PS_PER_S
 from ....run.histogram import of_kernel
 from ....run.scenario import Scenario
+from ..costs import ErisCosts
 from ..engine import Eris
 from ..event_model import (
     by_key_first,
@@ -31,9 +31,9 @@ from .worker import Counts
 class ReferencePlayer:
     """See ``eris.players.Player``. Raises InputError for what the reference does not play."""
 
-    def __init__(self, eris: Eris, costs: CostModel, scenario: Scenario, replication: int) -> None:
+    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
         _check(eris, scenario)
-        demands = eris.demands(costs)
+        demands = eris.demands_of(costs)
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.events = 0

@@ -1,15 +1,20 @@
-"""What the loops of numatwin's own engine take on a machine: core time, with data in the caches."""
+"""What an engine of ERIS's design was measured to take: core time of its loops, data in the caches.
+
+The part ``engines: {eris: …}`` of a machine file, and how implementations differ.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from ..inputs.quantities import Duration
-from ..inputs.yaml_file import Strict
+from ....inputs.quantities import Duration
+from ....inputs.yaml_file import Strict
 
+ENGINE = "eris"
 Keys = Annotated[int, Field(strict=True, ge=1, le=2**48)]
 
 
@@ -35,13 +40,14 @@ class ScatterPoint(Strict):
     time: Duration
 
 
-class EngineCosts(Strict):
-    """Core time per unit of each loop of the native engine, measured with nothing but that loop, or
-    fitted to measurements of it (``numatwin calibrate``).
+class ErisFacts(Strict):
+    """Core time per unit of each loop of an engine, on a core of the first node that has any:
+    measured with nothing but that loop, or fitted to measurements of it (``numatwin calibrate``).
 
-    Fields that ``sim.instructions.InstructionCounts`` has too stand in for its counts; what is left
-    out is worked out from instructions. A machine file that has them predicts the native engine,
-    with the geometry of its tree, and no longer ERIS as published. Beside these:
+    ``implementation``: which engine that was (see ``Implementation``); it is the one predicted.
+    A machine file without this part predicts ERIS as published. Fields that ``InstructionCounts``
+    has too stand in for its counts; what is left out is counted instructions ÷ (IPC × clock).
+    Beside these:
 
     ``walk``: a key by size of the index, which says how well the core hides misses; how many there
     are in a scenario, the cost model works out. ``batch``: of a batch of commands, for who makes
@@ -61,6 +67,7 @@ class EngineCosts(Strict):
     ``scan_line_positions``: a line of a scan for positions that finds none.
     """
 
+    implementation: Literal["native", "published"] = "native"
     tree_level: Duration | None = None
     tree_entry: Duration | None = None
     upsert_level: Duration | None = None
@@ -114,3 +121,48 @@ class EngineCosts(Strict):
             if next_ <= one:
                 raise ValueError("expected rising sizes")
         return points
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """What engines of ERIS's design do each in their own way.
+
+    ``array_tree``: an index is our engine's prefix tree in arrays, not ERIS's with pointers.
+    ``held_descriptor``: between a writer's look at a buffer's descriptor and its exchange of it no
+    other one can change it; else it may fail, and look again. ``late_flush``: a full buffer is
+    flushed when the next command goes there, not at once. ``cached_own``: what a worker sends to
+    itself stays in its own cache, at no cost but the loops'. ``cached_results``: results of a scan
+    stay in the cache, chunk after chunk in the same lines, and do not go to memory.
+    ``additive_lines``: what lines from other cores take comes on top of instructions, where
+    it was measured (``handed_line``), as that was done so; else the two overlap.
+    """
+
+    array_tree: bool
+    held_descriptor: bool
+    late_flush: bool
+    cached_own: bool
+    cached_results: bool
+    additive_lines: bool
+
+
+PUBLISHED = Implementation(
+    array_tree=False,
+    held_descriptor=False,
+    late_flush=False,
+    cached_own=False,
+    cached_results=False,
+    additive_lines=False,
+)
+NATIVE = Implementation(
+    array_tree=True,
+    held_descriptor=True,
+    late_flush=True,
+    cached_own=True,
+    cached_results=True,
+    additive_lines=True,
+)
+
+
+def implementation_of(facts: ErisFacts | None) -> Implementation:
+    """The engine that these ``facts`` are of; ERIS as published where there are none."""
+    return NATIVE if facts is not None and facts.implementation == "native" else PUBLISHED
