@@ -138,7 +138,10 @@ def _print(result: Result, to: Console) -> None:
         if rows:
             to.print(f"\n{title}: {len(rows)} rows")
             to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
-    columns = ("set", "of", "plane", "rows", "median error", "worst", "within 10%")
+    columns = (
+        *("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
+        *("± predicted", "± measured", "interval holds"),
+    )
     to.print()
     to.print(
         table(
@@ -152,6 +155,9 @@ def _print(result: Result, to: Console) -> None:
                     percent(one.median),
                     percent(one.worst),
                     percent(one.near),
+                    percent(one.predicted_half),
+                    percent(one.measured_half),
+                    percent(one.held),
                 )
                 for one in result.errors
             ),
@@ -167,13 +173,6 @@ def _print(result: Result, to: Console) -> None:
         )
     for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
-    if result.noisy:
-        to.print("\nNoisy host: errors count from interval to interval. From point to point:")
-        for one in result.by_points:
-            to.print(
-                f"{one.kind}: median {percent(one.median)}, {percent(one.near)} of {one.rows} rows "
-                f"within 10%, worst {percent(one.worst)}"
-            )
     to.print()
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"

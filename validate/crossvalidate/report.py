@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -14,9 +14,21 @@ from ...reports.words import count, listing, percent, seconds, si, signed_percen
 from ...sim.run.statistics import Interval
 from .result import Result
 from .rows import Row
-from .summary import Check, Errors
+from .summary import Check
 
 NANO = 1e-9
+ERROR_COLUMNS = (
+    "set",
+    "of",
+    "plane",
+    "rows",
+    "median",
+    "worst",
+    "within 10%",
+    "± predicted",
+    "± measured",
+    "interval holds",
+)
 
 
 def validation_of(result: Result) -> Validation:
@@ -58,8 +70,8 @@ def _answer(result: Result) -> Iterator[str]:
         yield f"The aim is missed: {told}."
     else:
         yield "The aim is reached."
-    if result.noisy:
-        yield "The host was noisy: an error is the gap between two intervals here."
+    if result.noise:
+        yield "The host was noisy: see what to distrust."
     if result.found.failures:
         yield f"{count(len(result.found.failures), 'run')} failed."
     if result.found.interrupted:
@@ -85,23 +97,10 @@ def _aims(checks: list[Check]) -> Table:
     )
 
 
-def _by_points(found: Sequence[Errors]) -> str:
-    """What no interval softens, where the host was noisy."""
-    told = (
-        f"{one.kind} median {percent(one.median, 1)}, {percent(one.near)} within 10%, worst "
-        f"{percent(one.worst, 1)}"
-        for one in found
-    )
-    return (
-        "Errors are gaps between intervals, as the host was noisy. From point to point: "
-        f"{'; '.join(told)}."
-    )
-
-
 def _errors(result: Result) -> Table:
     return Table(
         "Errors",
-        ("set", "of", "plane", "rows", "median", "worst", "within 10%"),
+        ERROR_COLUMNS,
         [
             [
                 Cell(one.set),
@@ -111,13 +110,16 @@ def _errors(result: Result) -> Table:
                 Cell(percent(one.median, 1)),
                 Cell(percent(one.worst, 1)),
                 Cell(percent(one.near)),
+                Cell(percent(one.predicted_half, 1)),
+                Cell(percent(one.measured_half, 1)),
+                Cell(percent(one.held)),
             ]
             for one in result.errors
         ],
         texts=3,
         note="Calibration set: primitives that the machine file was made of. Test set: real runs, "
-        "to which nothing was fitted."
-        + (f" {_by_points(result.by_points)}" if result.noisy else ""),
+        "to which nothing was fitted. ±: the median half width of the intervals; interval holds: "
+        "the share of measured values that lie in the predicted interval.",
     )
 
 

@@ -68,26 +68,15 @@ class Result:
         """All that a reader should know, of noise and else."""
         return self.noise + ([self.found.not_kept] if self.found.not_kept is not None else [])
 
-    @property
-    def noisy(self) -> bool:
-        """Whether intervals count instead of values."""
-        return bool(self.noise)
-
     @cached_property
     def errors(self) -> list[Errors]:
         """By set, kind and plane."""
-        return errors_of(self.rows, self.noisy)
-
-    @cached_property
-    def by_points(self) -> list[Errors]:
-        """Of the test set, all planes together: what errors would be if no interval counted."""
-        rows = [row for row in self.rows if row.set == "test"]
-        return [one for one in errors_of(rows, noisy=False) if one.plane is None]
+        return errors_of(self.rows)
 
     @cached_property
     def checks(self) -> list[Check]:
         """The aim, part by part."""
-        return checks_of(self.rows, self.noisy)
+        return checks_of(self.rows)
 
     @property
     def holds(self) -> bool:
@@ -108,7 +97,7 @@ class Result:
             "host": None if host is None else host.model_dump(mode="json", exclude_none=True),
             "rounds": self.found.rounds,
             "interrupted": self.found.interrupted,
-            "noisy": self.noisy,
+            "noisy": bool(self.noise),
             "noise": self.noise,
             "warnings": self.warnings,
             "aim": {
@@ -118,7 +107,6 @@ class Result:
                 "worst_error": WORST_MAX,
             },
             "summary": [one.as_json() for one in self.errors],
-            "summary_by_points": [one.as_json() for one in self.by_points],
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],

@@ -54,12 +54,15 @@ class Row:
         """Predicted less measured, over measured."""
         return relative(self.predicted.value, self.measured.value)
 
-    def error(self, noisy: bool) -> float:
-        """How far the prediction is off, without its sign: what the aim is held against.
+    @property
+    def error(self) -> float:
+        """How far the prediction is off, without its sign: what the aim is held against."""
+        return abs(self.relative_error)
 
-        On a ``noisy`` host, how far the two intervals are apart.
-        """
-        return apart(self.measured, self.predicted) if noisy else abs(self.relative_error)
+    @property
+    def interval_holds(self) -> bool:
+        """Whether the measured value lies in the predicted interval."""
+        return self.predicted.low <= self.measured.value <= self.predicted.high
 
     def as_json(self) -> dict[str, Any]:
         """A row of ``numatwin crossvalidate --json``."""
@@ -79,6 +82,7 @@ class Row:
             "rounds": len(self.values),
             "values": list(self.values),
             "disturbed": self.disturbed,
+            "interval_holds": self.interval_holds,
             "size_bytes": self.size_bytes,
         }
 
@@ -90,15 +94,6 @@ def relative(predicted: float, measured: float) -> float:
     if measured == 0.0:
         return 1.0 if predicted > 0 else -1.0
     return (predicted - measured) / measured
-
-
-def apart(measured: Interval, predicted: Interval) -> float:
-    """The gap between two intervals, over the measured end of it; 0 where they overlap."""
-    if predicted.low > measured.high:
-        return abs(relative(predicted.low, measured.high))
-    if predicted.high < measured.low:
-        return abs(relative(predicted.high, measured.low))
-    return 0.0
 
 
 def measured_interval(values: Sequence[float]) -> Interval:
