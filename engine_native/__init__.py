@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from ..inputs import InputError
 
 if TYPE_CHECKING:
+    from ..sim.planes.experiment import Experiment
     from ..sim.planes.plane import Maker
     from ..sim.run.runner import Progress
-    from ..sim.run.scenario import Scenario
 
 # Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
 WARM_UP_SHARE, WARM_UP_MAX_S = 0.2, 1.0
 
 
-def warm_up_s(scenario: Scenario) -> float:
+def warm_up_s(scenario: Experiment) -> float:
     """The warm-up of a real run whose scenario states none."""
     changes = scenario.workload.change_times(scenario.horizon_s)
     steady_s = min(changes, default=scenario.horizon_s)
@@ -25,7 +25,7 @@ def warm_up_s(scenario: Scenario) -> float:
 
 
 @contextmanager
-def planes(scenario: Scenario, loading: Progress | None = None) -> Iterator[Maker]:
+def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Maker]:
     """Makes the native planes of ``scenario``; at the end nothing of them is left running.
 
     ``loading`` is told the part of the data that is loaded, where an engine of ERIS is.

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ..sim.run.record import Record, Why
+from ..sim.planes.outcome import Why
+from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from ..sim.run.scenario import NATIVE
 from .bars import GAIN_MIN

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from ..sim.run.record import Why
+from ..sim.planes.outcome import Why
 from ..sim.run.recovery import Recovery
 from .charts import INK, LEGEND, polished
 from .runs import COLOURS, Run

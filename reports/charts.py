@@ -10,7 +10,8 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ..sim.run.record import ControlEvent, Record, ResourceUse
+from ..sim.planes.outcome import ControlEvent, ResourceUse
+from ..sim.run.record import Record
 from ..topologies.scene import USE_COLOURS
 from .runs import COLOURS, Run
 from .words import label, plural, seconds

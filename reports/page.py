@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 import yaml
 from markupsafe import Markup
 
-from ..sim.run.record import ControlEvent, Record, ResourceUse
+from ..sim.planes.outcome import ControlEvent, ResourceUse
+from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..sim.run.scenario import NATIVE
 from .answer import answer, comparing_answer, together

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..sim.planes.plane import Maker, Outcome
+from ..sim.planes.outcome import Outcome
+from ..sim.planes.plane import Maker
 from ..sim.run.record import Record
 from ..sim.run.replications import play_numbers, warm_up_of
 from ..sim.run.runner import RANDOM_PLANES, run_scenario

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..inputs import InputError
 from ..inputs.fields import near
-from ..sim.planes.plane import Outcome
-from ..sim.run.record import Record, ResourceUse
+from ..sim.planes.outcome import Outcome, ResourceUse
+from ..sim.run.record import Record
 from ..sim.run.recovery import recoveries_together, typical_recovery
 from ..sim.run.scenario import Scenario
 

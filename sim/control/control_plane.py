@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator
 import simpy
 from simpy.rt import RealtimeEnvironment
 
+from ..planes.outcome import ControlEvent
 from ..planes.plane import Plane, StartPhase, is_real_time
-from ..run.record import ControlEvent
 from ..run.scenario import Scenario
 from .load_balancing import NoBalancing
 from .policy import Policy, Rebalance, decide
@@ -73,7 +73,7 @@ class ControlPlane:
             # At one and the same time the workload changes first, then the monitor looks.
             yield self.clock.timeout(0)
             self.plane.advance(at_s)
-            commands = decide(self.policy, self.plane.observe())
+            commands = decide(self.policy, self.plane.observe("load_balancing"))
             for command in commands:
                 self.events.append(self._decision(at_s, command))
             self.plane.apply(commands)

@@ -8,8 +8,8 @@ from collections.abc import Generator, Mapping
 import numpy as np
 import simpy
 
+from ..planes.outcome import Series
 from ..planes.plane import RandomPlane, is_real_time, look_every_s
-from ..run.record import Series
 
 INTERVALS = 1_000
 

@@ -6,14 +6,11 @@ the unit that falls to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
-
-# The steps of a worker's loop that routing adds.
-ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -48,51 +45,38 @@ class Step:
     pace: Floats | float = 1.0
 
 
-@dataclass(frozen=True)
-class Routing:
-    """Commands that one worker issues and another executes, per unit of work.
+Waits = Callable[[Floats, Floats, Floats], Floats]
+"""From (C,) each core's share in making messages, its workers, and the part of what it receives
+that is not its own: waits of each core for a line of a maker's, per unit of work."""
 
-    Who issues is not given: any worker that has time does.
+
+@dataclass(frozen=True)
+class Exchange:
+    """Messages that one core makes and another receives, per unit of work.
+
+    Who makes them is not given: any worker that has time does.
     """
 
-    executed: Floats
-    """(C,) share of the commands that each core executes; the sum is 1."""
-    issue_s: Floats
-    """(n,) core time of making and routing all commands of a unit on one node."""
-    flush_s: Floats
-    """(n,) core time of flushing them."""
+    names: tuple[str, str]
+    """Of the steps that this adds to a worker's loop: making messages, and receiving them."""
+    received: Floats
+    """(C,) share of the messages that each core receives; the sum is 1."""
+    make_s: Floats
+    """(n,) core time of making all messages of a unit on one node."""
+    send_s: Floats
+    """(n,) core time of handing them over."""
     receive_s: Floats
-    """(n,) core time of receiving all commands of a unit on one node."""
+    """(n,) core time of receiving all messages of a unit on one node."""
+    more_s: Floats
+    """(C,) core time of receiving that comes on top, such as that of headers."""
     lines: float
-    """Cache lines that go from issuer to executor, in the executor's memory."""
+    """Cache lines that go from maker to receiver, in the receiver's memory."""
     answer_lines: float
-    """Cache lines that go back, in the issuer's memory."""
+    """Cache lines that go back, in the maker's memory."""
     atomics: float
-    """Atomic operations that an issuer does on the executor's memory, one after the other."""
-    parts: Floats
-    """(C,) headers of parts of batches under which commands come to each core."""
-    part_s: Floats
-    """(n,) core time of each on one node."""
-    part_waits: float
-    """Waits of an executor for lines of an issuer's, for each of them that another core sent."""
-    read_waits: float
-    """The same each time that it takes what others have sent, however much that is."""
-    made: float
-    """Units of work that a worker issues in a round of its loop, at most."""
-    taken: float
-    """Units that it takes in a round, at most."""
-    others_make: float
-    """Commands that all other workers issue in a round."""
-
-    def rounds(self, issued: Floats, threads: Floats) -> Floats:
-        """(C,) rounds of each core's workers, per unit, in which they take something of others'.
-
-        ``issued`` (C,): shares of the cores in issuing; ``threads`` (C,): their workers. Who has
-        time issues as many commands as it may in each round; who has none left takes what fits into
-        its buffer.
-        """
-        all_rounds = np.maximum(issued / self.made, self.executed / self.taken)
-        return all_rounds * (1.0 - (1.0 - self.executed / threads) ** self.others_make)
+    """Atomic operations that a maker does on the receiver's memory, one after the other."""
+    waits: Waits
+    """Of receivers, for lines of makers."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +84,8 @@ class Demand:
     """F flows that do the same work in different places: one of all workers, or one per node.
 
     ``flow_of`` (n,): the flow that the cores of each node work for; what a step says of a core is
-    per unit of that flow. With ``routing`` (of a single flow) workers have two more steps in their
-    loop: issuing and receiving commands.
+    per unit of that flow. With an ``exchange`` (of a single flow) workers have two more steps in
+    their loop: making and receiving messages.
     """
 
     flow_of: Ints
@@ -109,12 +93,12 @@ class Demand:
     writes: tuple[Reads, ...]
     """Lines written back, likewise: of ``lines`` (n, n) to each home; nobody waits for these."""
     batch: float
-    """Commands of a group, whose misses can overlap."""
+    """Operations of a group, whose misses can overlap."""
     miss_instructions: float
     """From a random read to the next one that does not wait for it."""
     contended: float = 0.0
     """Atomic writes to one and the same cache line, which goes from core to core for these."""
-    routing: Routing | None = None
+    exchange: Exchange | None = None
     asked_per_s: float = float("inf")
     """Units per second that clients ask for, all flows together."""
 

@@ -7,38 +7,34 @@ running transfer has shifted enough load for the rates to be found anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..control.policy import Observation
 from ..machine.costs import Scales
 from ..machine.demands import TransferDemand
-from ..run.scenario import Scenario
-from ..systems.eris.engine import Eris
+from .experiment import Experiment
 from .flow_log import FlowLog
-from .flow_system import Demands, FlowSystem
-from .plane import Command, Outcome, StartPhase
+from .flow_system import Demands, FlowSystem, Piece
+from .outcome import Outcome
+from .plane import Command, StartPhase
 from .rate_solver import TOLERANCE, RateSolver
 from .rates import Loads, Rates
 from .why import explain
 
 Floats = npt.NDArray[np.float64]
 
-# By the kind that a scenario's system has.
-SYSTEMS: Mapping[str, Callable[[Scenario], FlowSystem[Any]]] = {"eris": Eris}
-
-# Transfers of one balancing cycle end at as many times as there are of them. Ends that lie closer
-# together than this part of the cycle, or of the balancing period, share a piece of time.
+# Transfers that one command begins end at as many times as there are of them. Ends that lie closer
+# together than this part of the time that all take, or of the policies' period, share a piece.
 CYCLE_PART, PERIOD_PART = 1 / 12, 1 / 10
 
 # Rates between control events start from those before: this is near enough for a transient.
 TRANSIENT_TOLERANCE = 1e-3
 
-# Gains are told to a tenth of a per cent.
+# Gains are given to a tenth of a per cent.
 WHAT_IF_TOLERANCE = 1e-5
 
 
@@ -49,20 +45,19 @@ CLOSED_ROUNDS = 4
 class FlowPlane:
     """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.machine, self.workload = scenario.machine, scenario.workload
-        self.system: FlowSystem[Any] = SYSTEMS[scenario.system.kind](scenario)
+    def __init__(self, experiment: Experiment, system: FlowSystem[Any]) -> None:
+        self.machine, self.workload = experiment.machine, experiment.workload
+        self.system = system
         workers = self.system.workers
         self.threads = np.bincount(workers.core).astype(np.float64)
         self._wires: dict[object, Floats] = {}
         self.demands, self.solver = self._model(Scales())
         self.costs = self.demands.costs
         self.log = FlowLog(self.machine, self.solver.resources, workers, self.costs)
-        self._grain_min_s, self._grain_s = scenario.period_s * PERIOD_PART, 0.0
+        self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
         self._time_s = 0.0
         self._rates: Rates | None = None
         self._loads: Loads | None = None
-        self._accesses: dict[str, Floats] = {}
         self._unsettled = 0.0
 
     @property
@@ -87,7 +82,7 @@ class FlowPlane:
             self._play(rates, step)
             self._time_s = until_s if step == left else self._time_s + step
             if len(rates.transfers):
-                self.system.copied(rates.transfers * step, self._time_s)
+                self.system.moved(rates.transfers * step, self._time_s)
                 self._rates = None
 
     def _next_end(self, rates: Rates) -> float:
@@ -102,34 +97,32 @@ class FlowPlane:
     def _play(self, rates: Rates, step: float) -> None:
         units = float(rates.flows.sum())
         done = {name: units * o.share for name, o in self.system.phase.operations.items()}
-        imbalance = self.system.imbalance(self._accesses)
-        self.log.add(self._time_s, step, done, rates, imbalance)
-        commands = {name: each * units * step for name, each in self._accesses.items()}
+        self.log.add(self._time_s, step, done, rates, self.system.columns())
         steps_s = {name: rates.of_core * each_s * step for name, each_s in rates.steps.items()}
-        self.system.watch(commands, steps_s, step)
+        self.system.played(Piece(step, units, steps_s))
 
     # -- rates ------------------------------------------------------------------------------------
 
     def rates(self) -> Rates:
         """The rates as things are."""
         if self._rates is None:
-            copies = self.system.copies(self.demands)
-            tolerance = TOLERANCE if copies is None else TRANSIENT_TOLERANCE
-            self._rates = self._solve(self.demands, self.solver, copies, tolerance)
+            transfers = self.system.transfers(self.demands)
+            tolerance = TOLERANCE if transfers is None else TRANSIENT_TOLERANCE
+            self._rates = self._solve(self.demands, self.solver, transfers, tolerance)
             self._loads = self._rates.loads
             if self._rates.residual > tolerance:
                 self._unsettled = max(self._unsettled, self._rates.residual)
-            self._accesses = self.system.accesses(self.demands, self._time_s)
+            self.system.settled(self.demands, self._time_s)
         return self._rates
 
     def steady(self) -> Rates:
-        """Rates on present partitions, transfers left out."""
+        """Rates in the present state, transfers left out."""
         rates = self._solve(self.demands, self.solver)
         self._loads = rates.loads
         return rates
 
     def throughput(self, scales: Scales) -> float:
-        """Units of work per second on present partitions, transfers left out, under ``scales``."""
+        """Units of work per second in the present state, transfers left out, under ``scales``."""
         demands, solver = self._model(scales)
         rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE)
         return float(rates.flows.sum())
@@ -142,7 +135,7 @@ class FlowPlane:
         self,
         demands: Demands,
         solver: RateSolver,
-        copies: TransferDemand | None = None,
+        transfers: TransferDemand | None = None,
         tolerance: float = TOLERANCE,
     ) -> Rates:
         """Rates of the system's flows, which ask for no more than the clients do."""
@@ -151,7 +144,7 @@ class FlowPlane:
         if clients.kind == "open":
             assert clients.arrival_rate is not None
             flow = replace(flow, asked_per_s=clients.arrival_rate.value)
-        rates = solver.solve(flow, copies, self._loads, tolerance)
+        rates = solver.solve(flow, transfers, self._loads, tolerance)
         think_s = clients.think_time.value
         if clients.kind == "open" or not think_s:
             return rates
@@ -163,14 +156,14 @@ class FlowPlane:
             service_s = work / max(float(rates.flows.sum()), 1e-300)
             asked = closed_rate(workers * flow.batch, workers, service_s, think_s)
             flow = replace(flow, asked_per_s=asked)
-            rates = solver.solve(flow, copies, rates.loads, tolerance)
+            rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates
 
     # -- control ----------------------------------------------------------------------------------
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Any:
         """See Plane."""
-        return self.system.observe(self._time_s)
+        return self.system.observe(family, self._time_s)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """See Plane."""
@@ -178,7 +171,7 @@ class FlowPlane:
             if isinstance(command, StartPhase):
                 self.system.phase = command.phase
             else:
-                self.system.rebalance(command, self.demands, self._time_s)
+                self.system.apply(command, self.demands, self._time_s)
                 self._grain_s = 0.0
             self._rates = None
 
@@ -190,7 +183,7 @@ class FlowPlane:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
             warnings[words] = None
         return self.log.outcome(
-            why=explain(self),
+            why=explain(self, self.workload.operations),
             events=self.system.events,
             model=self.demands.facts,
             warnings=tuple(warnings),

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ...topologies.machine import Machine
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
-from ..run.record import ControlEvent, ResourceUse, Series, Why
 from .machine_use import MachineUse
-from .plane import Outcome
-from .rates import Rates, Resources
+from .outcome import ControlEvent, Outcome, ResourceUse, Series, Why
+from .rates import Rates
+from .resources import Resources
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class FlowLog:
         self._start: list[float] = []
         self._length: list[float] = []
         self._throughput: list[dict[str, float]] = []
-        self._imbalance: list[dict[str, float]] = []
+        self._columns: list[Mapping[str, float]] = []
         self._use: list[Floats] = []
         self._memory_bytes = np.zeros(len(machine.nodes))
         self._link_bytes = np.zeros(len(costs.link_Bps))
@@ -45,13 +45,15 @@ class FlowLog:
         length_s: float,
         throughput: dict[str, float],
         rates: Rates,
-        imbalance: dict[str, float],
+        columns: Mapping[str, float],
     ) -> None:
-        """A piece in which ``throughput`` (per second) and the rest were constant."""
+        """A piece in which ``throughput`` (per second), the system's ``columns`` and the rest were
+        constant.
+        """
         self._start.append(time_s)
         self._length.append(length_s)
         self._throughput.append(throughput)
-        self._imbalance.append(imbalance)
+        self._columns.append(columns)
         r = self.resources
         self._use.append(
             self._machine_use.row(
@@ -134,8 +136,6 @@ class FlowLog:
             columns[f"throughput/{name}"] = np.array([row[name] for row in self._throughput])
         for k, name in enumerate(self._machine_use.names):
             columns[f"utilisation/{name}"] = use[:, k]
-        for name in dict.fromkeys(name for row in self._imbalance for name in row):
-            columns[f"imbalance/{name}"] = np.array(
-                [row.get(name, np.nan) for row in self._imbalance]
-            )
+        for name in dict.fromkeys(name for row in self._columns for name in row):
+            columns[name] = np.array([row.get(name, np.nan) for row in self._columns])
         return columns

@@ -1,19 +1,19 @@
-"""What the flow plane needs of a system, such as ERIS: demands as things are, state as they go."""
+"""What a system offers the flow plane: its demand for the state that it is in, and that state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...workloads.workload import PhaseState
-from ..control.policy import Observation, Rebalance
 from ..machine.costs import CostModel, Scales
 from ..machine.demands import Demand, TransferDemand
 from ..machine.threads import Workers
-from ..run.record import ControlEvent
+from .outcome import ControlEvent
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,8 +34,27 @@ class Demands(Protocol):
 Made = TypeVar("Made", bound=Demands)
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A piece of time in which rates were constant.
+
+    ``units_per_s``: units of work that were done. ``steps_s``: by step of the workers' loop, how
+    long the workers of each core (C,) spent on it.
+    """
+
+    length_s: float
+    units_per_s: float
+    steps_s: Mapping[str, Floats]
+
+
 class FlowSystem(Protocol[Made]):
-    """A system's state; the plane says what was done, and how long it took."""
+    """A system's state; the plane says what was done, and how long it took.
+
+    ``demands`` are asked for several times: what-ifs scale the machine's resources. What is called
+    with some demands and a time is about the state as it is then.
+
+    ``events``: what the control plane's record shall show, in order of time.
+    """
 
     workers: Workers
     phase: PhaseState
@@ -47,30 +66,28 @@ class FlowSystem(Protocol[Made]):
     def demand(self, demands: Made, time_s: float) -> Demand:
         """The flows of the present phase, with everything where it is now."""
 
-    def copies(self, demands: Made) -> TransferDemand | None:
-        """The copies under way."""
+    def settled(self, demands: Made, time_s: float) -> None:
+        """Rates were found for the present state; the next pieces of time are played with them."""
+
+    def transfers(self, demands: Made) -> TransferDemand | None:
+        """The T transfers under way in the background: volumes that move between cores."""
 
     def left(self) -> Floats:
-        """(T,) what these have still to move."""
+        """(T,) what each of these has still to move."""
 
-    def copied(self, amounts: Floats, time_s: float) -> None:
+    def moved(self, amounts: Floats, time_s: float) -> None:
         """``amounts`` (T,) more were moved by ``time_s``."""
 
-    def accesses(self, demands: Made, time_s: float) -> dict[str, Floats]:
-        """(A,) commands per unit of work that each worker executes, by object."""
+    def columns(self) -> Mapping[str, float]:
+        """What the record's series shall show of the present state, by column."""
 
-    def watch(
-        self, commands: dict[str, Floats], steps_s: dict[str, Floats], length_s: float
-    ) -> None:
-        """Workers executed ``commands`` (A,), by object; their steps took ``steps_s`` (C,)."""
+    def played(self, piece: Piece) -> None:
+        """So much was done in a piece of time."""
 
-    def imbalance(self, commands: dict[str, Floats]) -> dict[str, float]:
-        """Standard deviation over mean of what the monitor looks at, by object."""
+    def observe(self, family: str, time_s: float) -> Any:
+        """What policies of that family see, since one was last asked."""
 
-    def observe(self, time_s: float) -> Observation:
-        """What the monitor saw since it was last asked."""
-
-    def rebalance(self, command: Rebalance, demands: Made, time_s: float) -> None:
+    def apply(self, command: Any, demands: Made, time_s: float) -> None:
         """Carries out a policy's command."""
 
     def check_conservation(self) -> None:

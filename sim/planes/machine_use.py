@@ -9,7 +9,7 @@ from ...topologies.machine import Machine
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
-from ..run.record import ResourceUse
+from .outcome import ResourceUse
 
 Floats = npt.NDArray[np.float64]
 

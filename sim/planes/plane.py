@@ -1,16 +1,14 @@
-"""What every data plane offers to the control plane, and what it hands over at the end."""
+"""What every data plane offers to the control plane."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...workloads.workload import PhaseState
-from ..control.policy import Observation, Rebalance
-from ..run.histogram import Histogram
-from ..run.record import ControlEvent, ResourceUse, Series, Why
-from ..run.scenario import Scenario
+from .experiment import Experiment
+from .outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -23,33 +21,8 @@ class StartPhase:
     phase: PhaseState
 
 
-Command = Rebalance | StartPhase
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a plane saw while it counted, up to now; the fields are those of the Record.
-
-    A plane counts from time 0, or from its last ``start_counting``.
-    """
-
-    throughput: Mapping[str, float]
-    operations: Mapping[str, float]
-    bandwidth_Bps: Mapping[str, float | None]
-    resources: tuple[ResourceUse, ...]
-    latency_ns: Mapping[str, Mapping[str, float | None] | None]
-    why: Mapping[str, Why]
-    energy_J: float | None
-    events: tuple[ControlEvent, ...]
-    model: Mapping[str, Any]
-    warnings: tuple[str, ...]
-    series: Series
-    steps: int
-    """Pieces of time, or events, that were played, all since time 0."""
-    latencies_ns: Mapping[str, Histogram] = field(default_factory=dict)
-    """By operation, each latency that was counted. The Record's ``latency_ns`` (mean, p50, p99,
-    p999) comes of it; ``latency_ns`` above then needs no entry for this operation."""
-
+Command = Any
+"""``StartPhase``, or what a policy orders of the system that the plane plays."""
 
 REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
 
@@ -68,8 +41,8 @@ class Plane(Protocol):
     def advance(self, until_s: float) -> None:
         """Goes on until that time."""
 
-    def observe(self) -> Observation:
-        """What the monitor saw since the last observation."""
+    def observe(self, family: str) -> Any:
+        """What policies of that family see: what was done since one of them was last asked."""
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Carries out commands; what takes time goes on while the plane advances."""
@@ -91,9 +64,9 @@ def look_every_s(plane: Plane) -> float:
 class RandomPlane(Plane, Protocol):
     """A plane that draws at random; it plays one replication, and is made for it.
 
-    Its ``Maker`` is listed in ``run.RANDOM_PLANES``. All its randomness comes from
-    ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1, and 0
-    is the pilot that the warm-up is read from. ``run.py`` decides when counting starts, plays as
+    Its ``Maker`` stands in the descriptor of the system that it plays. All its randomness comes
+    from ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1,
+    and 0 is the pilot that the warm-up is read from. The run decides when counting starts, plays as
     many replications as the scenario asks for, and makes one Record of their Outcomes; so a plane
     knows of no warm-up and no mean.
 
@@ -125,5 +98,5 @@ class RandomPlane(Plane, Protocol):
         """
 
 
-Maker = Callable[[Scenario, int], RandomPlane]
-"""Makes the plane that plays one replication of a scenario, by its number."""
+Maker = Callable[[Experiment, int], RandomPlane]
+"""Makes the plane that plays one replication of an Experiment, by its number."""

@@ -15,11 +15,14 @@ import numpy.typing as npt
 from .._kernel import solve_max_min
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
-from ..machine.demands import ISSUE, RECEIVE, Demand, Reads, Routing, TransferDemand
+from ..machine.demands import Demand, Exchange, Reads, TransferDemand
 from ..machine.hand_overs import TIME_MIN_S
+from .exchange import ExchangeStep, ExchangeTimes, overlapped
 from .latency import Latency
-from .rates import Loads, Rates, Resources
+from .rates import Loads, Rates
+from .resources import Resources
 from .transfer_flows import TransferFlows
+from .wires import SOURCE_TOLERANCE, Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,14 +34,9 @@ ITERATIONS_MAX = 80
 # at least this part where there are any.
 DATA_PART_MIN = 0.05
 
-# Routing's link traffic is worked out again when a node's part in it has changed by this much.
-SOURCE_TOLERANCE = 1e-5
-
 
 class RateSolver:
-    """Finds the Rates of flows on one machine. ``wires`` keeps what other solvers worked out of
-    links: it does not depend on rates, nor on how fast the machine's parts are.
-    """
+    """Finds the Rates of flows on one machine; for ``wires`` see ``Wires``."""
 
     def __init__(
         self,
@@ -49,58 +47,8 @@ class RateSolver:
     ) -> None:
         self.costs, self.core_node, self.threads = costs, core_node, threads
         self.resources = Resources(costs, core_node, threads)
-        self._wires = {} if wires is None else wires
-        self._ways: dict[tuple[int, int], tuple[Ints, Floats]] = {}
-        self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
+        self.wires = Wires(costs, self.resources, wires)
         self.idle_s, self.idle_handed_s = costs.idle_s, costs.hand_overs.line_s
-
-    def wire_of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
-        """Resources of links, and wire bytes on each, of a line that one node reads from another.
-
-        Snoops are left out: what is copied lies in nobody's cache but the owner's.
-        """
-        key = (initiator, home)
-        if key not in self._ways:
-            costs, columns = self.costs, self.resources
-            routes = costs.machine.routes
-            known = bool(costs.machine.links)
-            data, asked = (
-                np.array(routes.links_of(*ends) if known else [], dtype=np.int64)
-                for ends in ((home, initiator), (initiator, home))
-            )
-            self._ways[key] = (
-                np.concatenate([columns.links.start + data, columns.control.start + asked]),
-                np.concatenate(
-                    [LINE_BYTES + costs.link_header_bytes[data], costs.link_request_bytes[asked]]
-                ),
-            )
-        return self._ways[key]
-
-    def wire_rows(self, lines: Floats, *, written: bool) -> Floats:
-        """(2, n, 2L) wire bytes of each row of ``lines``, read or ``written`` back."""
-        key = (written, lines.tobytes())
-        if key not in self._wires:
-            costs = self.costs
-            self._wires[key] = (costs.written_wire_rows if written else costs.wire_rows)(lines)
-        return self._wires[key]
-
-    def handed_over(self, source: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
-        """Of lines that issuers ``source`` (n,) fetch from executors ``target`` (n,), who fetch
-        them back: ``source`` as used, lines (n, n) between nodes, (2, 2L) wire bytes.
-
-        Those of the last call, if that was about the same.
-        """
-        if self._handed is not None:
-            before, to, *_ = self._handed
-            near = np.abs(source - before).max() <= SOURCE_TOLERANCE
-            if near and np.abs(target - to).max() <= SOURCE_TOLERANCE:
-                return before, *self._handed[2:]
-        moved = np.outer(source, target)
-        moved = moved + moved.T
-        np.fill_diagonal(moved, 0.0)
-        wire = self.costs.wire_Bps(moved, snooped=False)
-        self._handed = source, target, moved, wire
-        return source, moved, wire
 
     def solve(
         self,
@@ -123,13 +71,15 @@ class _Search:
         self.node, self.columns = solver.core_node, solver.resources
         self.n, self.flows = len(self.costs.machine.nodes), demand.flows
         self.steps: dict[str, Floats] = {}
-        self.issued = np.full(len(self.node), 1.0 / len(self.node))
+        self.exchange: ExchangeStep | None = None
+        if demand.exchange is not None:
+            self.exchange = ExchangeStep(demand.exchange, self.costs, self.node, solver.threads)
         # No more misses overlap than a batch has independent ones.
         in_batch = demand.batch * solver.threads
         misses = self.costs.random_misses_of(self.node, demand.miss_instructions)
         self.random_misses = np.minimum(misses[self.node], in_batch)
-        self.routed = np.zeros(0)  # (n,) shares of the issuers in the link traffic in use
-        # Lines (n, n) that i draws from j: from memory; and with what routing hands over.
+        self.made = np.zeros(0)  # (n,) shares of makers of messages in the link traffic in use
+        # Lines (n, n) that i draws from j: from memory; and with what cores hand over.
         self.read_lines = self._lines(self._reads())
         self.all_lines = self.read_lines
         written = self._lines(self._written())
@@ -140,7 +90,9 @@ class _Search:
         self.data, self.control = self.read_wires  # (F, 2L) each
         self.cap = self._capped_by_pairs()
         self._place()
-        self.transfers = TransferFlows(solver, transfers) if transfers is not None else None
+        self.transfers: TransferFlows | None = None
+        if transfers is not None:
+            self.transfers = TransferFlows(solver.wires, self.node, solver.threads, transfers)
 
     # -- what does not depend on waits ------------------------------------------------------------
 
@@ -181,7 +133,7 @@ class _Search:
         wires = np.zeros((2, self.flows, len(self.costs.link_Bps)))
         for parts, back in ((self._reads(), False), (written, True)):
             for weight, lines in parts:
-                rows = self.solver.wire_rows(lines, written=back)
+                rows = self.solver.wires.rows(lines, written=back)
                 for total, of_node in zip(wires, rows, strict=True):
                     total += self._by_flow(weight[:, None] * of_node)
         return wires
@@ -255,51 +207,38 @@ class _Search:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.pace
                 held_s = held_s + reads.weight * each_s / left_memory
-            takes_s = self._overlap(needs_s, held_s)
+            takes_s = overlapped(needs_s, held_s, self.solver.threads)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
-        if self.demand.routing is not None:
-            worker_s, core_s, miss_s = self._routed(
-                self.demand.routing, (worker_s, core_s, miss_s), left, latency
-            )
+        if self.exchange is not None:
+            worker_s, core_s, miss_s = self._exchanged((worker_s, core_s, miss_s), left, latency)
         if self.transfers is not None:
             self.transfers.update(latency)
         return worker_s, core_s, miss_s
 
-    def _routed(
-        self, routing: Routing, times: tuple[Floats, Floats, Floats], left: float, latency: Latency
+    def _exchanged(
+        self, times: tuple[Floats, Floats, Floats], left: float, latency: Latency
     ) -> tuple[Floats, ...]:
-        """``times`` (C,) of workers, of executing and of miss slots, with those of routing: means
+        """``times`` (C,) of workers, of executing and of miss slots, with those of messages: means
         of units, of which more are done in times in which cores are near each other."""
+        assert self.exchange is not None
         found: list[tuple[Floats, ...]] = []
         units: list[Floats] = []
         for share, farther in self.costs.disturbances.distances:
             lines = latency if farther == 1.0 else latency.farther(farther)
-            routed = self._route(routing, times[0] * left, lines)
-            steps = (self.steps[ISSUE], self.steps[RECEIVE])
-            found.append((*routed, *steps))
-            units.append(share / np.maximum(times[0] + routed[0] / left, TIME_MIN_S))
+            took = self.exchange.times(times[0] * left, lines)
+            self._exchange_traffic(self.exchange.exchange, took)
+            found.append((took.worker_s, took.core_s, took.miss_s, took.making, took.receiving))
+            units.append(share / np.maximum(times[0] + took.worker_s / left, TIME_MIN_S))
         means = found[0]
         if len(found) > 1:
             parts = np.array(units) / np.sum(units, axis=0)
             means = tuple(
                 np.sum(parts * np.array(each), axis=0) for each in zip(*found, strict=True)
             )
-        self.steps[ISSUE], self.steps[RECEIVE] = (each / left for each in means[3:])
+        for name, each in zip(self.exchange.exchange.names, means[3:], strict=True):
+            self.steps[name] = each / left
         return tuple(a + b / left for a, b in zip(times, means[:3], strict=True))
-
-    def _overlap(self, core_s: Floats, held_s: Floats) -> Floats:
-        """Time that a step takes in one worker: instructions and misses overlap.
-
-        The threads of a core divide its reorder window and its line-fill buffers among them.
-        """
-        return np.maximum(core_s, held_s * self.solver.threads)
-
-    def _handing(self, core_s: Floats, held_s: Floats) -> Floats:
-        """The same of a step whose lines come from another core, or go to it."""
-        if not self.costs.hand_overs.additive:
-            return self._overlap(core_s, held_s)
-        return core_s + held_s * self.solver.threads
 
     def _latency(self, loads: Loads) -> Latency:
         """Latencies under load."""
@@ -311,55 +250,14 @@ class _Search:
             solver.idle_s, solver.idle_handed_s, costs.memory_wait_s(loads.memory), links
         )
 
-    def _route(
-        self, routing: Routing, worker_s: Floats, latency: Latency
-    ) -> tuple[Floats, Floats, Floats]:
-        """(C,) times of workers, of executing and of miss slots for issuing and receiving; who has
-        time issues.
-        """
-        node = self.node
-        handed = self.costs.hand_overs
-        write_slots, read_slots = handed.write_slots[node], handed.read_slots[node]
-        # What a worker sends to itself stays where it is.
-        apart = 1.0 - routing.executed if handed.own_cached else np.ones(len(node))
-        target = group_sums(node, routing.executed, self.n)
-        to_target = latency.handed_s(target)
-        lines = routing.lines + routing.answer_lines
-        flush_core = routing.flush_s[node]
-        issue_core = routing.issue_s[node] + flush_core
-        issue_miss = apart * lines * to_target[node] / write_slots
-        # A worker waits for each of its atomic operations; the last of a flush lets no later
-        # instruction pass before what it copied has arrived.
-        issue_worker = routing.issue_s[node] + self._handing(flush_core, issue_miss)
-        issue_worker = issue_worker + apart * routing.atomics * to_target[node]
-        receive_core = routing.executed * routing.receive_s[node]
-        receive_core = receive_core + routing.parts * routing.part_s[node]
-        for _ in range(2):  # who executes reads from who issues: once more settles it
-            source = group_sums(node, self.issued, self.n)
-            if handed.own_cached:
-                apart = 1.0 - self.issued
-            from_source = latency.handed_s(source)[node]
-            receive_miss = apart * routing.executed * lines * from_source / read_slots
-            rounds = routing.rounds(self.issued, self.solver.threads)
-            waits = routing.read_waits * rounds + routing.part_waits * apart * routing.parts
-            receive_worker = self._handing(receive_core, receive_miss) + waits * from_source
-            self.issued = spare_time_shares(worker_s + receive_worker, issue_worker)
-        self._route_traffic(routing, source, target)
-        self.steps[ISSUE] = self.issued * issue_worker
-        self.steps[RECEIVE] = receive_worker
-        return (
-            self.issued * issue_worker + receive_worker,
-            self.issued * issue_core + receive_core,
-            self.issued * issue_miss + receive_miss,
-        )
-
-    def _route_traffic(self, routing: Routing, source: Floats, target: Floats) -> None:
-        """Link traffic of routing, made anew when the issuers have changed."""
-        if len(self.routed) and np.abs(source - self.routed).max() <= SOURCE_TOLERANCE:
+    def _exchange_traffic(self, exchange: Exchange, took: ExchangeTimes) -> None:
+        """Link traffic of messages, made anew when their makers have changed."""
+        source = took.source
+        if len(self.made) and np.abs(source - self.made).max() <= SOURCE_TOLERANCE:
             return
-        # The issuer fetches the line for ownership, the executor fetches it back, filled.
-        lines = routing.lines + routing.answer_lines
-        self.routed, moved, wire = self.solver.handed_over(source, target)
+        # The maker fetches the line for ownership, the receiver fetches it back, filled.
+        lines = exchange.lines + exchange.answer_lines
+        self.made, moved, wire = self.solver.wires.handed_over(source, took.target)
         self.data, self.control = self.read_wires + lines * wire[:, None, :]
         self.all_lines = self.read_lines + lines * moved
         self.cap = self._capped_by_pairs()
@@ -438,21 +336,3 @@ class _Search:
         if self.transfers is not None:
             memory_Bps = memory_Bps + self.transfers.memory_Bps(transfers)
         return Rates(flows, transfers, share, binding, loads, memory_Bps, link_Bps)
-
-
-def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
-    """(C,) shares of the work that any core can do, for all cores to finish as early as possible.
-
-    ``own_s`` (C,): time each core spends on its own part of a unit, ``issue_s`` (C,): on the whole
-    of the shared part. Cores up to a common level of time fill up: water-filling.
-    """
-    # Only differences in time count, and only in proportion to the shared part.
-    cost_s = np.maximum(issue_s, 1e-30)
-    head = (own_s - own_s.min()) / cost_s
-    order = np.argsort(own_s, kind="stable")
-    rate, weighted = 1.0 / cost_s[order], head[order]
-    # With the first k cores taking part, the level is (1 + sum own/cost) / (sum 1/cost).
-    level = (1.0 + np.cumsum(weighted)) / np.cumsum(rate)
-    # It falls as long as the next core is below it, and rises from there on.
-    share = np.maximum(level.min() / cost_s - head, 0.0)
-    return np.asarray(share / share.sum())

@@ -1,8 +1,6 @@
-"""Copies between workers as flows: rows of coefficients for the solver, beside the workload's."""
+"""Copies between cores as flows: rows of coefficients for the solver, beside the workload's."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +9,7 @@ from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES
 from ..machine.demands import TransferDemand
 from .latency import Latency
-
-if TYPE_CHECKING:
-    from .rate_solver import RateSolver
+from .wires import Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,20 +24,21 @@ class TransferFlows:
 
     FIXED = 9
 
-    def __init__(self, solver: RateSolver, demand: TransferDemand) -> None:
-        self.solver, self.demand = solver, demand
-        columns, node = solver.resources, solver.core_node
+    def __init__(
+        self, wires: Wires, core_node: Ints, threads: Floats, demand: TransferDemand
+    ) -> None:
+        self.costs, self.core_node, self.threads = wires.costs, core_node, threads
+        self.demand = demand
+        columns, node = wires.resources, core_node
         self.count = len(demand.source)
         self.a, self.b = demand.source_home, demand.target_home
-        nodes = len(solver.costs.machine.nodes)
+        nodes = len(self.costs.machine.nodes)
         pairs, which = np.unique(self.b * nodes + self.a, return_inverse=True)
         which = which.reshape(-1)
         homes, initiators = pairs % nodes, pairs // nodes
-        self.pair_capacity = solver.costs.pair_Bps[initiators, homes]
-        wires = [
-            solver.wire_of_line(int(b), int(a)) for b, a in zip(initiators, homes, strict=True)
-        ]
-        sizes = np.array([len(position) for position, _ in wires], dtype=np.int64)[which]
+        self.pair_capacity = self.costs.pair_Bps[initiators, homes]
+        ways = [wires.of_line(int(b), int(a)) for b, a in zip(initiators, homes, strict=True)]
+        sizes = np.array([len(position) for position, _ in ways], dtype=np.int64)[which]
         self.counts = self.FIXED + sizes
         self.first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         ends = np.stack([demand.source] * 3 + [demand.target] * 3 + [self.a, self.b, which], axis=1)
@@ -55,13 +52,13 @@ class TransferFlows:
         fixed[:, 1], fixed[:, 4] = demand.source_s, demand.target_s
         fixed[:, 6] = demand.source_lines * LINE_BYTES
         # The target fetches lines for ownership and writes them back.
-        each = solver.costs.line_times(1.0, 1.0)[self.b]
+        each = self.costs.line_times(1.0, 1.0)[self.b]
         fixed[:, 7] = each * demand.written_lines * LINE_BYTES
         fixed[:, 8] = demand.lines * LINE_BYTES
         resource, value = [], []
         for t, k in enumerate(which):
-            resource += [ends[t], wires[k][0]]
-            value += [fixed[t], wires[k][1] * demand.lines[t]]
+            resource += [ends[t], ways[k][0]]
+            value += [fixed[t], ways[k][1] * demand.lines[t]]
         self.resource = np.concatenate(resource).astype(np.int64)
         self.value = np.concatenate(value)
         busy = np.bincount(np.concatenate([demand.source, demand.target]), minlength=len(node))
@@ -70,8 +67,8 @@ class TransferFlows:
 
     def update(self, latency: Latency) -> None:
         """Miss slots, and weights: a core's time is shared evenly among what it does."""
-        solver, d = self.solver, self.demand
-        stream, threads = solver.costs.streaming_misses[solver.core_node], solver.threads
+        d, threads = self.demand, self.threads
+        stream = self.costs.streaming_misses[self.core_node]
         source_s = d.source_lines * latency.pairs_s(self.a, self.a) / stream[d.source]
         across_s = d.lines * latency.pairs_s(self.b, self.a)
         across_s += d.written_lines * latency.pairs_s(self.b, self.b)
@@ -84,7 +81,7 @@ class TransferFlows:
 
     def memory_Bps(self, rates: Floats) -> Floats:
         """(n,) bytes per second that controllers move for ``rates`` (T,) of the copies."""
-        d, nodes = self.demand, len(self.solver.costs.machine.nodes)
+        d, nodes = self.demand, len(self.costs.machine.nodes)
         lines = group_sums(self.a, rates * d.source_lines, nodes)
         lines += group_sums(self.b, rates * 2.0 * d.written_lines, nodes)
         return lines * LINE_BYTES

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 
-from ..machine.costs import Scales
-from ..run.record import Gain, Why
-
-if TYPE_CHECKING:
-    from .flow import FlowPlane
-    from .rates import Rates
+from ...topologies.machine import Machine
+from ..machine.costs import CostModel, Scales
+from .outcome import Gain, Why
+from .rate_solver import RateSolver
+from .rates import Rates
 
 MORE = 1.1
 GAIN_MIN = 3e-4  # below, the search's own tolerance shows
 
 
-def explain(plane: FlowPlane) -> dict[str, Why]:
-    """Why, by operation, as things are at the plane's present time, transfers left out.
+class Explained(Protocol):
+    """A plane that can be asked what if."""
+
+    machine: Machine
+    costs: CostModel
+    solver: RateSolver
+
+    def steady(self) -> Rates:
+        """Rates at its present time, transfers left out."""
+
+    def throughput(self, scales: Scales) -> float:
+        """Units of work per second likewise, with parts of the machine that much better."""
+
+
+def explain(plane: Explained, operations: Iterable[str]) -> dict[str, Why]:
+    """Why, for each of ``operations``, as things are at the plane's present time.
 
     All operations of a mix go together: what holds one holds all.
     """
@@ -33,10 +47,10 @@ def explain(plane: FlowPlane) -> dict[str, Why]:
     # What rounding and the search leave in doubt does not decide the order.
     gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
     why = Why(_binding(plane, rates), tuple(gains), _times_ns(rates))
-    return dict.fromkeys(plane.workload.operations, why)
+    return dict.fromkeys(operations, why)
 
 
-def _what_ifs(plane: FlowPlane) -> dict[str, Scales]:
+def _what_ifs(plane: Explained) -> dict[str, Scales]:
     machine, costs = plane.machine, plane.costs
     found = {
         "core speed": Scales(cores=MORE),
@@ -55,7 +69,7 @@ def _what_ifs(plane: FlowPlane) -> dict[str, Scales]:
     return found
 
 
-def _binding(plane: FlowPlane, rates: Rates) -> str:
+def _binding(plane: Explained, rates: Rates) -> str:
     """The resource that holds most of the work, in words."""
     resources, machine = plane.solver.resources, plane.machine
     weight: dict[tuple[str, str | None], float] = {}
@@ -76,7 +90,7 @@ def _binding(plane: FlowPlane, rates: Rates) -> str:
     if kind in ("cap", "pairs"):
         return "bandwidth between two nodes"
     part = getattr(resources, kind)
-    node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.system.workers.core_node
+    node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.solver.core_node
     full = np.unique(node_of[rates.use[part] > 0.995])
     used = np.unique(node_of[rates.use[part] > 0])
     words = {

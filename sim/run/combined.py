@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .histogram import Histogram, merged
-from .record import ResourceUse, Series
+from ..kernel.histogram import Histogram, merged
+from ..planes.outcome import ResourceUse, Series
 from .replications import Replication
 from .statistics import (
     Interval,

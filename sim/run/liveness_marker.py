@@ -1,7 +1,7 @@
-"""A sign that other processes can see for as long as who put it up is there.
+"""A marker that shows other processes that this one still lives and works on a run.
 
 It is a folder that its owner holds a lock on. The lock ends with the process, however that ends, so
-that a folder without one is a leftover, which the next sign takes away.
+that a folder without a lock is a leftover, which the next marker takes away.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PREFIX = "numatwin-run-"
 
 
 @contextmanager
-def sign() -> Iterator[str]:
-    """The path of a folder that is there until the end of the block, or of this process."""
+def marked_alive() -> Iterator[str]:
+    """The path of a folder that exists until the end of the block, or of this process."""
     _clear()
     while True:
         folder = tempfile.mkdtemp(prefix=PREFIX)
@@ -43,7 +43,7 @@ def _clear() -> None:
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and (held := _lock(folder)) is not None:
                 try:
-                    folder.rmdir()  # an empty one, as signs are
+                    folder.rmdir()  # an empty one, as markers are
                 finally:
                     os.close(held)
 

@@ -19,76 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs import InputError, check_regular
+from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 SCHEMA = 1
 HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
-
-Series = Mapping[str, npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class ResourceUse:
-    """What one resource did, averaged over the horizon.
-
-    ``kind``: ``cores``, ``memory``, ``link``, ``pair`` (what one node can draw from another),
-    ``misses`` (cache lines under way), ``nic out`` and ``nic in`` (a direction of a network
-    adapter), ``threads`` (of a server, for its messages), ``clients`` (their threads). ``Bps`` is
-    the rate in bytes per second for memory, links, pairs and adapters, None for others;
-    ``capacity_Bps`` its limit. A message that its adapter's message rate holds back counts with the
-    bytes that would have taken as long. ``node`` is the node's id (cores, memory, misses, adapters,
-    threads), ``ends`` the vertex ids of a directed link, or of a pair (initiator, home).
-    """
-
-    name: str
-    kind: str
-    utilisation: float
-    Bps: float | None = None
-    capacity_Bps: float | None = None
-    node: int | None = None
-    ends: tuple[int | str, int | str] | None = None
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What 10% more of one resource (or kind of resource) would add to an operation's rate."""
-
-    resource: str
-    gain_per_10pct: float
-    """Relative: 0.1 is 10% more throughput for 10% more of the resource."""
-
-
-@dataclass(frozen=True)
-class Why:
-    """What holds one operation back: the binding resource, and what more of each would bring.
-
-    ``gains`` are sorted by falling gain. ``demands`` are the parts of one operation's time on its
-    core, in nanoseconds, by name (``tree walk``, ``memory stall``, ``routing`` …).
-    """
-
-    resource: str
-    gains: tuple[Gain, ...]
-    demands: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ControlEvent:
-    """Something that the control plane did or saw: a phase, a decision, a transfer.
-
-    ``kind``: ``phase``, ``balance`` (a decision), ``transfer`` (transfers begin), ``refused`` (they
-    would overfill a memory), ``done`` (the end of a balancing cycle), ``fault``. ``details`` are
-    plain JSON values.
-    """
-
-    time_s: float
-    kind: str
-    text: str
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

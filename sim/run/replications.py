@@ -31,9 +31,9 @@ from joblib.externals.loky import get_reusable_executor
 from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
 from ..control.sampling import Sampling
-from ..planes.plane import Maker, Outcome
-from .liveness_marker import sign
-from .record import ControlEvent, Series
+from ..planes.outcome import ControlEvent, Outcome, Series
+from ..planes.plane import Maker
+from .liveness_marker import marked_alive
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
 from .warm_up import mser5, trends
@@ -203,8 +203,8 @@ def _in_parallel(
 ) -> Iterator[Replication]:
     """Those replications, in their order, each as soon as it and those before it are there.
 
-    Workers play on while a sign is up: where this ends before its time (Ctrl-C, a failure, enough
-    replications), it is gone, and so are they back at rest, ready for the next run.
+    Workers play on while the marker is there: where this ends before its time (Ctrl-C, a failure,
+    enough replications), it is gone, and so are they back at rest, ready for the next run.
     """
     to_play, due = deque(numbers), numbers[0]
     playing: dict[Future[Replication], int] = {}
@@ -218,7 +218,7 @@ def _in_parallel(
         initargs=(os.getpid(),),
     )
     try:
-        with sign() as folder:
+        with marked_alive() as folder:
             while due in numbers:
                 # Ctrl-C is for this process alone: workers are born deaf to it.
                 with _without_interrupts():

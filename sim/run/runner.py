@@ -16,6 +16,7 @@ from ..control.control_plane import ControlPlane
 from ..planes.flow import FlowPlane
 from ..planes.plane import Maker, Plane
 from ..systems.commits.plane import event_plane, reference_plane
+from ..systems.eris.engine import Eris
 from ..systems.eris.event_plane import ErisEvents
 from ..systems.eris.reference.player import eris_reference
 from .record import Record
@@ -24,8 +25,14 @@ from .scenario import NATIVE, Scenario
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
 
+
+def flow_plane(scenario: Scenario) -> FlowPlane:
+    """The flow plane of ``scenario``."""
+    return FlowPlane(scenario, Eris(scenario))
+
+
 # Planes that compute what is to be expected, and those that draw at random, for one replication.
-PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": FlowPlane}
+PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": flow_plane}
 # By plane, then by the kind of the system that they play.
 RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
     "event": {"commits": event_plane, "eris": ErisEvents},

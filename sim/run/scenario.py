@@ -123,6 +123,11 @@ class Scenario:
     settings: Mapping[str, Any]
     hash: str
 
+    @property
+    def policy_names(self) -> Mapping[str, str]:
+        """The name of the policy of each family."""
+        return {BALANCING: self.policy_name}
+
 
 def scenario_names() -> tuple[str, ...]:
     """The names of the bundled scenarios, in alphabetical order."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtrit
 
-from .histogram import Histogram, merged
+from ..kernel.histogram import Histogram, merged
 from .warm_up import batch_means
 
 Floats = npt.NDArray[np.float64]

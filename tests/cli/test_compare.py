@@ -9,7 +9,8 @@ import pytest
 from command_line import CommandLine, Refused
 from scipy import stats
 
-from numatwin.sim.run.record import ControlEvent, Record, ResourceUse
+from numatwin.sim.planes.outcome import ControlEvent, ResourceUse
+from numatwin.sim.run.record import Record
 
 
 def saved(name: str, **changes: Any) -> str:

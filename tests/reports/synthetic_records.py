@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from numatwin.sim.run.record import ControlEvent, Gain, Record, ResourceUse, Why
+from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
+from numatwin.sim.run.record import Record
 from numatwin.topologies import load_machine
 from numatwin.topologies.picture import picture_data
 

@@ -9,7 +9,8 @@ from browser_page import classes, open_page
 from synthetic_records import POLICIES, phased_record, steady_record
 
 from numatwin.reports import write_report
-from numatwin.sim.run.record import ControlEvent, Gain, Record, Why
+from numatwin.sim.planes.outcome import ControlEvent, Gain, Why
+from numatwin.sim.run.record import Record
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from numatwin.reports.bars import depths, gains, parts_of_time, recovery_times
 from numatwin.reports.charts import HEAT_ROWS_MAX, throughput_over_time, use_over_time
 from numatwin.reports.machine_picture import machine_in_use
 from numatwin.reports.runs import COLOURS, recoveries_of, runs_of
-from numatwin.sim.run.record import ControlEvent, Gain, ResourceUse, Why
+from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
 
 
 def test_throughput_is_drawn_to_the_end() -> None:

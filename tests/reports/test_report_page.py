@@ -15,7 +15,8 @@ from synthetic_records import POLICIES, phased_record, steady_record
 
 from numatwin.inputs import InputError
 from numatwin.reports import report_html, write_report
-from numatwin.sim.run.record import Gain, Record, Why, load_record
+from numatwin.sim.planes.outcome import Gain, Why
+from numatwin.sim.run.record import Record, load_record
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numatwin.inputs import InputError
-from numatwin.sim.run.record import ControlEvent, Record
+from numatwin.sim.planes.outcome import ControlEvent
+from numatwin.sim.run.record import Record
 from numatwin.sim.run.scenario import Scenario
 
 Rate = Callable[[Scenario, int], float]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numatwin.inputs import InputError
 from numatwin.sim.control import ObjectObservation, Observation, Rebalance
 from numatwin.sim.control.control_plane import ControlPlane
-from numatwin.sim.planes.plane import Command, Outcome, Plane, StartPhase
+from numatwin.sim.planes.outcome import Outcome
+from numatwin.sim.planes.plane import Command, Plane, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
 
 Log = list[tuple[str, Any]]
@@ -75,7 +76,7 @@ class FakePlane:
         assert until_s >= self.time_s
         self.time_s = until_s
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         self.log.append(("observe", self.time_s))
         seen = ObjectObservation(
             kind="index",

@@ -9,8 +9,7 @@ from eris_machines import FAR, NEAR, machine, routing
 from eris_pairs import US, difference, disturbed, players
 
 from numatwin.sim.machine.disturbances.facts import Disturbances
-from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.runner import flow_plane, run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 
 MOVED = "machine.apart={{near: {near}, lasts: {lasts}, line: 30 ns, line_apart: 150 ns}}"
@@ -67,7 +66,7 @@ def host(*settings: str) -> Scenario:
 
 
 def rate(*settings: str) -> float:
-    return float(sum(FlowPlane(host(*settings)).rates().flows))
+    return float(sum(flow_plane(host(*settings)).rates().flows))
 
 
 def test_the_flow_plane_does_the_mean_of_what_it_does_near_and_apart() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numatwin.inputs import InputError
 from numatwin.sim._kernel import ErisDemands
 from numatwin.sim.machine.disturbances.facts import Disturbances, Paces
-from numatwin.sim.planes.flow import FlowPlane
+from numatwin.sim.run.runner import flow_plane
 from numatwin.sim.run.scenario import Scenario, load_scenario
 
 NS = 1000
@@ -144,7 +144,7 @@ def test_the_flow_plane_loses_what_they_take() -> None:
     paced = lookups(PACED, "machine.interruptions=[{length: 1 us, every: 9 us}]")
     left = Disturbances(paced.machine.description).left
     assert 0.8 < left < 0.9
-    usual, slower = (sum(FlowPlane(one).rates().flows) for one in (lookups(), paced))
+    usual, slower = (sum(flow_plane(one).rates().flows) for one in (lookups(), paced))
     assert slower == pytest.approx(left * usual, rel=0.005)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.run.histogram import Histogram, merged
+from numatwin.sim.kernel.histogram import Histogram, merged
 
 EDGES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0])
 values_of = st.lists(st.floats(0.0, 15.9), min_size=1, max_size=60)

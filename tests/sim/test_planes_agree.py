@@ -9,9 +9,10 @@ import pytest
 from core_threads import Loop
 
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.planes.plane import Outcome
+from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.rate_solver import _Search
 from numatwin.sim.planes.rates import Loads, Rates
+from numatwin.sim.run.runner import flow_plane
 from numatwin.sim.run.scenario import load_scenario, scenario_names
 from numatwin.sim.systems.eris.event_model import machine_of
 from numatwin.sim.systems.eris.event_plane import ErisEvents
@@ -54,7 +55,7 @@ def events(name: str) -> tuple[ErisEvents, Outcome]:
 
 @cache
 def flows(name: str) -> tuple[FlowPlane, Rates]:
-    plane = FlowPlane(load_scenario(name))
+    plane = flow_plane(load_scenario(name))
     return plane, plane.rates()
 
 

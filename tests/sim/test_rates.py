@@ -23,9 +23,10 @@ from small_scenarios import (
 )
 
 from numatwin.sim.machine.costs import LINK_LOAD_MAX, TYPICAL_LOADED_LATENCY, CostModel
+from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.planes.rate_solver import spare_time_shares
 from numatwin.sim.planes.rates import Rates
+from numatwin.sim.run.runner import flow_plane
 from numatwin.topologies import load_machine
 
 SEED = 1909
@@ -93,7 +94,7 @@ def test_waits_for_memory_by_its_curve() -> None:
 
 
 def rates_of(path: Path, *chosen: str) -> tuple[FlowPlane, Rates]:
-    plane = FlowPlane(small(path, *chosen))
+    plane = flow_plane(small(path, *chosen))
     return plane, plane.steady()
 
 

@@ -14,16 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.run.record import (
-    HEAD_FILE,
-    SERIES_FILE,
-    ControlEvent,
-    Gain,
-    Record,
-    ResourceUse,
-    Why,
-    load_record,
-)
+from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
+from numatwin.sim.run.record import HEAD_FILE, SERIES_FILE, Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 

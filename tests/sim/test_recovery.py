@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from numatwin.sim.run.record import ControlEvent, Record
+from numatwin.sim.planes.outcome import ControlEvent
+from numatwin.sim.run.record import Record
 from numatwin.sim.run.recovery import Recovery, change_times, recoveries, typical_recovery
 
 Noise = npt.NDArray[np.float64]

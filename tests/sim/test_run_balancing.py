@@ -11,8 +11,8 @@ from small_scenarios import SCAN, small_file
 from numatwin.inputs import InputError
 from numatwin.sim.control.control_plane import ControlPlane
 from numatwin.sim.planes.flow import FlowPlane
+from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import Command, StartPhase
-from numatwin.sim.run.record import ControlEvent
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.eris.engine import Eris
@@ -31,7 +31,7 @@ class Watched(FlowPlane):
     """A flow plane that is looked at whenever the control plane does something."""
 
     def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario)
+        super().__init__(scenario, Eris(scenario))
         self.moved_keys: list[int] = []
         self.looks = 0
 

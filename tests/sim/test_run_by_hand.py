@@ -21,8 +21,8 @@ from small_scenarios import (
     small_file,
 )
 
-from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import flow_plane
 from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
 
 PLACEMENTS = ["partitioned", "interleaved", "single-ram"]
@@ -148,7 +148,7 @@ def test_equal_nodes_do_equal_work(
 ) -> None:
     """On a machine that looks alike from each node, all nodes and links are used alike."""
     path = small_file(tmp_path, operations, placement, nodes=4, protocol=protocol)
-    rates = FlowPlane(small(path)).steady().flows
+    rates = flow_plane(small(path)).steady().flows
     assert np.ptp(rates) <= 1e-9 * rates.max()
     record = ran(path)
     for kind in ("cores", "misses", "memory", "link"):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from numatwin.sim.run.histogram import Histogram
+from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.run.statistics import (
     Interval,
     Sample,

@@ -66,7 +66,10 @@ def test_a_copy_writes_what_it_fetches(tmp_path: Path) -> None:
     one, none = np.ones(1), np.zeros(1)
     zero = np.zeros(1, dtype=np.int64)
     copies = TransferFlows(
-        solver, TransferDemand(zero, zero + 1, zero, zero + 1, none, none, 2 * one, one, 3 * one)
+        solver.wires,
+        solver.core_node,
+        solver.threads,
+        TransferDemand(zero, zero + 1, zero, zero + 1, none, none, 2 * one, one, 3 * one),
     )
     memory = solver.resources.memory
     used = copies.use_of(one, solver.resources.count)[memory]

@@ -17,10 +17,11 @@ import numpy as np
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim.control.policy import Observation
+from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.kernel.streams import stream_key
-from numatwin.sim.planes.plane import Command, Outcome, StartPhase
-from numatwin.sim.run.histogram import Histogram
-from numatwin.sim.run.record import ResourceUse, Why
+from numatwin.sim.planes.experiment import Experiment
+from numatwin.sim.planes.outcome import Outcome, ResourceUse, Why
+from numatwin.sim.planes.plane import Command, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
 
 EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
@@ -54,14 +55,14 @@ class Queue:
     waiting: int = 0
     interrupted_in: int | None = None
 
-    def __call__(self, scenario: Scenario, replication: int) -> "QueuePlane":
+    def __call__(self, scenario: Experiment, replication: int) -> "QueuePlane":
         return QueuePlane(self, scenario, replication)
 
 
 class QueuePlane:
     """Plays one replication, customer by customer."""
 
-    def __init__(self, queue: Queue, scenario: Scenario, replication: int) -> None:
+    def __init__(self, queue: Queue, scenario: Experiment, replication: int) -> None:
         self.queue, self.time_s, self.steps = queue, 0.0, 0
         self._gap, self._service = (
             Draws(scenario.seed, replication, name) for name in ("arrivals", "services")
@@ -111,7 +112,7 @@ class QueuePlane:
             f"utilisation/{SERVER}": self._busy_s,
         }
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         return Observation(self.time_s, 0.0, {})
 
     def apply(self, commands: Sequence[Command]) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...sim.machine.demands import ISSUE, RECEIVE
-from ...sim.planes.flow import FlowPlane
+from ...sim.run.runner import flow_plane
 from ...sim.run.scenario import Scenario, load_scenario
-from ...sim.systems.eris.parts import SCAN, WALK
+from ...sim.systems.eris.engine import Eris
+from ...sim.systems.eris.parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands
 from ...topologies.machine import Machine
 from .candidate import Candidate, Facts
 from .observation import Observation
@@ -72,9 +72,11 @@ class NativeRun:
         return found
 
     def _steady(self, machine: Machine) -> Steady:
-        plane = FlowPlane(replace(self.scenario, machine=machine, plane="flow"))
+        plane = flow_plane(replace(self.scenario, machine=machine, plane="flow"))
         rates = plane.steady()
         units = max(float(rates.flows.sum()), 1e-300)
+        assert isinstance(plane.system, Eris)
+        assert isinstance(plane.demands, ErisDemands)
         executed = plane.system.accesses(plane.demands, 0.0).values()
         commands = float(sum(of.sum() for of in executed)) or 1.0
         return Steady(

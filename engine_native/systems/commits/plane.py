@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....sim.control.policy import Observation
-from ....sim.planes.plane import Command, Maker, Outcome
-from ....sim.run.histogram import Histogram
-from ....sim.run.record import ControlEvent, ResourceUse, Why
-from ....sim.run.scenario import Scenario
+from ....sim.kernel.histogram import Histogram
+from ....sim.planes.experiment import Experiment
+from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
+from ....sim.planes.plane import Command, Maker
 from ....sim.systems.commits.history import CAUSES
 from ....sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
@@ -70,7 +70,7 @@ class NativeCommits:
     LOOK_EVERY_S = 0.1
 
     def __init__(
-        self, scenario: Scenario, replication: int = 1, transport: str | None = None
+        self, scenario: Experiment, replication: int = 1, transport: str | None = None
     ) -> None:
         system = scenario.system
         assert isinstance(system, CommitSystem)
@@ -107,7 +107,7 @@ class NativeCommits:
         self.cluster.check()
         self._time_s = until_s
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         """See Plane: nothing is balanced."""
         return Observation(self._time_s, self._time_s - self._before.time_s, {})
 
@@ -320,7 +320,7 @@ def native_commits(transport: str | None = None) -> Iterator[Maker]:
     """Makes planes, and ends what is left of their runs."""
     made: list[NativeCommits] = []
 
-    def make(scenario: Scenario, replication: int) -> NativeCommits:
+    def make(scenario: Experiment, replication: int) -> NativeCommits:
         made.append(NativeCommits(scenario, replication, transport))
         return made[-1]
 

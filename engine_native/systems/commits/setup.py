@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ....inputs import InputError
-from ....sim.run.scenario import Scenario
+from ....sim.planes.experiment import Experiment
 from ....sim.systems.commits.build import commit_parameters
 from ....sim.systems.commits.parameters import CommitParameters
 from ....sim.systems.commits.processors import homes
@@ -76,7 +76,7 @@ def transport_of(system: CommitSystem) -> str:
     return "ib" if has_infiniband else "shm"
 
 
-def commit_plan(scenario: Scenario, replication: int, transport: str | None = None) -> CommitPlan:
+def commit_plan(scenario: Experiment, replication: int, transport: str | None = None) -> CommitPlan:
     """What of ``scenario`` runs on this host. Raises InputError where it does not fit."""
     system, workload = scenario.system, scenario.workload
     assert isinstance(system, CommitSystem)
@@ -208,7 +208,7 @@ def _at_least(what: str, asked_ns: int, least_ns: int) -> tuple[int, tuple[str, 
     return least_ns, (note,)
 
 
-def _check_room(plan: CommitPlan, scenario: Scenario, block_bytes: int) -> None:
+def _check_room(plan: CommitPlan, scenario: Experiment, block_bytes: int) -> None:
     """All processes and records fit into the memory that is free; else says what would."""
     settings, servers = plan.settings, len(plan.settings["storage"])
     shared = settings["one_sided"] and plan.transport == "shm"

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ....inputs import InputError
 from ....sim.control.policy import ObjectObservation, Observation
-from ....sim.planes.plane import Command, Maker, Outcome, StartPhase
-from ....sim.run.histogram import Histogram
-from ....sim.run.record import ControlEvent, ResourceUse, Why
+from ....sim.kernel.histogram import Histogram
+from ....sim.planes.experiment import Experiment
+from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
+from ....sim.planes.plane import Command, Maker, StartPhase
 from ....sim.run.runner import Progress
-from ....sim.run.scenario import Scenario
 from ....sim.systems.eris.spec import ErisSystem
 from ..._engine import STEPS, Engine, host_facts
 from ...host_mapping import HostMapping, amount, map_workers, workers_that_fit
@@ -44,7 +44,7 @@ SETTLE_S = 60.0  # how long nothing may move while partitions are made even agai
 class ErisHost:
     """The engine of a scenario, loaded and running."""
 
-    def __init__(self, scenario: Scenario, loading: Progress | None = None) -> None:
+    def __init__(self, scenario: Experiment, loading: Progress | None = None) -> None:
         system = scenario.system
         assert isinstance(system, ErisSystem)
         host = host_facts()
@@ -103,7 +103,7 @@ class ErisHost:
         if self.traffic is not None:
             self.traffic.close()
 
-    def begin(self, scenario: Scenario) -> None:
+    def begin(self, scenario: Experiment) -> None:
         """The workload's first phase on even partitions."""
         if not self.started:
             self.engine.start()
@@ -148,7 +148,7 @@ class NativeEris:
 
     REAL_TIME = True
 
-    def __init__(self, host: ErisHost, scenario: Scenario) -> None:
+    def __init__(self, host: ErisHost, scenario: Experiment) -> None:
         self.scenario, self._host, self._engine = scenario, host, host.engine
         self.operations = tuple(scenario.workload.operations)
         self.objects = tuple(scenario.workload.objects)
@@ -181,7 +181,7 @@ class NativeEris:
 
     # -- the control plane ------------------------------------------------------------------------
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         """See Plane."""
         now, before = self._engine.totals(), self._watched
         self._watched = now
@@ -455,7 +455,7 @@ def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
     part of the data that is loaded."""
     host: list[ErisHost] = []
 
-    def make(of: Scenario, replication: int) -> NativeEris:
+    def make(of: Experiment, replication: int) -> NativeEris:
         if not host:
             host.append(ErisHost(of, loading))
         return NativeEris(host[0], of)

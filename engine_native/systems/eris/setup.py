@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....inputs import InputError
-from ....sim.run.scenario import Scenario
+from ....sim.planes.experiment import Experiment
 from ....sim.systems.eris.spec import ErisSystem
 from ....workloads import KeyDistribution
 from ....workloads.schema import DataObject
@@ -29,7 +29,7 @@ MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (systems/eris/setup.c
 NS = 1e9
 
 
-def engine_setup(scenario: Scenario, nodes: list[int], mapping: HostMapping) -> EngineSetup:
+def engine_setup(scenario: Experiment, nodes: list[int], mapping: HostMapping) -> EngineSetup:
     """Of workers of the nodes at positions ``nodes`` [A].
 
     Raises InputError for what the native engine cannot store or do."""
@@ -131,7 +131,7 @@ def data_bytes(objects: Sequence[DataObject]) -> int:
     )
 
 
-def check_room(scenario: Scenario, host: HostFacts) -> None:
+def check_room(scenario: Experiment, host: HostFacts) -> None:
     """Raises InputError, which says what would fit, where the data do not fit into the host."""
     needed = data_bytes(list(scenario.workload.objects.values()))
     spare = int(host["available_bytes"] * ROOM)

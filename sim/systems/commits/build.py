@@ -12,14 +12,14 @@ from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 
 if TYPE_CHECKING:
-    from ...run.scenario import Scenario
+    from ...planes.experiment import Experiment
 
 PS = 1e12
 BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.cpp)
 
 
 def commit_parameters(
-    scenario: Scenario, costs: CommitCosts | None = None
+    scenario: Experiment, costs: CommitCosts | None = None
 ) -> tuple[CommitParameters, CommitCosts]:
     """What the models play, and the costs in it: those of the machine's facts, or ``costs``.
 

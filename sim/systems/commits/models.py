@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...run.histogram import Histogram
+from ...kernel.histogram import Histogram
 from .model import KernelCommitModel
 from .parameters import CommitParameters
 from .reference.commits import CommitModel as SimpyModel

@@ -15,9 +15,9 @@ import numpy as np
 
 from ....topologies import Machine
 from ...control.policy import Observation
-from ...planes.plane import Command, Outcome
-from ...run.record import ControlEvent, ResourceUse
-from ...run.scenario import Scenario
+from ...planes.experiment import Experiment
+from ...planes.outcome import ControlEvent, Outcome, ResourceUse
+from ...planes.plane import Command
 from .build import commit_parameters
 from .costs import CommitCosts
 from .facts import ENGINE
@@ -49,7 +49,7 @@ ModelMaker = Callable[[CommitParameters, int, int], Model]
 class CommitPlane:
     """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
-    def __init__(self, make: ModelMaker, scenario: Scenario, replication: int) -> None:
+    def __init__(self, make: ModelMaker, scenario: Experiment, replication: int) -> None:
         system = scenario.system
         assert isinstance(system, CommitSystem)
         self.scenario, self.system, self.replication = scenario, system, replication
@@ -71,7 +71,7 @@ class CommitPlane:
         self.model.run(round(until_s * PS))
         self._time_s = until_s
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         """See Plane: nothing is balanced."""
         return Observation(self._time_s, self._time_s - self._since_s, {})
 
@@ -198,7 +198,7 @@ class _Server:
 
 
 def _servers(
-    scenario: Scenario, parameters: CommitParameters, costs: CommitCosts
+    scenario: Experiment, parameters: CommitParameters, costs: CommitCosts
 ) -> Iterator[_Server]:
     """In the order of ``Counters.busy_ps``."""
     system, machine = scenario.system, scenario.machine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from ...run.histogram import Histogram
-from ...run.record import Gain, ResourceUse, Why
+from ...kernel.histogram import Histogram
+from ...planes.outcome import Gain, ResourceUse, Why
 from .parameters import CommitParameters, MessageCost
 from .processors import Processors
 

@@ -96,7 +96,7 @@ class Cycles:
         self.watch()
         part = eris.partitions[name]
         before = part.transfers
-        eris.rebalance(command, player.demands, player.time_s)
+        eris.apply(command, player.demands, player.time_s)
         transfers = part.transfers
         link_ps = np.zeros(eris.workers.count)
         if transfers is not before and len(transfers.volume):
@@ -161,7 +161,7 @@ class Cycles:
             ranges[copies.name] = _ranges(part, before, after)
             running = np.flatnonzero(t.under_way)
             amounts.append((after - before)[running])
-        eris.copied(np.concatenate(amounts), player.time_s)
+        eris.moved(np.concatenate(amounts), player.time_s)
         player.moved(ranges)
         self._copies = [one for one in self._copies if eris.partitions[one.name].balancing]
         if not self._copies:

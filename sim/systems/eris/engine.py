@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -13,14 +13,15 @@ from ....workloads.workload import PhaseState
 from ...control.policy import ObjectObservation, Observation, Rebalance
 from ...kernel.sums import group_sums
 from ...machine.costs import Scales
-from ...machine.demands import RECEIVE, Demand, TransferDemand
+from ...machine.demands import Demand, TransferDemand
 from ...machine.threads import pin_workers
-from ...run.record import ControlEvent
-from ...run.scenario import Scenario
+from ...planes.experiment import Experiment
+from ...planes.flow_system import Piece
+from ...planes.outcome import ControlEvent
 from .costs import ErisCosts
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
-from .parts import SCAN, WALK, ErisDemands
+from .parts import RECEIVE, SCAN, WALK, ErisDemands
 from .shared import SharedDemands
 from .spec import ErisSystem
 
@@ -41,7 +42,7 @@ class Eris:
     ``events``: transfers begun, done and refused.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Experiment) -> None:
         assert isinstance(scenario.system, ErisSystem)
         self.machine, self.workload = scenario.machine, scenario.workload
         self.system: ErisSystem = scenario.system
@@ -49,6 +50,7 @@ class Eris:
         self.phase: PhaseState = self.workload.at(0.0)
         self.partitions = {name: self._initial(name) for name in self.workload.objects}
         self.events: list[ControlEvent] = []
+        self._accesses: dict[str, Floats] = {}
         self._cycles: dict[str, tuple[float, float]] = {}
         self._refused: dict[str, str] = {}
         self.refused_count = 0
@@ -97,7 +99,7 @@ class Eris:
         """The flows of the workload in its present phase, on present partitions."""
         return demands.demand(self.phase, time_s - self.phase.start_s, self.partitions)
 
-    def copies(self, demands: ErisDemands) -> TransferDemand | None:
+    def transfers(self, demands: ErisDemands) -> TransferDemand | None:
         """The copies under way."""
         if not isinstance(demands, PartitionedDemands):
             return None
@@ -111,7 +113,7 @@ class Eris:
         left = [t.volume[on] - t.moved[on] for _, t, on in self._under_way()]
         return np.concatenate(left) if left else np.zeros(0)
 
-    def copied(self, amounts: Floats, time_s: float) -> None:
+    def moved(self, amounts: Floats, time_s: float) -> None:
         """``amounts`` (T,) more were moved by the copies under way, by ``time_s``."""
         at, running = 0, list(self._under_way())
         for name, transfers, on in running:
@@ -130,6 +132,10 @@ class Eris:
 
     # -- the monitor ------------------------------------------------------------------------------
 
+    def settled(self, demands: ErisDemands, time_s: float) -> None:
+        """See FlowSystem."""
+        self._accesses = self.accesses(demands, time_s)
+
     def accesses(self, demands: ErisDemands, time_s: float) -> dict[str, Floats]:
         """(A,) commands per unit of work that each worker executes, by object."""
         if not isinstance(demands, PartitionedDemands):
@@ -137,7 +143,7 @@ class Eris:
         return demands.accesses(self.phase, time_s - self.phase.start_s, self.partitions)
 
     def watch(
-        self, commands: dict[str, Floats], steps_s: dict[str, Floats], length_s: float
+        self, commands: Mapping[str, Floats], steps_s: Mapping[str, Floats], length_s: float
     ) -> None:
         """In ``length_s`` workers executed ``commands`` (A,), by object; the workers of each core
         spent ``steps_s`` (C,) on the steps of their loop.
@@ -149,7 +155,14 @@ class Eris:
                 self._own_s[kind] += steps_s.get(step, 0.0)
         self._watched_s += length_s
 
-    def observe(self, time_s: float) -> Observation:
+    def played(self, piece: Piece) -> None:
+        """See FlowSystem."""
+        commands = {
+            name: each * piece.units_per_s * piece.length_s for name, each in self._accesses.items()
+        }
+        self.watch(commands, piece.steps_s, piece.length_s)
+
+    def observe(self, family: str, time_s: float) -> Observation:
         """What the monitor saw since the last observation, or since partitions last changed."""
         objects = {}
         if self.partitioned:
@@ -181,20 +194,21 @@ class Eris:
         self._own_s = {kind: np.zeros(self.workers.cores) for kind in OWN_STEPS}
         self._watched_s = 0.0
 
-    def imbalance(self, commands: dict[str, Floats]) -> dict[str, float]:
-        """Standard deviation over mean of what the monitor looks at, by object: ``commands`` (A,)
-        of an index, the size of a column's partitions.
+    def columns(self) -> dict[str, float]:
+        """The imbalance of each object: standard deviation over mean of what the monitor looks at,
+        commands of an index, the size of a column's partitions.
         """
         found = {}
         for name, part in self.partitions.items() if self.partitioned else ():
-            load = commands.get(name) if isinstance(part, IndexPartitions) else part.sizes()
+            index = isinstance(part, IndexPartitions)
+            load = self._accesses.get(name) if index else part.sizes()
             if load is not None and load.mean() > 0:
-                found[name] = float(load.std() / load.mean())
+                found[f"imbalance/{name}"] = float(load.std() / load.mean())
         return found
 
     # -- balancing --------------------------------------------------------------------------------
 
-    def rebalance(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
+    def apply(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
         """Starts a balancing cycle. Links are done at once, copies as the plane moves them.
 
         A command that would overfill a node's memory is refused, with an event. Data that all share

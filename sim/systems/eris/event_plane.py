@@ -9,15 +9,14 @@ import numpy.typing as npt
 
 from ....inputs import InputError
 from ...control.policy import Observation, Rebalance
-from ...machine.demands import RECEIVE
+from ...planes.experiment import Experiment
 from ...planes.machine_use import MachineUse
-from ...planes.plane import Command, Outcome, StartPhase
-from ...run.record import ResourceUse, Why
-from ...run.scenario import Scenario
+from ...planes.outcome import Outcome, ResourceUse, Why
+from ...planes.plane import Command, StartPhase
 from .costs import ErisCosts
 from .cycles import Cycles
 from .engine import Eris
-from .parts import SCAN, WALK
+from .parts import RECEIVE, SCAN, WALK
 from .players import Counted, Player, RoutedPlayer, new_player, per_core
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +27,7 @@ PS = 1e12
 LINKS_IN_SERIES = 256
 
 
-PlayerMaker = Callable[[Eris, ErisCosts, Scenario, int], Player]
+PlayerMaker = Callable[[Eris, ErisCosts, Experiment, int], Player]
 """From ERIS's state, costs, scenario and replication."""
 
 
@@ -36,7 +35,7 @@ class ErisEvents:
     """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(
-        self, scenario: Scenario, replication: int, make: PlayerMaker = new_player
+        self, scenario: Experiment, replication: int, make: PlayerMaker = new_player
     ) -> None:
         self.machine, self.workload = scenario.machine, scenario.workload
         self.operations = tuple(self.workload.operations)
@@ -66,10 +65,10 @@ class ErisEvents:
 
     # -- the control plane ------------------------------------------------------------------------
 
-    def observe(self) -> Observation:
+    def observe(self, family: str) -> Observation:
         """See Plane."""
         self._watch()
-        seen = self.eris.observe(self._time_s)
+        seen = self.eris.observe(family, self._time_s)
         return seen if self._cycles is None else self._cycles.seen(seen)
 
     def apply(self, commands: Sequence[Command]) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....workloads.workload import PhaseState, ResolvedOperation
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import Demand, Reads, Routing, Step, TransferDemand
+from ...machine.demands import Demand, Reads, Step, TransferDemand
 from .index import (
     Popularity,
     Regions,
@@ -24,7 +24,13 @@ from .index import (
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
-from .routing import flushes_per_command, part_headers, routing_costs, under_one_header
+from .routing import (
+    Routing,
+    flushes_per_command,
+    part_headers,
+    routing_costs,
+    under_one_header,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -111,13 +117,14 @@ class PartitionedDemands(ErisDemands):
         walk_step = replace(walk_step, pace=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * scan_hits, streams, stream=True)
+        routing = self._routing(executed, phase)
         return Demand(
             flow_of=np.zeros(n, dtype=np.int64),
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
             miss_instructions=costs.counted.tree_level,
-            routing=self._routing(executed, phase),
+            exchange=None if routing is None else routing.exchange(workers.core_node),
         )
 
     def _walked(

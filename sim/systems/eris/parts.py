@@ -30,7 +30,9 @@ Ints = npt.NDArray[np.int64]
 Operations = list[ResolvedOperation]
 Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
 
+# Steps of a worker's loop.
 WALK, SCAN, GENERATE = "walking the index", "scanning", "making keys"
+ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 
 
 class ErisDemands(ABC):

@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from ....workloads.workload import PhaseState
 from ..._kernel import ErisRouting, ErisShared
+from ...kernel.histogram import Histogram, of_kernel
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import RECEIVE
 from ...machine.disturbances.facts import PS_PER_S
-from ...run.histogram import Histogram, of_kernel
-from ...run.scenario import Scenario
+from ...planes.experiment import Experiment
 from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (
@@ -33,7 +32,7 @@ from .event_model import (
 from .event_shared import shared_setup
 from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
-from .parts import SCAN, WALK
+from .parts import RECEIVE, SCAN, WALK
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
@@ -110,7 +109,9 @@ class Player(Protocol):
 class RoutedPlayer:
     """Workers that own partitions; commands travel."""
 
-    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
+    def __init__(
+        self, eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
+    ) -> None:
         self.eris = eris
         demands = eris.demands_of(costs)
         assert isinstance(demands, PartitionedDemands)
@@ -230,7 +231,9 @@ class RoutedPlayer:
 class SharedPlayer:
     """Workers that all use one structure."""
 
-    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
+    def __init__(
+        self, eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
+    ) -> None:
         self.eris, self.clients = eris, scenario.workload.description.clients
         demands = eris.demands_of(costs)
         assert isinstance(demands, SharedDemands)
@@ -297,7 +300,7 @@ class SharedPlayer:
 
 
 def new_player(
-    eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int
+    eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
 ) -> RoutedPlayer | SharedPlayer:
     """The player for the scenario's placement; raises InputError."""
     kind = RoutedPlayer if eris.partitioned else SharedPlayer

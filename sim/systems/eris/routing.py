@@ -13,11 +13,14 @@ from ....workloads.keys import KeyDistribution
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ...machine.costs import LINE_BYTES
+from ...machine.demands import Exchange
 from .costs import ErisCosts
 from .instructions import InstructionCounts
+from .parts import ISSUE, RECEIVE
 from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 # Batches of which each worker gets so many commands on average are told apart in a buffer.
 TOLD_APART_MIN = 16
@@ -49,6 +52,70 @@ class RoutingCosts:
     lines: float
     answer_lines: float
     part: float
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Commands that one worker issues and another executes, per unit of work."""
+
+    executed: Floats
+    """(C,) share of the commands that each core executes; the sum is 1."""
+    issue_s: Floats
+    """(n,) core time of making and routing all commands of a unit on one node."""
+    flush_s: Floats
+    """(n,) core time of flushing them."""
+    receive_s: Floats
+    """(n,) core time of receiving all commands of a unit on one node."""
+    lines: float
+    """Cache lines that go from issuer to executor, in the executor's memory."""
+    answer_lines: float
+    """Cache lines that go back, in the issuer's memory."""
+    atomics: float
+    """Atomic operations that an issuer does on the executor's memory, one after the other."""
+    parts: Floats
+    """(C,) headers of parts of batches under which commands come to each core."""
+    part_s: Floats
+    """(n,) core time of each on one node."""
+    part_waits: float
+    """Waits of an executor for lines of an issuer's, for each of them that another core sent."""
+    read_waits: float
+    """The same each time that it takes what others have sent, however much that is."""
+    made: float
+    """Units of work that a worker issues in a round of its loop, at most."""
+    taken: float
+    """Units that it takes in a round, at most."""
+    others_make: float
+    """Commands that all other workers issue in a round."""
+
+    def exchange(self, core_node: Ints) -> Exchange:
+        """The same as planes play it, on cores at ``core_node`` (C,)."""
+        return Exchange(
+            names=(ISSUE, RECEIVE),
+            received=self.executed,
+            make_s=self.issue_s,
+            send_s=self.flush_s,
+            receive_s=self.receive_s,
+            more_s=self.parts * self.part_s[core_node],
+            lines=self.lines,
+            answer_lines=self.answer_lines,
+            atomics=self.atomics,
+            waits=self._waits,
+        )
+
+    def _waits(self, issued: Floats, threads: Floats, remote: Floats) -> Floats:
+        """See ``demands.Waits``."""
+        rounds = self._rounds(issued, threads)
+        return self.read_waits * rounds + self.part_waits * remote * self.parts
+
+    def _rounds(self, issued: Floats, threads: Floats) -> Floats:
+        """(C,) rounds of each core's workers, per unit, in which they take something of others'.
+
+        ``issued`` (C,): shares of the cores in issuing; ``threads`` (C,): their workers. Who has
+        time issues as many commands as it may in each round; who has none left takes what fits into
+        its buffer.
+        """
+        all_rounds = np.maximum(issued / self.made, self.executed / self.taken)
+        return all_rounds * (1.0 - (1.0 - self.executed / threads) ** self.others_make)
 
 
 def making(counts: InstructionCounts, phase: PhaseState) -> float:

@@ -7,10 +7,10 @@ from simpy.events import URGENT
 
 from .....inputs import InputError
 from ...._kernel import Stream
+from ....kernel.histogram import of_kernel
 from ....kernel.streams import stream_key
 from ....machine.disturbances.facts import PS_PER_S
-from ....run.histogram import of_kernel
-from ....run.scenario import Scenario
+from ....planes.experiment import Experiment
 from ..costs import ErisCosts
 from ..engine import Eris
 from ..event_model import (
@@ -31,7 +31,9 @@ from .worker import Counts
 class ReferencePlayer:
     """See ``eris.players.Player``. Raises InputError for what the reference does not play."""
 
-    def __init__(self, eris: Eris, costs: ErisCosts, scenario: Scenario, replication: int) -> None:
+    def __init__(
+        self, eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
+    ) -> None:
         _check(eris, scenario)
         demands = eris.demands_of(costs)
         assert isinstance(demands, PartitionedDemands)
@@ -136,7 +138,7 @@ class ReferencePlayer:
             raise RuntimeError(f"{made} commands made, {done} executed, {in_flight} in flight")
 
 
-def _check(eris: Eris, scenario: Scenario) -> None:
+def _check(eris: Eris, scenario: Experiment) -> None:
     """Refuses what is not in the reference."""
     clients = scenario.workload.description.clients
     operations = scenario.workload.operations.values()
@@ -145,7 +147,7 @@ def _check(eris: Eris, scenario: Scenario) -> None:
         f"placement {system.placement}": not eris.partitioned,
         "scans": any(operation.kind == "scan" for operation in operations),
         "phases": len(scenario.workload.phases) > 1,
-        "balancing": scenario.policy_name != "none",
+        "balancing": set(scenario.policy_names.values()) != {"none"},
         "open clients": clients.kind == "open",
         "thinking clients": clients.think_time.value > 0,
         "answers": system.result_size.value > 0,
@@ -158,6 +160,6 @@ def _check(eris: Eris, scenario: Scenario) -> None:
             )
 
 
-def eris_reference(scenario: Scenario, replication: int) -> ErisEvents:
+def eris_reference(scenario: Experiment, replication: int) -> ErisEvents:
     """The reference plane of ERIS, one replication."""
     return ErisEvents(scenario, replication, ReferencePlayer)

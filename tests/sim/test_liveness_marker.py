@@ -1,4 +1,4 @@
-"""Signs: there as long as their process is, and taken away by the next one after that."""
+"""Markers: there as long as their process is, and taken away by the next one after that."""
 
 import os
 import subprocess
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.sim.run.liveness_marker import PREFIX, sign
+from numatwin.sim.run.liveness_marker import PREFIX, marked_alive
 
 CHILD = """
-from numatwin.sim.run.liveness_marker import sign
-with sign() as folder:
+from numatwin.sim.run.liveness_marker import marked_alive
+with marked_alive() as folder:
     print(folder, flush=True)
     input()
 """
@@ -26,7 +26,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def child() -> tuple[subprocess.Popen[str], Path]:
-    """A process that has put up a sign."""
+    """A process that has put up a marker."""
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -35,7 +35,7 @@ def child() -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_it_is_there_within_the_block(temporary: Path) -> None:
-    with sign() as first, sign() as second:
+    with marked_alive() as first, marked_alive() as second:
         assert first != second
         assert all(os.path.isdir(folder) for folder in (first, second))
         assert Path(first).parent == temporary
@@ -44,20 +44,20 @@ def test_it_is_there_within_the_block(temporary: Path) -> None:
 
 def test_that_of_a_killed_process_is_taken_away() -> None:
     process, left = child()
-    with sign():
+    with marked_alive():
         assert left.is_dir()  # its process lives
     process.kill()
     process.communicate()
     assert left.is_dir()
-    with sign():
+    with marked_alive():
         assert not left.exists()
 
 
-def test_what_is_no_sign_stays(temporary: Path) -> None:
+def test_what_is_no_marker_stays(temporary: Path) -> None:
     others = [temporary / "numatwin-mine", temporary / f"{PREFIX}kept"]
     for folder in others:
         folder.mkdir()
     (others[1] / "file").write_text("mine")
-    with sign():
+    with marked_alive():
         pass
     assert all(folder.is_dir() for folder in others)
