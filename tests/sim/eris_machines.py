@@ -26,20 +26,27 @@ def machine(nodes: Sequence[int] = (0, 1), **more: Any) -> ErisMachine:
     A command takes a quarter of a line, and a core has ten lines under way: what it copies from the
     other node in a flush of a few commands is hidden behind the instructions.
     """
-    found = ErisMachine()
-    found.node, found.core, found.home = list(nodes), list(range(len(nodes))), [0, 1]
-    found.issue_ps, found.receive_ps = [ISSUE] * 2, [RECEIVE] * 2
-    found.flush_ps, found.copy_ps, found.swap_ps = [FLUSH] * 2, [COPY] * 2, [SWAP] * 2
-    found.batch_ps, found.round_ps, found.part_ps = [0.0] * 2, [0.0] * 2, [0.0] * 2
-    found.stream_slots, found.read_slots = [10.0] * 2, [10.0] * 2
-    found.handed_ps = [NEAR, FAR, FAR, NEAR]
-    found.memory_idle_ps = [100_000.0] * 2
-    found.memory_line_ps, found.memory_write_ps = [0.0] * 2, [0.0] * 2
-    found.load, found.load_ratio = [0.0, 1.0], [1.0, 2.0]
-    found.buffer_commands, found.round_commands, found.incoming_commands = 4, 1, 1000
-    for name, value in more.items():
-        setattr(found, name, value)
-    return found
+    usual: dict[str, Any] = {
+        "node": list(nodes),
+        "core": list(range(len(nodes))),
+        "home": [0, 1],
+        "issue_ps": [ISSUE] * 2,
+        "receive_ps": [RECEIVE] * 2,
+        "flush_ps": [FLUSH] * 2,
+        "copy_ps": [COPY] * 2,
+        "swap_ps": [SWAP] * 2,
+        **dict.fromkeys(("batch_ps", "round_ps", "part_ps"), [0.0] * 2),
+        **dict.fromkeys(("stream_slots", "read_slots"), [10.0] * 2),
+        "handed_ps": [NEAR, FAR, FAR, NEAR],
+        "memory_idle_ps": [100_000.0] * 2,
+        **dict.fromkeys(("memory_line_ps", "memory_write_ps"), [0.0] * 2),
+        "load": [0.0, 1.0],
+        "load_ratio": [1.0, 2.0],
+        "buffer_commands": 4,
+        "round_commands": 1,
+        "incoming_commands": 1000,
+    }
+    return ErisMachine(**usual | more)
 
 
 def routing(
@@ -57,14 +64,17 @@ def routing(
     names += ["cores apart"] if of.apart_ps > 0 else []
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)
-    demands = ErisDemands()
     cells = (keyed + scans) * count
-    demands.core_ps = [float(WALK)] * (keyed * count) + [float(LINE)] * (scans * count)
-    demands.hit_ps, demands.lines, demands.surely_ps = [0.0] * cells, [0.0] * cells, [0.0] * cells
-    demands.slots = [10.0] * cells
-    demands.memory_lines = [0.0] * (keyed * count) + [1.0] * (scans * count)
-    demands.written = [0.0] * cells
-    demands.scan_lines = [0.0] * (keyed * count) + [float(n) for row in scan_lines for n in row]
+    demands = ErisDemands(
+        core_ps=[float(WALK)] * (keyed * count) + [float(LINE)] * (scans * count),
+        hit_ps=[0.0] * cells,
+        lines=[0.0] * cells,
+        surely_ps=[0.0] * cells,
+        slots=[10.0] * cells,
+        memory_lines=[0.0] * (keyed * count) + [1.0] * (scans * count),
+        written=[0.0] * cells,
+        scan_lines=[0.0] * (keyed * count) + [float(n) for row in scan_lines for n in row],
+    )
     model.update(demands)
     sums, guide = table_of([np.array(row) for row in shares], [1.0] * scans)
     model.route(sums.tolist(), guide.tolist(), [])

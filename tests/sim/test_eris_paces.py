@@ -68,11 +68,16 @@ def test_processors_of_commits_have_the_same_paces(lasts: str, played_ps: float)
 
 def of_memory() -> ErisDemands:
     """A scan of 1,000 lines of which one comes every ns, and takes 0.01 ns to look at."""
-    demands = ErisDemands()
-    demands.core_ps, demands.hit_ps, demands.surely_ps = [10.0], [0.0], [0.0]
-    demands.lines, demands.slots = [1.0], [100.0]  # a latency of 100 ns
-    demands.memory_lines, demands.written, demands.scan_lines = [1.0], [0.0], [1000.0]
-    return demands
+    return ErisDemands(
+        core_ps=[10.0],
+        hit_ps=[0.0],
+        surely_ps=[0.0],
+        lines=[1.0],
+        slots=[100.0],  # a latency of 100 ns
+        memory_lines=[1.0],
+        written=[0.0],
+        scan_lines=[1000.0],
+    )
 
 
 def test_what_waits_for_memory_has_a_pace_of_its_own() -> None:

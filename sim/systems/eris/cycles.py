@@ -121,19 +121,24 @@ class Cycles:
         costs = player.demands.costs
         unit_bytes = player.demands.transfer_bytes(name)
         chunk = max(CHUNK_BYTES // unit_bytes, 1.0)
-        started = []
+        started, node = [], self.eris.workers.node
         for k, at in enumerate(on.tolist()):
-            one = ErisTransfer()
-            one.source, one.target = int(t.source[at]), int(t.target[at])
-            one.volume, one.chunk = float(t.volume[at]), float(chunk)
-            one.source_ps, one.target_ps = demand.source_s[k] * PS, demand.target_s[k] * PS
-            one.source_lines, one.lines = demand.source_lines[k], demand.lines[k]
-            one.written_lines = demand.written_lines[k]
-            nodes = self.eris.workers.node
-            one.source_slots = costs.streaming_misses[nodes[one.source]]
-            one.target_slots = costs.streaming_misses[nodes[one.target]]
+            source, target = int(t.source[at]), int(t.target[at])
             ends = demand.target_home[k], demand.source_home[k]
-            one.across_ps = costs.idle_s[ends] * PS
+            one = ErisTransfer(
+                source=source,
+                target=target,
+                volume=float(t.volume[at]),
+                chunk=float(chunk),
+                source_ps=demand.source_s[k] * PS,
+                target_ps=demand.target_s[k] * PS,
+                source_lines=demand.source_lines[k],
+                lines=demand.lines[k],
+                written_lines=demand.written_lines[k],
+                source_slots=costs.streaming_misses[node[source]],
+                target_slots=costs.streaming_misses[node[target]],
+                across_ps=costs.idle_s[ends] * PS,
+            )
             started.append(one)
         player.model.begin(started)
         self._copies.append(_Copies(name, self._begun, on, np.zeros(len(on))))

@@ -46,82 +46,92 @@ def machine_of(
     per_instruction_ps = PS_PER_S / costs.instructions_per_s
     handed = costs.hand_overs
     handed_ps = np.rint(handed.line_s * PS_PER_S).astype(np.int64)
-    found = ErisMachine()
-    found.node, found.core = _list(workers.node), _list(workers.core)
-    found.home = _list(demands.home)
-    found.issue_ps = _list(per_instruction_ps * routing.issue)
-    found.receive_ps = _list(per_instruction_ps * routing.receive)
-    found.flush_ps = _list(per_instruction_ps * routing.flush_fixed)
-    found.batch_ps = _list(per_instruction_ps * routing.batch_executed)
-    found.round_ps = _list(per_instruction_ps * routing.round)
-    found.copy_ps = _list(per_instruction_ps * routing.lines * routing.flush_line)
-    found.own_cached = handed.own_cached
-    found.exchanged_at_once = costs.implementation.held_descriptor
-    found.flushed_late = costs.implementation.late_flush
-    found.swap_ps = _list(np.diag(handed_ps) * (0.0 if found.own_cached else 1.0))
-    found.stream_slots = _list(handed.write_slots)
-    found.read_slots = _list(handed.read_slots)
-    found.part_ps = _list(per_instruction_ps * routing.part)
-    found.part_waits, found.read_waits = costs.part_waits, costs.read_waits
-    found.handed_beside = handed.additive
-    found.handed_ps = _list(handed_ps.ravel())
+    load, load_ratio = costs.loaded_latency
     own = np.arange(len(demands.home))
-    found.memory_idle_ps = _list(costs.idle_s[own, demands.home] * PS_PER_S)
     line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
-    found.memory_line_ps = _list(line_ps)
-    found.memory_write_ps = _list(line_ps * costs.line_times(0.0, 1.0))
-    load, ratio = costs.loaded_latency
-    found.load, found.load_ratio = _list(load), _list(ratio)
-    found.lines_per_command = routing.lines
-    found.answer_lines = routing.answer_lines
-    _set_links(found, demands)
-    found.buffer_commands = system.buffer_commands
-    found.round_commands = system.commands_per_round(workers.count)
-    found.incoming_commands = system.incoming_commands(workers.count)
-    found.command_bytes = round(system.command_size.value)
-    found.batch = system.batch
-    found.answers = routing.answer_lines > 0
-    if clients.kind == "open":
-        assert clients.arrival_rate is not None
-        found.arrival_ps = PS_PER_S * workers.count / clients.arrival_rate.value
-    else:
-        found.think_ps = PS_PER_S * clients.think_time.value
-    found.scan_chunk_lines = SCAN_CHUNK_LINES
-    _set_disturbances(found, costs.disturbances)
+    return ErisMachine(
+        node=workers.node,
+        core=workers.core,
+        home=demands.home,
+        issue_ps=per_instruction_ps * routing.issue,
+        receive_ps=per_instruction_ps * routing.receive,
+        flush_ps=per_instruction_ps * routing.flush_fixed,
+        batch_ps=per_instruction_ps * routing.batch_executed,
+        round_ps=per_instruction_ps * routing.round,
+        copy_ps=per_instruction_ps * routing.lines * routing.flush_line,
+        own_cached=handed.own_cached,
+        exchanged_at_once=costs.implementation.held_descriptor,
+        flushed_late=costs.implementation.late_flush,
+        swap_ps=np.diag(handed_ps) * (0.0 if handed.own_cached else 1.0),
+        stream_slots=handed.write_slots,
+        read_slots=handed.read_slots,
+        part_ps=per_instruction_ps * routing.part,
+        part_waits=costs.part_waits,
+        read_waits=costs.read_waits,
+        handed_beside=handed.additive,
+        handed_ps=handed_ps,
+        memory_idle_ps=costs.idle_s[own, demands.home] * PS_PER_S,
+        memory_line_ps=line_ps,
+        memory_write_ps=line_ps * costs.line_times(0.0, 1.0),
+        load=load,
+        load_ratio=load_ratio,
+        lines_per_command=routing.lines,
+        answer_lines=routing.answer_lines,
+        buffer_commands=system.buffer_commands,
+        round_commands=system.commands_per_round(workers.count),
+        incoming_commands=system.incoming_commands(workers.count),
+        command_bytes=round(system.command_size.value),
+        batch=system.batch,
+        answers=routing.answer_lines > 0,
+        scan_chunk_lines=SCAN_CHUNK_LINES,
+        **times_of(clients, workers.count),
+        **_of_links(demands),
+        **_of_disturbances(costs.disturbances),
+    )
+
+
+def _of_disturbances(disturbances: Disturbances) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if (turns := disturbances.turns()) is not None:
+        found["turns"] = turns.setup()
+    if (paces := disturbances.paces) is not None:
+        found["pace_lasts_ps"] = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
+        found["pace_share"] = paces.share
+        found["pace_slowdown"] = paces.slowdown
+        found["pace_memory_slowdown"] = paces.memory_slowdown
+    if (apart := disturbances.apart) is not None:
+        found["near_ps"], found["apart_ps"] = PS_PER_S * apart.near_s, PS_PER_S * apart.apart_s
+        found["apart_times"] = apart.times
     return found
 
 
-def _set_disturbances(found: ErisMachine, disturbances: Disturbances) -> None:
-    if (turns := disturbances.turns()) is not None:
-        found.turns = turns.setup()
-    if (paces := disturbances.paces) is not None:
-        found.pace_lasts_ps = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
-        found.pace_share = _list(paces.share)
-        found.pace_slowdown = _list(paces.slowdown)
-        found.pace_memory_slowdown = _list(paces.memory_slowdown)
-    if (apart := disturbances.apart) is not None:
-        found.near_ps, found.apart_ps = PS_PER_S * apart.near_s, PS_PER_S * apart.apart_s
-        found.apart_times = apart.times
+def times_of(clients: Clients, workers: int) -> dict[str, Any]:
+    """When workers, each a client, have something to do."""
+    if clients.kind == "open":
+        assert clients.arrival_rate is not None
+        return {"arrival_ps": PS_PER_S * workers / clients.arrival_rate.value}
+    return {"think_ps": PS_PER_S * clients.think_time.value}
 
 
-def _set_links(found: ErisMachine, demands: PartitionedDemands) -> None:
+def _of_links(demands: PartitionedDemands) -> dict[str, Any]:
     costs = demands.costs
     routes, count = costs.machine.routes, len(demands.home)
     if not costs.machine.links:
-        return
+        return {}
     each_ps = PS_PER_S / costs.link_Bps
-    found.link_data_ps = _list(
-        np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int)
-    )
-    found.link_request_ps = _list(np.rint(costs.link_request_bytes * each_ps).astype(int))
     lines = np.zeros((count, count))
     lines[np.arange(count), demands.home] = 1.0
     data, control = costs.wire_rows(lines)
-    found.line_data_ps, found.line_control_ps = sparse(data * each_ps), sparse(control * each_ps)
-    found.line_bytes = sparse(data + control)
-    found.entering = _list(routes.entering.ravel())
-    found.predecessor = _list(routes.predecessor.ravel())
-    found.vertices = routes.vertices
+    return {
+        "link_data_ps": np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int),
+        "link_request_ps": np.rint(costs.link_request_bytes * each_ps).astype(int),
+        "line_data_ps": sparse(data * each_ps),
+        "line_control_ps": sparse(control * each_ps),
+        "line_bytes": sparse(data + control),
+        "entering": routes.entering,
+        "predecessor": routes.predecessor,
+        "vertices": routes.vertices,
+    }
 
 
 def sparse(rows: Floats) -> SparseRows:
@@ -133,16 +143,17 @@ def sparse(rows: Floats) -> SparseRows:
 
 def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDemands:
     """The demands of operations, in the kernel's ``order``."""
-    found = KernelDemands()
 
-    def ps(seconds: Floats) -> list[float]:
-        return _list(np.where(np.isfinite(seconds), seconds, 0.0)[list(order)].ravel() * PS_PER_S)
+    def ps(seconds: Floats) -> Floats:
+        return np.where(np.isfinite(seconds), seconds, 0.0)[list(order)] * PS_PER_S
 
-    found.core_ps, found.hit_ps = ps(commands.core_s), ps(commands.hit_s)
-    found.surely_ps = ps(commands.surely_s)
-    for name in ("lines", "slots", "memory_lines", "written", "scan_lines"):
-        setattr(found, name, _list(getattr(commands, name)[list(order)].ravel()))
-    return found
+    plain = ("lines", "slots", "memory_lines", "written", "scan_lines")
+    return KernelDemands(
+        core_ps=ps(commands.core_s),
+        hit_ps=ps(commands.hit_s),
+        surely_ps=ps(commands.surely_s),
+        **{name: getattr(commands, name)[list(order)] for name in plain},
+    )
 
 
 def by_key_first(phase: PhaseState, partitions: Partitions) -> tuple[list[int], int]:
@@ -182,8 +193,3 @@ def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
     kinds += ["paces"] if disturbances.paces is not None else []
     names = [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
     return [*names, "cores apart"] if disturbances.apart is not None else names
-
-
-def _list(values: npt.NDArray[np.generic]) -> list[Any]:
-    found: list[Any] = values.tolist()
-    return found

@@ -11,7 +11,7 @@ from ..._kernel import SharedSetup, SharedStep, SparseRows
 from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX
 from ...machine.demands import Demand, Reads
 from ...machine.disturbances.facts import PS_PER_S
-from .event_model import SCAN_CHUNK_LINES, sparse
+from .event_model import SCAN_CHUNK_LINES, sparse, times_of
 from .shared import SharedDemands
 
 Floats = npt.NDArray[np.float64]
@@ -45,46 +45,43 @@ class _Setup:
         self.whole = np.where(self.used, nodes[demand.flow_of] * demands.cores_on_nodes, 0.0)
 
     def made(self, phase: PhaseState, clients: Clients) -> SharedSetup:
-        costs, demand, found = self.costs, self.demand, SharedSetup()
-        found.node, found.core = self.workers.node.tolist(), self.workers.core.tolist()
-        found.steps = [
-            self._step(step.core_s, step.hit_s, step.reads, demand.batch) for step in demand.steps
-        ]
+        costs, demand, workers = self.costs, self.demand, self.workers
         read = self._lines([reads for step in demand.steps for reads in step.reads])
         written = self._lines(list(demand.writes))
         lines = read + written
         each_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
-        found.memory_lines = sparse(lines)
-        found.memory_ps = sparse(costs.line_times(read, written) * each_ps)
-        links = len(costs.link_Bps)
-        wire = np.zeros((2, self.n, links))
-        if links:
+        wire = np.zeros((2, self.n, len(costs.link_Bps)))
+        if len(costs.link_Bps):
             wire = costs.wire_rows(read) + costs.written_wire_rows(written)
-        found.link_bytes = sparse(wire.sum(axis=0))
         data_ps, control_ps = wire * (PS_PER_S / costs.link_Bps)
-        found.link_data_ps, found.link_control_ps = sparse(data_ps), sparse(control_ps)
         with np.errstate(divide="ignore"):
-            found.pair_ps = (read * LINE_BYTES * PS_PER_S / costs.pair_Bps).max(axis=1).tolist()
-        found.line_ps = self._line_ps().tolist()
-        found.memory_idle_ps = (np.diag(costs.idle_s) * PS_PER_S).tolist()
-        found.link_line_ps = (
-            (LINE_BYTES + costs.link_header_bytes) * PS_PER_S / costs.link_Bps
-        ).tolist()
-        load, ratio = costs.loaded_latency
-        found.load, found.load_ratio = load.tolist(), ratio.tolist()
-        found.link_load_max = LINK_LOAD_MAX
-        found.shares = [operation.share for operation in phase.operations.values()]
-        found.batch = int(demand.batch)
+            pair_ps = (read * LINE_BYTES * PS_PER_S / costs.pair_Bps).max(axis=1)
+        load, load_ratio = costs.loaded_latency
+        chunks = 0
         if all(operation.kind == "scan" for operation in phase.operations.values()):
             wanted = float(lines.sum(axis=1).max()) / SCAN_CHUNK_LINES
-            count = self.workers.count
-            found.chunks = int(np.clip(wanted, CHUNKS_MIN * count, CHUNKS_MAX * count))
-        if clients.kind == "open":
-            assert clients.arrival_rate is not None
-            found.arrival_ps = PS_PER_S * self.workers.count / clients.arrival_rate.value
-        else:
-            found.think_ps = PS_PER_S * clients.think_time.value
-        return found
+            chunks = int(np.clip(wanted, CHUNKS_MIN * workers.count, CHUNKS_MAX * workers.count))
+        return SharedSetup(
+            node=workers.node,
+            core=workers.core,
+            steps=[self._step(s.core_s, s.hit_s, s.reads, demand.batch) for s in demand.steps],
+            memory_lines=sparse(lines),
+            memory_ps=sparse(costs.line_times(read, written) * each_ps),
+            link_bytes=sparse(wire.sum(axis=0)),
+            link_data_ps=sparse(data_ps),
+            link_control_ps=sparse(control_ps),
+            pair_ps=pair_ps,
+            line_ps=self._line_ps(),
+            memory_idle_ps=np.diag(costs.idle_s) * PS_PER_S,
+            link_line_ps=(LINE_BYTES + costs.link_header_bytes) * PS_PER_S / costs.link_Bps,
+            load=load,
+            load_ratio=load_ratio,
+            link_load_max=LINK_LOAD_MAX,
+            shares=[operation.share for operation in phase.operations.values()],
+            batch=int(demand.batch),
+            chunks=chunks,
+            **times_of(clients, workers.count),
+        )
 
     def _row(self, per_core: Floats) -> Floats:
         """(n,) of a worker that does a whole unit, from the share of each core (C,)."""
@@ -100,28 +97,29 @@ class _Setup:
     def _step(
         self, core_s: Floats, hit_s: Floats, reads: tuple[Reads, ...], batch: float
     ) -> SharedStep:
-        costs, found = self.costs, SharedStep()
+        costs = self.costs
         random = self._lines([part for part in reads if not part.stream])
         streamed = self._lines([part for part in reads if part.stream])
         threads = np.bincount(self.workers.core)[self.core_of]
         slots = np.minimum(costs.walk_misses_of(self.workers.core_node), batch * threads)[:, None]
         held_s = self._row(hit_s) + (random * costs.idle_s / slots).sum(axis=1)
-        found.core_ps = (self._row(core_s) * PS_PER_S).tolist()
-        found.held_ps = (held_s * PS_PER_S).tolist()
-        found.memory = sparse(random / slots)
         remote = random * (1.0 - np.eye(self.n))
         on_links = np.zeros((self.n, len(costs.link_Bps)))
         if costs.machine.links and remote.any():
             on_links = costs.machine.routes.link_columns(remote.T)
-        found.links = sparse(on_links / slots)
-        found.streamed = sparse(streamed)
         at = np.nonzero(streamed)
-        found.ways = self._ways(at[0], at[1])
         surely_ps = costs.streamed_s[at] * PS_PER_S
-        found.slots = costs.streaming_misses.tolist()
-        found.idle_ps = (costs.idle_s[at] * PS_PER_S).tolist()
-        found.surely_ps = np.where(np.isfinite(surely_ps), surely_ps, 0.0).tolist()
-        return found
+        return SharedStep(
+            core_ps=self._row(core_s) * PS_PER_S,
+            held_ps=held_s * PS_PER_S,
+            memory=sparse(random / slots),
+            links=sparse(on_links / slots),
+            streamed=sparse(streamed),
+            ways=self._ways(at[0], at[1]),
+            slots=costs.streaming_misses,
+            surely_ps=np.where(np.isfinite(surely_ps), surely_ps, 0.0),
+            idle_ps=costs.idle_s[at] * PS_PER_S,
+        )
 
     def _ways(self, reader: Ints, home: Ints) -> SparseRows:
         """Links that a line takes from each ``home`` to its ``reader`` (E,)."""

@@ -6,6 +6,7 @@
 
 #include "kernel/arrays.hpp"
 #include "kernel/running.hpp"
+#include "kernel/struct_binding.hpp"
 #include "systems/eris/kernel/routing.hpp"
 
 namespace py = pybind11;
@@ -81,94 +82,17 @@ void register_eris(py::module_& module) {
                 return found;
             },
             py::arg("row"));
-    auto machine = py::class_<ErisMachine>(module, "ErisMachine", "A machine as costs, in ps.");
-    machine.def(py::init<>());
-#define FIELD(name) machine.def_readwrite(#name, &ErisMachine::name)
-    FIELD(node);
-    FIELD(core);
-    FIELD(home);
-    FIELD(issue_ps);
-    FIELD(receive_ps);
-    FIELD(flush_ps);
-    FIELD(copy_ps);
-    FIELD(batch_ps);
-    FIELD(round_ps);
-    FIELD(swap_ps);
-    FIELD(stream_slots);
-    FIELD(read_slots);
-    FIELD(handed_ps);
-    FIELD(own_cached);
-    FIELD(exchanged_at_once);
-    FIELD(handed_beside);
-    FIELD(flushed_late);
-    FIELD(read_waits);
-    FIELD(part_ps);
-    FIELD(part_waits);
-    FIELD(memory_idle_ps);
-    FIELD(memory_line_ps);
-    FIELD(memory_write_ps);
-    FIELD(load);
-    FIELD(load_ratio);
-    FIELD(lines_per_command);
-    FIELD(answer_lines);
-    FIELD(link_data_ps);
-    FIELD(link_request_ps);
-    FIELD(line_data_ps);
-    FIELD(line_control_ps);
-    FIELD(line_bytes);
-    FIELD(entering);
-    FIELD(predecessor);
-    FIELD(vertices);
-    FIELD(buffer_commands);
-    FIELD(round_commands);
-    FIELD(incoming_commands);
-    FIELD(command_bytes);
-    FIELD(batch);
-    FIELD(answers);
-    FIELD(think_ps);
-    FIELD(arrival_ps);
-    FIELD(scans_max);
-    FIELD(turns);
-    FIELD(pace_lasts_ps);
-    FIELD(pace_share);
-    FIELD(pace_slowdown);
-    FIELD(pace_memory_slowdown);
-    FIELD(near_ps);
-    FIELD(apart_ps);
-    FIELD(apart_times);
-    FIELD(scan_chunk_lines);
-#undef FIELD
-
-    auto demands = py::class_<ErisDemands>(module, "ErisDemands", "Demands of each operation.");
-    demands.def(py::init<>());
-#define FIELD(name) demands.def_readwrite(#name, &ErisDemands::name)
-    FIELD(core_ps);
-    FIELD(hit_ps);
-    FIELD(lines);
-    FIELD(slots);
-    FIELD(surely_ps);
-    FIELD(memory_lines);
-    FIELD(written);
-    FIELD(scan_lines);
-#undef FIELD
-
-    auto transfer = py::class_<ErisTransfer>(module, "ErisTransfer", "A part on its way.");
-    transfer.def(py::init<>());
-#define FIELD(name) transfer.def_readwrite(#name, &ErisTransfer::name)
-    FIELD(source);
-    FIELD(target);
-    FIELD(volume);
-    FIELD(source_ps);
-    FIELD(target_ps);
-    FIELD(source_lines);
-    FIELD(lines);
-    FIELD(written_lines);
-    FIELD(source_slots);
-    FIELD(target_slots);
-    FIELD(across_ps);
-    FIELD(chunk);
-#undef FIELD
-
+    def_struct<ErisMachine>(
+        module, "ErisMachine",
+        "Costs of a machine in ps, and its buffers. A workers on cores of n nodes with "
+        "2L directed links; arrays are flat, row by row.");
+    def_struct<ErisDemands>(
+        module, "ErisDemands",
+        "What each operation demands of each worker, [O, A]: per command, or per line "
+        "that a scan reads.");
+    def_struct<ErisTransfer>(
+        module, "ErisTransfer",
+        "A part of an index or column on its way to another worker; per unit.");
     py::class_<Model> model(module, "ErisRouting", "ERIS, every buffer and every exchange.");
     model
         .def(py::init([](const ErisMachine& of, std::size_t operations, std::size_t keyed,

@@ -5,6 +5,7 @@
 #include "kernel/arrays.hpp"
 #include "kernel/register.hpp"
 #include "kernel/running.hpp"
+#include "kernel/struct_binding.hpp"
 #include "systems/eris/kernel/shared.hpp"
 
 namespace py = pybind11;
@@ -37,43 +38,10 @@ py::dict counts(Model& self) {
 }  // namespace
 
 void register_eris_shared(py::module_& module) {
-    auto step = py::class_<SharedStep>(module, "SharedStep", "A step of a worker's loop.");
-    step.def(py::init<>());
-#define FIELD(name) step.def_readwrite(#name, &SharedStep::name)
-    FIELD(core_ps);
-    FIELD(held_ps);
-    FIELD(memory);
-    FIELD(links);
-    FIELD(streamed);
-    FIELD(ways);
-    FIELD(slots);
-    FIELD(surely_ps);
-    FIELD(idle_ps);
-#undef FIELD
-    auto setup = py::class_<SharedSetup>(module, "SharedSetup", "Workers on data that all share.");
-    setup.def(py::init<>());
-#define FIELD(name) setup.def_readwrite(#name, &SharedSetup::name)
-    FIELD(node);
-    FIELD(core);
-    FIELD(steps);
-    FIELD(memory_ps);
-    FIELD(memory_lines);
-    FIELD(link_data_ps);
-    FIELD(link_control_ps);
-    FIELD(link_bytes);
-    FIELD(pair_ps);
-    FIELD(line_ps);
-    FIELD(memory_idle_ps);
-    FIELD(link_line_ps);
-    FIELD(load);
-    FIELD(load_ratio);
-    FIELD(link_load_max);
-    FIELD(shares);
-    FIELD(batch);
-    FIELD(chunks);
-    FIELD(think_ps);
-    FIELD(arrival_ps);
-#undef FIELD
+    def_struct<SharedStep>(
+        module, "SharedStep",
+        "A step of a worker's loop, per operation of the mix that a node's worker does.");
+    def_struct<SharedSetup>(module, "SharedSetup", "Workers on data that all share.");
     py::class_<Model> model(module, "ErisShared", "ERIS's baselines, event by event.");
     model
         .def(py::init([](const SharedSetup& of, const StreamKeys& keys, std::uint64_t seed,

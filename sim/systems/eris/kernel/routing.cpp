@@ -53,14 +53,15 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
                    static_cast<std::uint32_t>(machine_.predecessor[k])};
     handed_.assign(machine_.handed_ps.begin(), machine_.handed_ps.end());
     // Kept above in another form.
-    for (Positions* const of : {&machine_.entering, &machine_.predecessor, &machine_.handed_ps})
+    for (Positions* const of : std::initializer_list<Positions*>{
+             &machine_.entering, &machine_.predecessor, &machine_.handed_ps})
         Positions().swap(*of);
     count_.assign(count * count);
     whole_ = machine_.buffer_commands;
     if (machine_.arrival_ps <= 0 &&
         machine_.batch >= told_apart_min * static_cast<std::int64_t>(count)) {
         told_apart_.resize(count * count);
-        whole_ = std::min({whole_, machine_.batch, machine_.round_commands});
+        whole_ = std::min<std::int64_t>({whole_, machine_.batch, machine_.round_commands});
     } else {
         first_.assign(count * count, 0);
         if (keyed_ > 1) by_operation_.assign(count * count * keyed_, 0);

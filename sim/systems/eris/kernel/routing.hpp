@@ -44,12 +44,20 @@ struct ErisTrace {
 
 // A part that goes from worker to worker; per unit (a key or an entry).
 struct ErisTransfer {
-    std::uint32_t source, target;
-    double volume;
-    double source_ps, target_ps;                   // instructions
-    double source_lines, lines, written_lines;     // read at the source, sent, written
-    double source_slots, target_slots, across_ps;  // how many under way, and a line's latency
-    double chunk;                                  // units of a message
+    FIELDS_OF(ErisTransfer);
+    FIELD(std::uint32_t, source, "the worker that has it");
+    FIELD(std::uint32_t, target, "and the one that gets it");
+    FIELD(double, volume, "units");
+    FIELD(double, source_ps, "instructions of the source");
+    FIELD(double, target_ps, "and of the target");
+    FIELD(double, source_lines, "lines read at the source");
+    FIELD(double, lines, "sent");
+    FIELD(double, written_lines, "written");
+    FIELD(double, source_slots, "lines that the source has under way");
+    FIELD(double, target_slots, "and the target");
+    FIELD(double, across_ps, "latency of a line between them");
+    FIELD(double, chunk, "units of a message");
+    END_OF_FIELDS;
     double sent = 0, rebuilt = 0;
     double messages = 0;          // sent so far
     std::uint32_t under_way = 0;  // messages sent and not yet rebuilt

@@ -96,49 +96,73 @@ void ways(const ErisMachine& of, std::size_t nodes) {
         }
 }
 
+// How many there are of each.
+struct Sizes {
+    std::size_t node = 0, link = 0, demand = 0, streamed = 0;
+
+    std::size_t of(Each each) const {
+        switch (each) {
+            case Each::node:
+                return node;
+            case Each::node_pair:
+                return node * node;
+            case Each::link:
+                return link;
+            case Each::demand:
+                return demand;
+            case Each::streamed:
+                return streamed;
+        }
+        return 0;
+    }
+};
+
+template <Each each, class Number>
+void fits(const Amounts<each, Number>& values, const Sizes& sizes, const char* field) {
+    amounts(values, sizes.of(each), field);
+}
+
+void fits(const Slots& values, const Sizes& sizes, const char* field) {
+    positive(values, sizes.node, field);
+}
+
+template <Each row, Each column>
+void fits(const Rows<row, column>& values, const Sizes& sizes, const char* field) {
+    rows(values, sizes.of(row), sizes.of(column), field);
+}
+
+void fits(double value, const Sizes&, const char* field) {
+    at_least(value, 0, field);
+}
+
+void fits(const Count& value, const Sizes&, const char* field) {
+    at_least(static_cast<double>(value.value), 1, field);
+}
+
+// Whatever else it should be is checked below.
+template <class Value>
+void fits(const Value&, const Sizes&, const char*) {}
+
+template <class Struct>
+void check_fields(const Struct& of, const Sizes& sizes) {
+    for_each_field<Struct>([&](const auto& field) { fits(of.*field.member, sizes, field.name); });
+}
+
 }  // namespace
 
 void check(const ErisMachine& of) {
-    const std::size_t n = of.home.size(), links = of.link_data_ps.size();
+    const std::size_t n = of.home.size();
     in_use(of.node, of.core, n);
     positions(of.home, n, n, "home");
-    amounts(of.issue_ps, n, "issue_ps");
-    amounts(of.receive_ps, n, "receive_ps");
-    amounts(of.flush_ps, n, "flush_ps");
-    amounts(of.copy_ps, n, "copy_ps");
-    amounts(of.batch_ps, n, "batch_ps");
-    amounts(of.round_ps, n, "round_ps");
-    amounts(of.swap_ps, n, "swap_ps");
-    positive(of.stream_slots, n, "stream_slots");
-    positive(of.read_slots, n, "read_slots");
-    at_least(of.read_waits, 0, "read_waits");
-    amounts(of.part_ps, n, "part_ps");
-    at_least(of.part_waits, 0, "part_waits");
-    amounts(of.handed_ps, n * n, "handed_ps");
-    amounts(of.memory_idle_ps, n, "memory_idle_ps");
-    amounts(of.memory_line_ps, n, "memory_line_ps");
-    amounts(of.memory_write_ps, n, "memory_write_ps");
+    check_fields(of, {.node = n, .link = of.link_data_ps.size()});
     curve(of.load, of.load_ratio);
-    amounts(of.link_data_ps, links, "link_data_ps");
-    amounts(of.link_request_ps, links, "link_request_ps");
-    rows(of.line_data_ps, n, links, "line_data_ps");
-    rows(of.line_control_ps, n, links, "line_control_ps");
-    rows(of.line_bytes, n, links, "line_bytes");
     ways(of, n);
-    at_least(of.lines_per_command, 0, "lines_per_command");
-    at_least(of.answer_lines, 0, "answer_lines");
-    at_least(static_cast<double>(of.buffer_commands), 1, "buffer_commands");
-    at_least(static_cast<double>(of.round_commands), 1, "round_commands");
-    at_least(static_cast<double>(of.command_bytes), 1, "command_bytes");
-    at_least(static_cast<double>(of.batch), 1, "batch");
-    at_least(static_cast<double>(of.incoming_commands), static_cast<double>(of.buffer_commands),
-             "incoming_commands");
-    if (static_cast<double>(of.incoming_commands) * static_cast<double>(of.command_bytes) >=
+    if (of.incoming_commands < of.buffer_commands)
+        refuse("incoming_commands", "at least those of an outgoing buffer");
+    if (static_cast<double>(of.incoming_commands.value) *
+            static_cast<double>(of.command_bytes.value) >=
         4294967296.0)
         refuse("incoming_commands", "less than 4 GiB of commands, which an offset can tell");
-    at_least(of.think_ps, 0, "think_ps");
-    at_least(of.arrival_ps, 0, "arrival_ps");
-    at_least(of.pace_lasts_ps, 0, "pace_lasts_ps");
     at_least(of.apart_times, 1, "apart_times");
     if (of.pace_lasts_ps > 0) {
         if (of.pace_share.size() < 2 || of.pace_share.front() != 0.0 ||
@@ -151,20 +175,11 @@ void check(const ErisMachine& of) {
                      std::ranges::min(of.pace_memory_slowdown)) <= 0)
             refuse("pace_slowdown", "more than 0");
     }
-    at_least(static_cast<double>(of.scans_max), 1, "scans_max");
-    at_least(static_cast<double>(of.scan_chunk_lines), 1, "scan_chunk_lines");
 }
 
 void check(const ErisDemands& of, std::size_t operations, std::size_t workers) {
     const std::size_t size = operations * workers;
-    amounts(of.core_ps, size, "core_ps");
-    amounts(of.hit_ps, size, "hit_ps");
-    amounts(of.lines, size, "lines");
-    amounts(of.slots, size, "slots");
-    amounts(of.surely_ps, size, "surely_ps");
-    amounts(of.memory_lines, size, "memory_lines");
-    amounts(of.written, size, "written");
-    amounts(of.scan_lines, size, "scan_lines");
+    check_fields(of, {.demand = size});
     for (std::size_t k = 0; k < size; ++k)
         if (of.lines[k] > 0 && of.slots[k] == 0) refuse("slots", "numbers above 0");
 }
@@ -186,36 +201,14 @@ void check(const SharedSetup& of) {
     const std::size_t n = of.memory_idle_ps.size(), links = of.link_line_ps.size();
     in_use(of.node, of.core, n);
     if (of.steps.empty()) refuse("steps", "at least one");
-    for (const SharedStep& step : of.steps) {
-        amounts(step.core_ps, n, "core_ps");
-        amounts(step.held_ps, n, "held_ps");
-        rows(step.memory, n, n, "memory");
-        rows(step.links, n, links, "links");
-        rows(step.streamed, n, n, "streamed");
-        const std::size_t entries = step.streamed.column.size();
-        rows(step.ways, entries, links, "ways");
-        positive(step.slots, n, "slots");
-        amounts(step.surely_ps, entries, "surely_ps");
-        amounts(step.idle_ps, entries, "idle_ps");
-    }
-    rows(of.memory_ps, n, n, "memory_ps");
-    rows(of.memory_lines, n, n, "memory_lines");
-    rows(of.link_data_ps, n, links, "link_data_ps");
-    rows(of.link_control_ps, n, links, "link_control_ps");
-    rows(of.link_bytes, n, links, "link_bytes");
-    amounts(of.pair_ps, n, "pair_ps");
-    amounts(of.line_ps, n, "line_ps");
-    amounts(of.memory_idle_ps, n, "memory_idle_ps");
-    amounts(of.link_line_ps, links, "link_line_ps");
+    for (const SharedStep& step : of.steps)
+        check_fields(step, {.node = n, .link = links, .streamed = step.streamed.column.size()});
+    check_fields(of, {.node = n, .link = links});
     curve(of.load, of.load_ratio);
-    at_least(of.link_load_max, 0, "link_load_max");
     if (of.link_load_max >= 1) refuse("link_load_max", "less than 1");
     if (of.shares.empty()) refuse("shares", "at least one operation");
     amounts(of.shares, of.shares.size(), "shares");
-    at_least(static_cast<double>(of.batch), 1, "batch");
     at_least(static_cast<double>(of.chunks), 0, "chunks");
-    at_least(of.think_ps, 0, "think_ps");
-    at_least(of.arrival_ps, 0, "arrival_ps");
 }
 
 }  // namespace numatwin

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
 #include "machine/disturbances/kernel/turns.hpp"
 
@@ -32,75 +33,113 @@ struct SparseRows {
     }
 };
 
+// What a field has one value of each: its size is checked by it.
+enum class Each { node, node_pair, link, demand, streamed };
+
+// Numbers of 0 and more, none without end; above 0 where they are Slots.
+template <Each each, class Number = double>
+struct Amounts : std::vector<Number> {
+    using Plain = std::vector<Number>;
+};
+struct Slots : Amounts<Each::node> {};
+using PerNode = Amounts<Each::node>;
+using PerDemand = Amounts<Each::demand>;      // [O, A]: operations by workers
+using PerStreamed = Amounts<Each::streamed>;  // entries of SharedStep::streamed
+
+// Sparse rows with a row and a column of each.
+template <Each row, Each column>
+struct Rows : SparseRows {
+    using Plain = SparseRows;
+};
+using NodeRows = Rows<Each::node, Each::node>;
+using LinkRows = Rows<Each::node, Each::link>;
+
+// A number of at least 1.
+struct Count {
+    using Plain = std::int64_t;
+    std::int64_t value = 1;
+    Count(std::int64_t number = 1) : value(number) {}
+    operator std::int64_t&() { return value; }
+    operator const std::int64_t&() const { return value; }
+};
+
 // What does not change while a scenario runs.
 struct ErisMachine {
-    Positions node;                  // [A] of each worker
-    Positions core;                  // [A] among the cores in use
-    Positions home;                  // [n] the node whose memory a node's workers use
-    Numbers issue_ps;                // [n] make a command and route it to its target's buffer
-    Numbers receive_ps;              // [n] take a command from the incoming buffer
-    Numbers flush_ps;                // [n] instructions of a flush, whatever its size
-    Numbers copy_ps;                 // [n] and for each command in it
-    Numbers batch_ps;                // [n] execute a batch, whatever its size
-    Numbers round_ps;                // [n] go through the loop once
-    Numbers swap_ps;                 // [n] exchange the incoming buffers
-    Numbers stream_slots;            // [n] lines that a core gets from others at a time to write
-    Numbers read_slots;              // [n] and to read
-    Positions handed_ps;             // [n, n] a line that a core of i gets from a core of j
-    bool own_cached = false;         // a worker's commands to itself stay in its own cache
-    bool exchanged_at_once = false;  // a descriptor comes to be written: no exchange fails
-    bool handed_beside = false;      // lines of other cores take time beside instructions
-    bool flushed_late = false;       // a full buffer, when the next command for it comes
-    double read_waits = 0;           // waits for a line of who takes what others have sent
-    Numbers part_ps;                 // [n] take a header of a part of a batch
-    double part_waits = 0;           // and waits for a line, where another sent it
-    Numbers memory_idle_ps;          // [n] latency of a node's home memory
-    Numbers memory_line_ps;          // [n] how long a line takes a controller; 0: not limited
-    Numbers memory_write_ps;         // [n] and one that is written
-    Numbers load, load_ratio;        // loaded latency over idle, by load
-    double lines_per_command = 0.25;
-    double answer_lines = 0;    // of what is sent back for a command
-    Positions link_data_ps;     // [2L] wire time of a line with its header
-    Positions link_request_ps;  // [2L] wire time of a request
+    FIELDS_OF(ErisMachine);
+    FIELD(Positions, node, "[A] of each worker");
+    FIELD(Positions, core, "[A] of each worker, among the cores in use");
+    FIELD(Positions, home, "[n] the node whose memory a node's workers use");
+    FIELD(PerNode, issue_ps, "[n] make a command and route it to its target's buffer");
+    FIELD(PerNode, receive_ps, "[n] take a command from the incoming buffer");
+    FIELD(PerNode, flush_ps, "[n] instructions of a flush, whatever its size");
+    FIELD(PerNode, copy_ps, "[n] and for each command in it");
+    FIELD(PerNode, batch_ps, "[n] execute a batch, whatever its size");
+    FIELD(PerNode, round_ps, "[n] go through the loop once");
+    FIELD(PerNode, swap_ps, "[n] exchange the incoming buffers");
+    FIELD(Slots, stream_slots, "[n] lines that a core gets from others at a time to write");
+    FIELD(Slots, read_slots, "[n] and to read");
+    using PerPair = Amounts<Each::node_pair, std::int64_t>;
+    FIELD(PerPair, handed_ps, "[n, n] a line that a core of i gets from a core of j");
+    FIELD(bool, own_cached, "a worker's commands to itself stay in its own cache");
+    FIELD(bool, exchanged_at_once, "a descriptor comes to be written: no exchange fails");
+    FIELD(bool, handed_beside, "lines of other cores take time beside instructions");
+    FIELD(bool, flushed_late, "a full buffer, when the next command for it comes");
+    FIELD(double, read_waits, "waits for a line of who takes what others have sent");
+    FIELD(PerNode, part_ps, "[n] take a header of a part of a batch");
+    FIELD(double, part_waits, "and waits for a line, where another sent it");
+    FIELD(PerNode, memory_idle_ps, "[n] latency of a node's home memory");
+    FIELD(PerNode, memory_line_ps, "[n] how long a line takes a controller; 0: not limited");
+    FIELD(PerNode, memory_write_ps, "[n] and one that is written");
+    FIELD(Numbers, load, "of a memory controller, for load_ratio");
+    FIELD(Numbers, load_ratio, "loaded latency over idle, by load");
+    FIELD(double, lines_per_command, "cache lines of a command", 0.25);
+    FIELD(double, answer_lines, "of what is sent back for a command");
+    using PerLink = Amounts<Each::link, std::int64_t>;
+    FIELD(PerLink, link_data_ps, "[2L] wire time of a line with its header");
+    FIELD(PerLink, link_request_ps, "[2L] wire time of a request");
     // What a line from memory costs on links: data that come from another node's memory, snoops.
-    SparseRows line_data_ps;     // wire time of data
-    SparseRows line_control_ps;  // and of control messages
-    SparseRows line_bytes;       // bytes of both
-    Positions entering;          // [n, v] directed link into vertex v on the way from node i
-    Positions predecessor;       // [n, v] and the vertex that it comes from
-    std::int64_t vertices = 0;
-    std::int64_t buffer_commands = 128;  // of an outgoing buffer
-    std::int64_t round_commands = 0;     // that a worker makes in a round of its loop, at most
-    std::int64_t incoming_commands = 0;  // of each of the two incoming buffers
-    std::int64_t command_bytes = 16;
-    std::int64_t batch = 128;              // commands that are executed together
-    bool answers = false;                  // whether each command sends one back
-    double think_ps = 0;                   // a worker waits for its batch, then thinks; 0: never
-    double arrival_ps = 0;                 // mean time between a worker's arrivals; 0: closed
-    std::int64_t scans_max = 1;            // scans of an operation under way at a time
-    std::int64_t scan_chunk_lines = 4096;  // after so many lines others get their turn
-    std::optional<TurnSetup> turns;        // of others on each worker's core
-    // A core is slower or faster than usual as others use what it shares: how long it stays so on
-    // average, 0: always as usual; [K] how many times as long as usual work takes, and waiting for
-    // lines of memory, by the share [K], from 0 to 1, of the time in which it is that or more.
-    double pace_lasts_ps = 0;
-    Numbers pace_share, pace_slowdown, pace_memory_slowdown;
-    // Cores are now near each other, now far apart: how long at a time, on average (0: never), and
-    // how many times as long a line takes meanwhile that a core of the same node hands over.
-    double near_ps = 0, apart_ps = 0, apart_times = 1;
+    FIELD(LinkRows, line_data_ps, "[n, 2L] wire time of data of a line from memory");
+    FIELD(LinkRows, line_control_ps, "[n, 2L] and of control messages");
+    FIELD(LinkRows, line_bytes, "[n, 2L] bytes of both");
+    FIELD(Positions, entering, "[n, v] directed link into vertex v on the way from node i");
+    FIELD(Positions, predecessor, "[n, v] and the vertex that it comes from");
+    FIELD(std::int64_t, vertices, "v: nodes and hubs");
+    FIELD(Count, buffer_commands, "of an outgoing buffer", 128);
+    FIELD(Count, round_commands, "that a worker makes in a round of its loop, at most", 0);
+    FIELD(Count, incoming_commands, "of each of the two incoming buffers", 0);
+    FIELD(Count, command_bytes, "of a command", 16);
+    FIELD(Count, batch, "commands that are executed together", 128);
+    FIELD(bool, answers, "whether each command sends one back");
+    FIELD(double, think_ps, "a worker waits for its batch, then thinks; 0: never");
+    FIELD(double, arrival_ps, "mean time between a worker's arrivals; 0: closed");
+    FIELD(Count, scans_max, "scans of an operation under way at a time", 1);
+    FIELD(Count, scan_chunk_lines, "after so many lines others get their turn", 4096);
+    FIELD(std::optional<TurnSetup>, turns, "of others on each worker's core");
+    // A core is slower or faster than usual as others use what it shares.
+    FIELD(double, pace_lasts_ps, "how long a core stays slow, on average; 0: always as usual");
+    FIELD(Numbers, pace_share, "[K] of the time, from 0 to 1, in which it is that slow or slower");
+    FIELD(Numbers, pace_slowdown, "[K] how many times as long usual work takes then");
+    FIELD(Numbers, pace_memory_slowdown, "[K] and waiting for lines of memory");
+    // Cores are now near each other, now far apart.
+    FIELD(double, near_ps, "how long at a time, on average");
+    FIELD(double, apart_ps, "how long cores are far apart at a time, on average; 0: never");
+    FIELD(double, apart_times, "as long takes a line then that a core of the same node has", 1);
+    END_OF_FIELDS;
 };
 
 // What an operation demands of each worker, on its present partition. Per command, or per line
 // that a scan reads.
 struct ErisDemands {
-    Numbers core_ps;       // [O, A] instructions
-    Numbers hit_ps;        // [O, A] what caches deliver, slots of a core
-    Numbers lines;         // [O, A] lines that memory delivers
-    Numbers slots;         // [O, A] lines that a core has under way
-    Numbers surely_ps;     // [O, A] a line takes no longer than this; 0: no such limit
-    Numbers memory_lines;  // [O, A] lines that the home's controller reads and writes
-    Numbers written;       // [O, A] how many of them it writes
-    Numbers scan_lines;    // [O, A] lines of a whole scan, 0 for operations by key
+    FIELDS_OF(ErisDemands);
+    FIELD(PerDemand, core_ps, "[O, A] instructions");
+    FIELD(PerDemand, hit_ps, "[O, A] what caches deliver, slots of a core");
+    FIELD(PerDemand, lines, "[O, A] lines that memory delivers");
+    FIELD(PerDemand, slots, "[O, A] lines that a core has under way");
+    FIELD(PerDemand, surely_ps, "[O, A] a line takes no longer than this; 0: no such limit");
+    FIELD(PerDemand, memory_lines, "[O, A] lines that the home's controller reads and writes");
+    FIELD(PerDemand, written, "[O, A] how many of them it writes");
+    FIELD(PerDemand, scan_lines, "[O, A] lines of a whole scan, 0 for operations by key");
+    END_OF_FIELDS;
 };
 
 // Where commands go: u in [0, 1) falls into the cell with sum[cell] <= u < sum[cell + 1].
@@ -112,33 +151,43 @@ struct ErisTable {
 
 // A step of a worker's loop, per operation of the mix that one worker on a node does.
 struct SharedStep {
-    Numbers core_ps;      // [n] instructions
-    Numbers held_ps;      // [n] slots of a core: what caches deliver, and memory at no load
-    SparseRows memory;    // waits at controllers: slots' time per ps of wait
-    SparseRows links;     // waits at links, likewise
-    SparseRows streamed;  // lines read one after the other, by home
-    SparseRows ways;      // [streamed entries] links that each of these takes
-    Numbers slots;        // [n] of these, so many at a time
-    Numbers surely_ps;    // [streamed entries] none takes longer than this; 0: no such limit
-    Numbers idle_ps;      // [streamed entries] latency at no load
+    FIELDS_OF(SharedStep);
+    FIELD(PerNode, core_ps, "[n] instructions");
+    FIELD(PerNode, held_ps, "[n] slots of a core: what caches deliver, and memory at no load");
+    FIELD(NodeRows, memory, "[n, n] waits at controllers: slots' time per ps of wait");
+    FIELD(LinkRows, links, "[n, 2L] waits at links, likewise");
+    FIELD(NodeRows, streamed, "[n, n] lines read one after the other, by home");
+    using WayRows = Rows<Each::streamed, Each::link>;
+    FIELD(WayRows, ways, "[streamed entries, 2L] links that each of these takes");
+    FIELD(Slots, slots, "[n] of these, so many at a time");
+    FIELD(PerStreamed, surely_ps, "[streamed entries] at the most; 0: no such limit");
+    FIELD(PerStreamed, idle_ps, "[streamed entries] latency at no load");
+    END_OF_FIELDS;
 };
 
 struct SharedSetup {
-    Positions node, core;  // [A]
-    std::vector<SharedStep> steps;
-    SparseRows memory_ps;     // work of controllers per operation of a worker on a node
-    SparseRows memory_lines;  // and its lines
-    SparseRows link_data_ps, link_control_ps, link_bytes;
-    Numbers pair_ps;           // [n] work of the node's most used pair
-    Numbers line_ps;           // [n] work of the line that all write to
-    Numbers memory_idle_ps;    // [n] latency of each node's own memory
-    Numbers link_line_ps;      // [2L] wire time of a line, of which half is the mean wait
-    Numbers load, load_ratio;  // loaded latency over idle
-    double link_load_max = 0.95;
-    Numbers shares;  // [O] of the operations
-    std::int64_t batch = 128;
-    std::int64_t chunks = 0;  // of a scan, where nothing else is done; else 0
-    double think_ps = 0, arrival_ps = 0;
+    FIELDS_OF(SharedSetup);
+    FIELD(Positions, node, "[A] of each worker");
+    FIELD(Positions, core, "[A] of each worker, among the cores in use");
+    FIELD(std::vector<SharedStep>, steps, "of the loop");
+    FIELD(NodeRows, memory_ps, "[n, n] work of controllers per operation of a node's worker");
+    FIELD(NodeRows, memory_lines, "[n, n] and its lines");
+    FIELD(LinkRows, link_data_ps, "[n, 2L] wire time of data, likewise");
+    FIELD(LinkRows, link_control_ps, "[n, 2L] and of control messages");
+    FIELD(LinkRows, link_bytes, "[n, 2L] bytes of both");
+    FIELD(PerNode, pair_ps, "[n] work of the node's most used pair");
+    FIELD(PerNode, line_ps, "[n] work of the line that all write to");
+    FIELD(PerNode, memory_idle_ps, "[n] latency of each node's own memory");
+    FIELD(Amounts<Each::link>, link_line_ps, "[2L] wire time of a line; half is the mean wait");
+    FIELD(Numbers, load, "of a memory controller, for load_ratio");
+    FIELD(Numbers, load_ratio, "loaded latency over idle, by load");
+    FIELD(double, link_load_max, "a link's load, at the most", 0.95);
+    FIELD(Numbers, shares, "[O] of the operations");
+    FIELD(Count, batch, "operations that a worker begins together", 128);
+    FIELD(std::int64_t, chunks, "of a scan, where nothing else is done; else 0");
+    FIELD(double, think_ps, "a worker waits for its batch, then thinks; 0: never");
+    FIELD(double, arrival_ps, "mean time between a worker's arrivals; 0: closed");
+    END_OF_FIELDS;
 };
 
 // Throw std::invalid_argument, with the field's name, where shapes or values are wrong.

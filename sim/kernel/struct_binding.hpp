@@ -1,0 +1,105 @@
+// Python's view of a described struct: made from keyword arguments, a property for each field.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <concepts>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernel/described.hpp"
+
+namespace numatwin {
+
+// What a value is to Python: vectors and the like with a shape are plain ones.
+template <class Value>
+struct PlainType {
+    using type = Value;
+};
+template <class Value>
+    requires requires { typename Value::Plain; }
+struct PlainType<Value> {
+    using type = typename Value::Plain;
+};
+template <class Value>
+using Plain = typename PlainType<Value>::type;
+
+// Arrays of any shape are taken row by row, where conversion loses nothing; sequences as they are.
+template <class Number>
+    requires std::is_arithmetic_v<Number>
+void assign(std::vector<Number>& to, pybind11::handle given) {
+    namespace py = pybind11;
+    if (!py::isinstance<py::array>(given)) {
+        to = py::cast<std::vector<Number>>(given);
+        return;
+    }
+    const auto array = py::reinterpret_borrow<py::array>(given);
+    const char kind = array.dtype().kind();
+    if (std::integral<Number> && kind != 'i' && kind != 'u' && array.size() > 0)
+        throw py::cast_error("not whole numbers");
+    const auto values =
+        py::array_t<Number, py::array::c_style | py::array::forcecast>::ensure(array);
+    if (!values) throw py::error_already_set();
+    to.assign(values.data(), values.data() + values.size());
+}
+
+template <class Value>
+void assign(Value& to, pybind11::handle given) {
+    to = pybind11::cast<Value>(given);
+}
+
+// Sets a field from Python; raises TypeError with its name where the value is of another type.
+template <class Struct, class Value>
+void set_field(Struct& of, const Field<Struct, Value>& field, pybind11::handle given) {
+    namespace py = pybind11;
+    try {
+        assign(static_cast<Plain<Value>&>(of.*field.member), given);
+    } catch (const py::cast_error&) {
+        throw py::type_error(std::string(field.name) + ": not of its type: " +
+                             py::repr(given).cast<std::string>().substr(0, 60));
+    }
+}
+
+template <class Struct>
+void set_fields(Struct& of, const pybind11::dict& given) {
+    for (const auto& [key, value] : given) {
+        const std::string name = pybind11::str(key);
+        bool known = false;
+        for_each_field<Struct>([&](const auto& field) {
+            if (name != field.name) return;
+            set_field(of, field, value);
+            known = true;
+        });
+        if (!known) throw pybind11::type_error("no field '" + name + "'");
+    }
+}
+
+// The class, with what is said of it in `words`, and FIELDS: the names in their order.
+template <class Struct>
+pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
+                                    const char* words) {
+    namespace py = pybind11;
+    py::class_<Struct> bound(module, name, words);
+    bound.def(py::init([](const py::kwargs& given) {
+        Struct made;
+        set_fields(made, given);
+        return made;
+    }));
+    py::list names;
+    for_each_field<Struct>([&](const auto& field) {
+        using Value = std::remove_cvref_t<decltype(std::declval<Struct>().*field.member)>;
+        names.append(field.name);
+        bound.def_property(
+            field.name,
+            [field](const Struct& of) -> const Plain<Value>& { return of.*field.member; },
+            [field](Struct& of, const py::object& given) { set_field(of, field, given); },
+            field.words);
+    });
+    bound.attr("FIELDS") = py::tuple(names);
+    return bound;
+}
+
+}  // namespace numatwin
