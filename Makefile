@@ -14,12 +14,13 @@ export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup run run-here test gate lint bench docs clean
+.PHONY: help setup run run-here test gate lint stubs bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   all tests"
 	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
 	@echo "make lint   style, types, formatting"
+	@echo "make stubs  writes the types of the compiled modules anew"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
 	@echo "make setup  what the others do first: $(VENV), the compiled kernel"
@@ -98,7 +99,11 @@ lint: setup
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
+	@$(PY) tools/stubs.py --check
 	@echo "lint: fine"
+
+stubs: setup
+	@$(PY) tools/stubs.py
 
 bench: setup
 	@tools/system-packages valgrind || true

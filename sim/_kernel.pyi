@@ -1,4 +1,6 @@
-"""numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
+"""numatwin's compiled kernel"""
+
+# Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
@@ -8,15 +10,816 @@ from numpy.typing import NDArray
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
+_AnyFloats: TypeAlias = _Floats | Sequence[float]
+_AnyIndices: TypeAlias = _Indices | Sequence[int]
+
+class CommitSetup:
+    """What a commit protocol is run with."""
+    def __init__(self) -> None: ...
+    processors: int
+    processor_slice_ps: int
+    processor_switch_ps: int
+    processor_cold_ps: int
+    processor_look_ps: int
+    processor_connection_ps: list[int]
+    processor_spin_ps: int
+    processor_sleep_ps: int
+    processor_wake_ps: int
+    processor_notify_ps: int
+    processor_tick_ps: int
+    processor_across_ps: int
+    processor_interrupt_ps: int
+    processor_homes: list[int]
+    processor_yield_ps: int
+    machines: int
+    client_machine: list[int]
+    client_factor: list[int]
+    node_machine: list[int]
+    node_threads: list[int]
+    storage: list[int]
+    managers: list[int]
+    timestamps: int
+    costs: list[int]
+    cost_entries: int
+    records: int
+    reads: int
+    updates: int
+    inserts: int
+    backoff_ps: int
+    poll_ps: int
+    retries: int
+    read_work_ps: int
+    check_work_ps: int
+    install_work_ps: int
+    every_rm: bool
+    versions: int
+    timestamp_bits: int
+    send_queue: int
+    snapshot_every: int
+    death_client: list[int]
+    death_ps: list[int]
+    lease_ps: int
+    skip_after_ps: int
+    start_ps: list[int]
+    timestamp_reach: int
+    in_step: bool
+    doorbell: bool
+    processor_gives_way: bool
+    processor_awake_ps: int
+    streams: list[int]
+    traced: bool
+    def set_spreads(
+        self, tables: Sequence[Spread], of_type: Sequence[int], of_wake: int, streams: Sequence[int]
+    ) -> None: ...
+    def set_turns(self, turns: TurnSetup, keys: Sequence[tuple[int, int]]) -> None: ...
+    def set_paces(
+        self,
+        lasts_ps: float,
+        share: Sequence[float],
+        slowdown: Sequence[float],
+        keys: Sequence[tuple[int, int]],
+    ) -> None: ...
+    def set_apart(
+        self, near_ps: float, apart_ps: float, costs: Sequence[int], stream: Sequence[int]
+    ) -> None: ...
+
+class TwoPhaseCommits:
+    """Snapshot isolation by 2PC."""
+    def __init__(
+        self,
+        setup: CommitSetup,
+        keys: KeyDraws,
+        think: Durations,
+        compute: Durations,
+        seed: int = 0,
+        replication: int = 0,
+    ) -> None: ...
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, all there are for None; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
+        ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+    def trace(self) -> _Indices: ...
+    @property
+    def commits(self) -> int: ...
+    @property
+    def given_up(self) -> int: ...
+    @property
+    def aborts(self) -> list[int]: ...
+    @property
+    def sent(self) -> list[int]: ...
+    @property
+    def touched_records(self) -> int: ...
+    @property
+    def outgoing_busy_ps(self) -> list[int]: ...
+    @property
+    def incoming_busy_ps(self) -> list[int]: ...
+    @property
+    def threads_busy_ps(self) -> list[int]: ...
+    @property
+    def latency_buckets(self) -> list[int]: ...
+    @property
+    def latency_total_ps(self) -> int: ...
+    def latency_quantile_ps(self, q: float) -> int: ...
+
+class OneSidedCommits:
+    """RSI: snapshot isolation with one-sided verbs."""
+    def __init__(
+        self,
+        setup: CommitSetup,
+        keys: KeyDraws,
+        think: Durations,
+        compute: Durations,
+        seed: int = 0,
+        replication: int = 0,
+    ) -> None: ...
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, all there are for None; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
+        ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+    def trace(self) -> _Indices: ...
+    @property
+    def commits(self) -> int: ...
+    @property
+    def given_up(self) -> int: ...
+    @property
+    def aborts(self) -> list[int]: ...
+    @property
+    def sent(self) -> list[int]: ...
+    @property
+    def touched_records(self) -> int: ...
+    @property
+    def outgoing_busy_ps(self) -> list[int]: ...
+    @property
+    def incoming_busy_ps(self) -> list[int]: ...
+    @property
+    def threads_busy_ps(self) -> list[int]: ...
+    @property
+    def latency_buckets(self) -> list[int]: ...
+    @property
+    def latency_total_ps(self) -> int: ...
+    def latency_quantile_ps(self, q: float) -> int: ...
+
+class Durations:
+    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
+
+    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
+    a larger word gives no shorter time. Raises ValueError for values out of range.
+    """
+    @staticmethod
+    def deterministic(time_ps: int) -> Durations:
+        """Always the same."""
+    @staticmethod
+    def exponential(mean_ps: float) -> Durations:
+        """Rounded to the nearest picosecond."""
+    @staticmethod
+    def uniform(low_ps: int, high_ps: int) -> Durations:
+        """All from low to high, both included."""
+    @staticmethod
+    def empirical(times_ps: _AnyIndices, weight: _AnyFloats | float = 1.0) -> Durations:
+        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
+    @property
+    def mean_ps(self) -> float:
+        """The mean, exact but for rounding."""
+    def draw(self, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
+class Spread:
+    """How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
+    and on straight lines in between. Raises ValueError where shares or factors fall.
+    """
+    def __init__(self, share: Sequence[float], factor: Sequence[float]) -> None: ...
+    def draw(self, mean_ps: int, stream: Stream) -> int:
+        """A time in picoseconds, with the next word of the stream."""
+
+class TurnSetup:
+    """Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
+    every_ps is not above 0, a length_ps is below 0, or share does not end at 1.
+    """
+    def __init__(
+        self, every_ps: float, length_ps: Sequence[float], share: Sequence[float]
+    ) -> None: ...
+    @property
+    def every_ps(self) -> float: ...
+    @property
+    def length_ps(self) -> list[float]: ...
+    @property
+    def share(self) -> list[float]: ...
+
+class KeyDraws:
+    """Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones."""
+    @staticmethod
+    def piecewise(breaks: _AnyIndices, mass: _AnyFloats | float) -> KeyDraws:
+        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
+
+        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
+        """
+    @staticmethod
+    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
+        """As Zipf of workloads/.
+
+        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
+        ranks.
+        """
+    @property
+    def keys(self) -> int:
+        """Of the domain: keys are from 0 to keys - 1."""
+    def draw(self, stream: Stream) -> int:
+        """A key, with the next word of the stream."""
+    def at(self, uniforms: _AnyFloats | float) -> _Indices:
+        """The keys of numbers in [0, 1): [N]."""
+
+class SparseRows:
+    """Rows of which few entries are not 0: those of row i are first[i] … first[i + 1] - 1."""
+    def __init__(
+        self, first: Sequence[int], column: Sequence[int], value: Sequence[float]
+    ) -> None: ...
+    def row(self, row: int) -> list[Any]:
+        """(column, value) of each entry of a row."""
+
+class ErisMachine:
+    """Costs of a machine in ps, and its buffers. A workers on cores of n nodes with 2L directed links; arrays are flat, row by row."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        node: _AnyIndices = ...,
+        core: _AnyIndices = ...,
+        home: _AnyIndices = ...,
+        issue_ps: _AnyFloats = ...,
+        receive_ps: _AnyFloats = ...,
+        flush_ps: _AnyFloats = ...,
+        copy_ps: _AnyFloats = ...,
+        batch_ps: _AnyFloats = ...,
+        round_ps: _AnyFloats = ...,
+        swap_ps: _AnyFloats = ...,
+        stream_slots: _AnyFloats = ...,
+        read_slots: _AnyFloats = ...,
+        handed_ps: _AnyIndices = ...,
+        own_cached: bool = ...,
+        exchanged_at_once: bool = ...,
+        handed_beside: bool = ...,
+        flushed_late: bool = ...,
+        read_waits: float = ...,
+        part_ps: _AnyFloats = ...,
+        part_waits: float = ...,
+        memory_idle_ps: _AnyFloats = ...,
+        memory_line_ps: _AnyFloats = ...,
+        memory_write_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        lines_per_command: float = ...,
+        answer_lines: float = ...,
+        link_data_ps: _AnyIndices = ...,
+        link_request_ps: _AnyIndices = ...,
+        line_data_ps: SparseRows = ...,
+        line_control_ps: SparseRows = ...,
+        line_bytes: SparseRows = ...,
+        entering: _AnyIndices = ...,
+        predecessor: _AnyIndices = ...,
+        vertices: int = ...,
+        buffer_commands: int = ...,
+        round_commands: int = ...,
+        incoming_commands: int = ...,
+        command_bytes: int = ...,
+        batch: int = ...,
+        answers: bool = ...,
+        think_ps: float = ...,
+        arrival_ps: float = ...,
+        scans_max: int = ...,
+        scan_chunk_lines: int = ...,
+        turns: TurnSetup | None = ...,
+        pace_lasts_ps: float = ...,
+        pace_share: _AnyFloats = ...,
+        pace_slowdown: _AnyFloats = ...,
+        pace_memory_slowdown: _AnyFloats = ...,
+        near_ps: float = ...,
+        apart_ps: float = ...,
+        apart_times: float = ...,
+    ) -> None: ...
+    node: list[int]
+    """[A] of each worker"""
+    core: list[int]
+    """[A] of each worker, among the cores in use"""
+    home: list[int]
+    """[n] the node whose memory a node's workers use"""
+    issue_ps: list[float]
+    """[n] make a command and route it to its target's buffer"""
+    receive_ps: list[float]
+    """[n] take a command from the incoming buffer"""
+    flush_ps: list[float]
+    """[n] instructions of a flush, whatever its size"""
+    copy_ps: list[float]
+    """[n] and for each command in it"""
+    batch_ps: list[float]
+    """[n] execute a batch, whatever its size"""
+    round_ps: list[float]
+    """[n] go through the loop once"""
+    swap_ps: list[float]
+    """[n] exchange the incoming buffers"""
+    stream_slots: list[float]
+    """[n] lines that a core gets from others at a time to write"""
+    read_slots: list[float]
+    """[n] and to read"""
+    handed_ps: list[int]
+    """[n, n] a line that a core of i gets from a core of j"""
+    own_cached: bool
+    """a worker's commands to itself stay in its own cache"""
+    exchanged_at_once: bool
+    """a descriptor comes to be written: no exchange fails"""
+    handed_beside: bool
+    """lines of other cores take time beside instructions"""
+    flushed_late: bool
+    """a full buffer, when the next command for it comes"""
+    read_waits: float
+    """waits for a line of who takes what others have sent"""
+    part_ps: list[float]
+    """[n] take a header of a part of a batch"""
+    part_waits: float
+    """and waits for a line, where another sent it"""
+    memory_idle_ps: list[float]
+    """[n] latency of a node's home memory"""
+    memory_line_ps: list[float]
+    """[n] how long a line takes a controller; 0: not limited"""
+    memory_write_ps: list[float]
+    """[n] and one that is written"""
+    load: list[float]
+    """of a memory controller, for load_ratio"""
+    load_ratio: list[float]
+    """loaded latency over idle, by load"""
+    lines_per_command: float
+    """cache lines of a command"""
+    answer_lines: float
+    """of what is sent back for a command"""
+    link_data_ps: list[int]
+    """[2L] wire time of a line with its header"""
+    link_request_ps: list[int]
+    """[2L] wire time of a request"""
+    line_data_ps: SparseRows
+    """[n, 2L] wire time of data of a line from memory"""
+    line_control_ps: SparseRows
+    """[n, 2L] and of control messages"""
+    line_bytes: SparseRows
+    """[n, 2L] bytes of both"""
+    entering: list[int]
+    """[n, v] directed link into vertex v on the way from node i"""
+    predecessor: list[int]
+    """[n, v] and the vertex that it comes from"""
+    vertices: int
+    """v: nodes and hubs"""
+    buffer_commands: int
+    """of an outgoing buffer"""
+    round_commands: int
+    """that a worker makes in a round of its loop, at most"""
+    incoming_commands: int
+    """of each of the two incoming buffers"""
+    command_bytes: int
+    """of a command"""
+    batch: int
+    """commands that are executed together"""
+    answers: bool
+    """whether each command sends one back"""
+    think_ps: float
+    """a worker waits for its batch, then thinks; 0: never"""
+    arrival_ps: float
+    """mean time between a worker's arrivals; 0: closed"""
+    scans_max: int
+    """scans of an operation under way at a time"""
+    scan_chunk_lines: int
+    """after so many lines others get their turn"""
+    turns: TurnSetup | None
+    """of others on each worker's core"""
+    pace_lasts_ps: float
+    """how long a core stays slow, on average; 0: always as usual"""
+    pace_share: list[float]
+    """[K] of the time, from 0 to 1, in which it is that slow or slower"""
+    pace_slowdown: list[float]
+    """[K] how many times as long usual work takes then"""
+    pace_memory_slowdown: list[float]
+    """[K] and waiting for lines of memory"""
+    near_ps: float
+    """how long at a time, on average"""
+    apart_ps: float
+    """how long cores are far apart at a time, on average; 0: never"""
+    apart_times: float
+    """as long takes a line then that a core of the same node has"""
+
+class ErisDemands:
+    """What each operation demands of each worker, [O, A]: per command, or per line that a scan reads."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        core_ps: _AnyFloats = ...,
+        hit_ps: _AnyFloats = ...,
+        lines: _AnyFloats = ...,
+        slots: _AnyFloats = ...,
+        surely_ps: _AnyFloats = ...,
+        memory_lines: _AnyFloats = ...,
+        written: _AnyFloats = ...,
+        scan_lines: _AnyFloats = ...,
+    ) -> None: ...
+    core_ps: list[float]
+    """[O, A] instructions"""
+    hit_ps: list[float]
+    """[O, A] what caches deliver, slots of a core"""
+    lines: list[float]
+    """[O, A] lines that memory delivers"""
+    slots: list[float]
+    """[O, A] lines that a core has under way"""
+    surely_ps: list[float]
+    """[O, A] a line takes no longer than this; 0: no such limit"""
+    memory_lines: list[float]
+    """[O, A] lines that the home's controller reads and writes"""
+    written: list[float]
+    """[O, A] how many of them it writes"""
+    scan_lines: list[float]
+    """[O, A] lines of a whole scan, 0 for operations by key"""
+
+class ErisTransfer:
+    """A part of an index or column on its way to another worker; per unit."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        source: int = ...,
+        target: int = ...,
+        volume: float = ...,
+        source_ps: float = ...,
+        target_ps: float = ...,
+        source_lines: float = ...,
+        lines: float = ...,
+        written_lines: float = ...,
+        source_slots: float = ...,
+        target_slots: float = ...,
+        across_ps: float = ...,
+        chunk: float = ...,
+    ) -> None: ...
+    source: int
+    """the worker that has it"""
+    target: int
+    """and the one that gets it"""
+    volume: float
+    """units"""
+    source_ps: float
+    """instructions of the source"""
+    target_ps: float
+    """and of the target"""
+    source_lines: float
+    """lines read at the source"""
+    lines: float
+    """sent"""
+    written_lines: float
+    """written"""
+    source_slots: float
+    """lines that the source has under way"""
+    target_slots: float
+    """and the target"""
+    across_ps: float
+    """latency of a line between them"""
+    chunk: float
+    """units of a message"""
+
+class ErisRouting:
+    """ERIS, every buffer and every exchange of a descriptor (systems/eris/kernel/routing.hpp)."""
+    def __init__(
+        self,
+        machine: ErisMachine,
+        operations: int,
+        keyed: int,
+        keys: Sequence[tuple[int, int]],
+        seed: int,
+        replication: int,
+    ) -> None:
+        """``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
+        Philox keys of each worker's commands, then of what each forwards.
+        """
+    def update(self, of: ErisDemands) -> None:
+        """Other demands from now on."""
+    def route(
+        self,
+        sum: Sequence[float],
+        guide: Sequence[int],
+        moves: Sequence[tuple[int, int, int, float]],
+    ) -> None:
+        """Another table. ``moves``: (operation, from, to, part of what was left there)."""
+    def start(self) -> None:
+        """Lets all workers begin."""
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+    def call(self, who: Sequence[int]) -> None:
+        """Lets these workers meet; then the run halts."""
+    @property
+    def gathered(self) -> bool:
+        """Whether they have met."""
+    def dismiss(self, ps: Sequence[int]) -> None:
+        """Lets them go on; each [A] has so much to do first."""
+    def begin(self, more: Sequence[ErisTransfer]) -> None:
+        """More transfers; none at all forgets those that are done."""
+    def halt_after(self, units: float) -> None:
+        """Halts each time that so many units more, or all of a transfer, have been rebuilt."""
+    @property
+    def rebuilt(self) -> _Floats:
+        """Units of each transfer that have arrived."""
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""
+    tracing: bool
+    """Whether the trace is kept."""
+    def trace(self) -> _Indices:
+        """[rows, 5]: time, kind, worker, other, amount.
+
+        Kinds: 0 round, 3 executed, 4 issued, 6 copied.
+        """
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, all there are for None; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
+        ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+
+class SharedStep:
+    """A step of a worker's loop, per operation of the mix that a node's worker does."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        core_ps: _AnyFloats = ...,
+        held_ps: _AnyFloats = ...,
+        memory: SparseRows = ...,
+        links: SparseRows = ...,
+        streamed: SparseRows = ...,
+        ways: SparseRows = ...,
+        slots: _AnyFloats = ...,
+        surely_ps: _AnyFloats = ...,
+        idle_ps: _AnyFloats = ...,
+    ) -> None: ...
+    core_ps: list[float]
+    """[n] instructions"""
+    held_ps: list[float]
+    """[n] slots of a core: what caches deliver, and memory at no load"""
+    memory: SparseRows
+    """[n, n] waits at controllers: slots' time per ps of wait"""
+    links: SparseRows
+    """[n, 2L] waits at links, likewise"""
+    streamed: SparseRows
+    """[n, n] lines read one after the other, by home"""
+    ways: SparseRows
+    """[streamed entries, 2L] links that each of these takes"""
+    slots: list[float]
+    """[n] of these, so many at a time"""
+    surely_ps: list[float]
+    """[streamed entries] at the most; 0: no such limit"""
+    idle_ps: list[float]
+    """[streamed entries] latency at no load"""
+
+class SharedSetup:
+    """Workers on data that all share."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        node: _AnyIndices = ...,
+        core: _AnyIndices = ...,
+        steps: Sequence[SharedStep] = ...,
+        memory_ps: SparseRows = ...,
+        memory_lines: SparseRows = ...,
+        link_data_ps: SparseRows = ...,
+        link_control_ps: SparseRows = ...,
+        link_bytes: SparseRows = ...,
+        pair_ps: _AnyFloats = ...,
+        line_ps: _AnyFloats = ...,
+        memory_idle_ps: _AnyFloats = ...,
+        link_line_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        link_load_max: float = ...,
+        shares: _AnyFloats = ...,
+        batch: int = ...,
+        chunks: int = ...,
+        think_ps: float = ...,
+        arrival_ps: float = ...,
+    ) -> None: ...
+    node: list[int]
+    """[A] of each worker"""
+    core: list[int]
+    """[A] of each worker, among the cores in use"""
+    steps: list[SharedStep]
+    """of the loop"""
+    memory_ps: SparseRows
+    """[n, n] work of controllers per operation of a node's worker"""
+    memory_lines: SparseRows
+    """[n, n] and its lines"""
+    link_data_ps: SparseRows
+    """[n, 2L] wire time of data, likewise"""
+    link_control_ps: SparseRows
+    """[n, 2L] and of control messages"""
+    link_bytes: SparseRows
+    """[n, 2L] bytes of both"""
+    pair_ps: list[float]
+    """[n] work of the node's most used pair"""
+    line_ps: list[float]
+    """[n] work of the line that all write to"""
+    memory_idle_ps: list[float]
+    """[n] latency of each node's own memory"""
+    link_line_ps: list[float]
+    """[2L] wire time of a line; half is the mean wait"""
+    load: list[float]
+    """of a memory controller, for load_ratio"""
+    load_ratio: list[float]
+    """loaded latency over idle, by load"""
+    link_load_max: float
+    """a link's load, at the most"""
+    shares: list[float]
+    """[O] of the operations"""
+    batch: int
+    """operations that a worker begins together"""
+    chunks: int
+    """of a scan, where nothing else is done; else 0"""
+    think_ps: float
+    """a worker waits for its batch, then thinks; 0: never"""
+    arrival_ps: float
+    """mean time between a worker's arrivals; 0: closed"""
+
+class ErisShared:
+    """ERIS's baselines, event by event (systems/eris/kernel/shared.hpp)."""
+    def __init__(
+        self, setup: SharedSetup, keys: Sequence[tuple[int, int]], seed: int, replication: int
+    ) -> None:
+        """``keys``: the Philox key of each worker."""
+    def update(self, of: SharedSetup) -> None:
+        """Other demands from now on, for the same workers."""
+    def start(self) -> None:
+        """Lets all workers begin."""
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+    def check(self) -> None:
+        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
+    def counts(self) -> dict[str, Any]:
+        """What was counted since start_counting, by name; arrays are copies."""
+    def latency(self, operation: int) -> Histogram:
+        """Latencies of an operation, in ps."""
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, all there are for None; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
+        ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+
+class FlowNetwork:
+    """Flows with volumes that share resources max-min fair while time passes.
+
+    Rates are those of solve_max_min at any time (within 1e-9, relative); a change works on what it
+    reaches only. Changes made at one time count together, once time passes or a rate is asked for.
+    Time starts at 0. Units are the caller's: volume is rate * time, capacity is coefficient * rate.
+
+    A flow's id stays its own for good; the low 32 bits are its slot, which later flows reuse.
+    Events of one time come in the order of slots. One thread at a time: a second one gets
+    RuntimeError.
+    """
+    def __init__(self, capacity: _AnyFloats | float = ...) -> None:
+        """Resources 0 .. R - 1 of these capacities: finite, at least 0."""
+    @property
+    def now(self) -> float:
+        """The time reached."""
+    @property
+    def resources(self) -> int:
+        """How many resources there are."""
+    @property
+    def active(self) -> int:
+        """How many flows have started and not ended."""
+    def add_resource(self, capacity: float) -> int:
+        """The index of a new resource. Raises ValueError for a capacity below 0 or infinite."""
+    def set_capacity(self, resource: int, capacity: float) -> None:
+        """Change a capacity from now on; 0 makes the resource's users rest."""
+    def start_flow(
+        self,
+        resources: _AnyIndices,
+        volume: float,
+        *,
+        coefficients: _AnyFloats | float = 1.0,
+        cap: float = ...,
+        weight: float = 1.0,
+        latency: float = 0.0,
+    ) -> int:
+        """The id of a new flow, which takes its share once latency has passed.
+
+        It uses coefficient * rate of each resource; one that appears twice adds up. Raises
+        ValueError for values out of range and for a flow with neither a finite cap nor a resource
+        that it uses; then nothing has changed.
+        """
+    def start_flows(
+        self,
+        row_ptr: _AnyIndices,
+        resource: _AnyIndices,
+        volume: _AnyFloats | float,
+        *,
+        coefficient: _AnyFloats | float = 1.0,
+        cap: _AnyFloats | float = ...,
+        weight: _AnyFloats | float = 1.0,
+        latency: _AnyFloats | float = 0.0,
+    ) -> _Indices:
+        """The ids of new flows, given in compressed rows as solve_max_min takes them.
+
+        Shapes: row_ptr [F + 1], resource [NNZ], coefficient [NNZ], the others [F]; a number
+        stands for a whole column. Raises ValueError as start_flow does, with no flow started.
+        """
+    def cancel(self, flow: int) -> float:
+        """End a flow early and tell what is left of its volume.
+
+        Raises IndexError if it is not active.
+        """
+    def rates(self, flows: _AnyIndices) -> _Floats:
+        """The rates of flows; 0 while latency passes. Raises IndexError if one is not active."""
+    def remaining(self, flows: _AnyIndices) -> _Floats:
+        """What is left of the flows' volumes. Raises IndexError if one is not active."""
+    def bindings(self, flows: _AnyIndices) -> _Indices:
+        """The full resource that holds each flow back, or -1 for its cap or latency."""
+    def uses(self) -> _Floats:
+        """What flows use of each resource: [R]."""
+    def next_event(self) -> float:
+        """When a flow next ends, or takes its share after its latency; infinity if none does."""
+    def advance(self, until: float | None = None) -> tuple[Any, ...]:
+        """Let time pass: (time, id) of the flows that ended, in order.
+
+        Without until: to the next completion, with all others of that time; nowhere, and with
+        empty arrays, if no flow will end. With until: to this time, it included. Releases the
+        GIL. Raises ValueError if until is before now.
+        """
+    def replay(
+        self,
+        window: int,
+        row_ptr: _AnyIndices,
+        resource: _AnyIndices,
+        volume: _AnyFloats | float,
+        *,
+        coefficient: _AnyFloats | float = 1.0,
+        cap: _AnyFloats | float = ...,
+        weight: _AnyFloats | float = 1.0,
+        latency: _AnyFloats | float = 0.0,
+    ) -> _Floats:
+        """Play a list of flows in a closed loop and tell when each ended: [F].
+
+        A window of them is active; each that ends is followed at once by the next of the list.
+        Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
+        Raises ValueError if a flow is active already.
+        """
 
 def solve_max_min(
-    capacity: _Floats,
-    row_ptr: _Indices,
-    resource: _Indices,
-    coefficient: _Floats,
-    cap: _Floats,
-    weight: _Floats,
-) -> tuple[_Floats, _Indices, _Floats]:
+    capacity: _AnyFloats | float,
+    row_ptr: _AnyIndices,
+    resource: _AnyIndices,
+    coefficient: _AnyFloats | float,
+    cap: _AnyFloats | float,
+    weight: _AnyFloats | float,
+) -> tuple[Any, ...]:
     """Share resources among flows, max-min fair: (rate[F], binding[F], use[R]).
 
     Flow f uses coefficient[k] * rate[f] of resource[k], for k in row_ptr[f]:row_ptr[f + 1]; a
@@ -34,400 +837,88 @@ def solve_max_min(
     flow with neither a finite cap nor a resource of finite capacity.
     """
 
-class FlowNetwork:
-    """Flows with volumes that share resources max-min fair while time passes.
+class QueueingNetwork:
+    """A network of queues: the kernel's primitives put together.
 
-    Rates are those of solve_max_min at any time (within 1e-9, relative); a change works on what it
-    reaches only. Changes made at one time count together, once time passes or a rate is asked for.
-    Time starts at 0. Units are the caller's: volume is rate * time, capacity is coefficient * rate.
-
-    A flow's id stays its own for good; the low 32 bits are its slot, which later flows reuse.
-    Events of one time come in the order of slots. One thread at a time: a second one gets
-    RuntimeError.
+    Customers come from sources (open) or are there from the start (closed), and go from station to
+    station by chance; from a station without a route they leave. A visit draws its service when it
+    arrives (in a bounded station: when it begins). Stations are named by their number, from 0. A
+    network is complete before it runs. Raises ValueError for values out of range.
     """
+    def __init__(self, seed: int, replication: int = 0) -> None:
+        """Seed and replication are told in error messages; streams are handed in."""
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, all there are for None; False where it halts before.
 
-    def __init__(self, capacity: _Floats = ...) -> None:
-        """Resources 0 .. R - 1 of these capacities: finite, at least 0."""
-
-    @property
-    def now(self) -> float:
-        """The time reached."""
-
-    @property
-    def resources(self) -> int:
-        """How many resources there are."""
-
-    @property
-    def active(self) -> int:
-        """How many flows have started and not ended."""
-
-    def add_resource(self, capacity: float) -> int:
-        """The index of a new resource. Raises ValueError for a capacity below 0 or infinite."""
-
-    def set_capacity(self, resource: int, capacity: float) -> None:
-        """Change a capacity from now on; 0 makes the resource's users rest."""
-
-    def start_flow(
-        self,
-        resources: _Indices | Sequence[int],
-        volume: float,
-        *,
-        coefficients: _Floats | Sequence[float] | float = 1.0,
-        cap: float = ...,
-        weight: float = 1.0,
-        latency: float = 0.0,
-    ) -> int:
-        """The id of a new flow, which takes its share once latency has passed.
-
-        It uses coefficient * rate of each resource; one that appears twice adds up. Raises
-        ValueError for values out of range and for a flow with neither a finite cap nor a resource
-        that it uses; then nothing has changed.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
+        ModelError.
         """
-
-    def start_flows(
-        self,
-        row_ptr: _Indices,
-        resource: _Indices,
-        volume: _Floats,
-        *,
-        coefficient: _Floats | float = 1.0,
-        cap: _Floats | float = ...,
-        weight: _Floats | float = 1.0,
-        latency: _Floats | float = 0.0,
-    ) -> _Indices:
-        """The ids of new flows, given in compressed rows as solve_max_min takes them.
-
-        Shapes: row_ptr [F + 1], resource [NNZ], coefficient [NNZ], the others [F]; a number
-        stands for a whole column. Raises ValueError as start_flow does, with no flow started.
-        """
-
-    def cancel(self, flow: int) -> float:
-        """End a flow early and tell what is left of its volume.
-
-        Raises IndexError if it is not active.
-        """
-
-    def rates(self, flows: _Indices | Sequence[int]) -> _Floats:
-        """The rates of flows; 0 while latency passes. Raises IndexError if one is not active."""
-
-    def remaining(self, flows: _Indices | Sequence[int]) -> _Floats:
-        """What is left of the flows' volumes. Raises IndexError if one is not active."""
-
-    def bindings(self, flows: _Indices | Sequence[int]) -> _Indices:
-        """The full resource that holds each flow back, or -1 for its cap or latency."""
-
-    def uses(self) -> _Floats:
-        """What flows use of each resource: [R]."""
-
-    def next_event(self) -> float:
-        """When a flow next ends, or takes its share after its latency; infinity if none does."""
-
-    def advance(self, until: float | None = None) -> tuple[_Floats, _Indices]:
-        """Let time pass: (time, id) of the flows that ended, in order.
-
-        Without until: to the next completion, with all others of that time; nowhere, and with
-        empty arrays, if no flow will end. With until: to this time, it included. Releases the
-        GIL. Raises ValueError if until is before now.
-        """
-
-    def replay(
-        self,
-        window: int,
-        row_ptr: _Indices,
-        resource: _Indices,
-        volume: _Floats,
-        *,
-        coefficient: _Floats | float = 1.0,
-        cap: _Floats | float = ...,
-        weight: _Floats | float = 1.0,
-        latency: _Floats | float = 0.0,
-    ) -> _Floats:
-        """Play a list of flows in a closed loop and tell when each ended: [F].
-
-        A window of them is active; each that ends is followed at once by the next of the list.
-        Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
-        Raises ValueError if a flow is active already.
-        """
-
-class ModelError(RuntimeError):
-    """A model failed while it ran: tells the seed, the replication, the time and the event."""
-
-class Stream:
-    """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1]).
-
-    Each draw takes one word. Whoever is handed a stream draws from a copy, from where it stands.
-    """
-
-    def __init__(self, key0: int, key1: int) -> None: ...
-    def bits(self) -> int:
-        """The next 64 bits."""
-
-    def uniform(self) -> float:
-        """The next number in [0, 1): that of numpy.random.Generator.random()."""
-
-    def uniforms(self, count: int) -> _Floats:
-        """The next so many numbers in [0, 1): [count]."""
-
-    def below(self, n: int) -> int:
-        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
-
-    def exponential(self, mean: float = 1.0) -> float:
-        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
-
-class Durations:
-    """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
-
-    Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
-    a larger word gives no shorter time. Raises ValueError for values out of range.
-    """
-
-    @staticmethod
-    def deterministic(time_ps: int) -> Durations:
-        """Always the same."""
-
-    @staticmethod
-    def exponential(mean_ps: float) -> Durations:
-        """Rounded to the nearest picosecond."""
-
-    @staticmethod
-    def uniform(low_ps: int, high_ps: int) -> Durations:
-        """All from low to high, both included."""
-
-    @staticmethod
-    def empirical(
-        times_ps: _Indices | Sequence[int], weight: _Floats | Sequence[float] | float = 1.0
-    ) -> Durations:
-        """Recorded times [N], each in proportion to its weight, [N] or one for all."""
-
-    @property
-    def mean_ps(self) -> float:
-        """The mean, exact but for rounding."""
-
-    def draw(self, stream: Stream) -> int:
-        """A time in picoseconds, with the next word of the stream."""
-
-class Spread:
-    """How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
-    and on straight lines in between. Raises ValueError where shares or factors fall."""
-
-    def __init__(self, share: Sequence[float], factor: Sequence[float]) -> None: ...
-    def draw(self, mean_ps: int, stream: Stream) -> int:
-        """A time in picoseconds, with the next word of the stream."""
-
-class TurnSetup:
-    """Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
-    every_ps is not above 0, a length_ps is below 0, or share does not end at 1."""
-
-    def __init__(
-        self, every_ps: float, length_ps: Sequence[float], share: Sequence[float]
-    ) -> None: ...
-    @property
-    def every_ps(self) -> float: ...
-    @property
-    def length_ps(self) -> list[float]: ...
-    @property
-    def share(self) -> list[float]: ...
-
-class KeyDraws:
-    """Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones."""
-
-    @staticmethod
-    def piecewise(breaks: _Indices, mass: _Floats) -> KeyDraws:
-        """Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
-
-        Equal to PiecewiseKeys.draw of workloads/ for the same uniform.
-        """
-
-    @staticmethod
-    def zipf(keys: int, exponent: float, *, scattered: bool = True) -> KeyDraws:
-        """As Zipf of workloads/.
-
-        Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
-        ranks.
-        """
-
-    @property
-    def keys(self) -> int:
-        """Of the domain: keys are from 0 to keys - 1."""
-
-    def draw(self, stream: Stream) -> int:
-        """A key, with the next word of the stream."""
-
-    def at(self, uniforms: _Floats) -> _Indices:
-        """The keys of numbers in [0, 1): [N]."""
-
-class CommitSetup:
-    """What a commit protocol is run with: numatwin.sim.systems.commits.parameters, flattened.
-
-    client_factor [clients]: how much longer a client's own time takes. costs: by message type, then
-    by records aboard (cost_entries of them), then send, receive, out, wire, in. lease_ps and
-    skip_after_ps: -1 for none. timestamp_reach: 0 for a lap. processors: 0 where each process has
-    its own; processor_…: the fields of Processors in the parameters. streams [4 * clients]: Philox
-    keys of each client's keys and think times. traced: keep the trace.
-    """
-
-    machines: int
-    client_machine: Sequence[int]
-    client_factor: Sequence[int]
-    node_machine: Sequence[int]
-    node_threads: Sequence[int]
-    storage: Sequence[int]
-    managers: Sequence[int]
-    timestamps: int
-    costs: Sequence[int]
-    cost_entries: int
-    records: int
-    reads: int
-    updates: int
-    inserts: int
-    backoff_ps: int
-    poll_ps: int
-    retries: int
-    read_work_ps: int
-    check_work_ps: int
-    install_work_ps: int
-    every_rm: bool
-    versions: int
-    timestamp_bits: int
-    send_queue: int
-    snapshot_every: int
-    death_client: Sequence[int]
-    death_ps: Sequence[int]
-    lease_ps: int
-    skip_after_ps: int
-    start_ps: Sequence[int]
-    timestamp_reach: int
-    in_step: bool
-    doorbell: bool
-    processors: int
-    processor_slice_ps: int
-    processor_switch_ps: int
-    processor_cold_ps: int
-    processor_look_ps: int
-    processor_connection_ps: Sequence[int]
-    processor_spin_ps: int
-    processor_sleep_ps: int
-    processor_wake_ps: int
-    processor_notify_ps: int
-    processor_yield_ps: int
-    processor_gives_way: bool
-    processor_tick_ps: int
-    processor_across_ps: int
-    processor_interrupt_ps: int
-    processor_homes: Sequence[int]
-    processor_awake_ps: int
-    streams: Sequence[int]
-    traced: bool
-
-    def __init__(self) -> None: ...
-    def set_turns(self, turns: TurnSetup, keys: Sequence[tuple[int, int]]) -> None:
-        """Of others on the processors; keys: Philox keys, of each processor's stream."""
-
-    def set_paces(
-        self,
-        lasts_ps: float,
-        share: Sequence[float],
-        slowdown: Sequence[float],
-        keys: Sequence[tuple[int, int]],
-    ) -> None:
-        """See ProcessorPaces in sim/machine/disturbances/facts.py; keys: as for turns.
-        Raises ValueError where lasts_ps or a slowdown is not above 0, or shares do not rise."""
-
-    def set_spreads(
-        self,
-        tables: Sequence[Spread],
-        of_type: Sequence[int],
-        of_wake: int,
-        streams: Sequence[int],
-    ) -> None:
-        """How steps vary: which of the tables each message type has, and being woken (-1: none).
-        streams [2 * places]: Philox keys of each client, then of each node."""
-    def set_apart(
-        self, near_ps: float, apart_ps: float, costs: Sequence[int], stream: Sequence[int]
-    ) -> None:
-        """How long processors are near and apart at a time, on average; costs, in the order of
-        ``costs``, while they are apart; stream [2]: a Philox key."""
-
-class _Commits:
-    """A cluster whose clients run transactions; numatwin.sim.systems.commits.model reads it."""
-
-    def __init__(
-        self,
-        setup: CommitSetup,
-        keys: KeyDraws,
-        think: Durations,
-        compute: Durations,
-        seed: int = 0,
-        replication: int = 0,
-    ) -> None:
-        """Raises ValueError for a setup that does not fit together."""
-
-    def run(self, until_ps: int | None = None) -> None:
-        """Handles all events before until_ps. Releases the GIL; Ctrl-C stops it between two."""
-
     @property
     def now_ps(self) -> int:
         """The time reached."""
-
     @property
     def events(self) -> int:
-        """Events handled so far."""
-
+        """Events handled."""
     @property
     def pending(self) -> int:
         """Events to come."""
+    def add_link(self, capacity: float) -> int:
+        """A link of so many units per picosecond, shared max-min fair."""
+    def add_fifo(self, service: Durations, stream: Stream, servers: int = 1) -> int:
+        """Servers with one queue, in order of arrival."""
+    def add_shared(self, service: Durations, stream: Stream, servers: int = 1) -> int:
+        """Processor sharing: of n customers each gets min(1, servers / n) of a server."""
+    def add_delay(self, service: Durations, stream: Stream) -> int:
+        """Everybody at once."""
+    def add_bounded(
+        self, service: Durations, stream: Stream, servers: int = 1, room: int | None = None
+    ) -> int:
+        """As add_fifo, with room for so many, those in service included.
 
-    def trace(self) -> _Indices:
-        """[rows, 6]: see numatwin.sim.systems.commits.history."""
-
+        Full, it loses who comes from a source, and holds who comes from a station, in order; who is
+        held stays where it was, in a bounded station with its server.
+        """
+    def add_transfer(
+        self, volume: Durations, stream: Stream, route: _AnyIndices, cap: float = ...
+    ) -> int:
+        """A transfer of so many units over all links of the route, at a rate of at most cap."""
+    def add_source(self, station: int, between: Durations, stream: Stream) -> None:
+        """Customers who come to the station, so far apart."""
+    def add_customers(self, station: int, count: int) -> None:
+        """So many customers, who are at the station from the start."""
+    def set_route(self, station: int, probability: _AnyFloats | float, stream: Stream) -> None:
+        """Where to from the station: probabilities [stations]; what is missing to 1 leaves."""
+    def arrivals(self) -> _Indices:
+        """Customers who arrived, by station: [stations]. All since the last reset."""
+    def departures(self) -> _Indices: ...
+    def lost(self) -> _Indices: ...
+    def mean_number(self) -> _Floats:
+        """Customers at each station, averaged over time: [stations]."""
+    def mean_held(self) -> _Floats:
+        """Customers held before each station: [stations]. They count where they are, too."""
+    def utilisation(self) -> _Floats:
+        """The part of its servers' time in which they serve; of a delay, its mean number."""
+    def sojourn_ps(self, station: int) -> Histogram:
+        """Times from arrival to departure, a copy."""
+    def response_ps(self) -> Histogram:
+        """Times from creation to leaving the network, a copy."""
     @property
-    def commits(self) -> int:
-        """Transactions whose clients know that they committed."""
-
+    def customers(self) -> int:
+        """In the network now."""
     @property
-    def given_up(self) -> int:
-        """Transactions that aborted once too often."""
+    def mean_customers(self) -> float: ...
+    def reset_statistics(self) -> None:
+        """Count from now on: the end of a warm-up."""
+    def keep_trace(self, kept: bool = True) -> None:
+        """Keep what happens from now on."""
+    def trace(self) -> NDArray[np.void]:
+        """Rows (time_ps, event, subject, data), a copy.
 
-    @property
-    def aborts(self) -> list[int]:
-        """By cause."""
+        Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
+        customer, in the order of creation.
+        """
 
-    @property
-    def sent(self) -> list[int]:
-        """Messages by type."""
-
-    @property
-    def touched_records(self) -> int:
-        """Records that are held: those that were read or written."""
-
-    @property
-    def outgoing_busy_ps(self) -> list[int]:
-        """By machine, up to now."""
-
-    @property
-    def incoming_busy_ps(self) -> list[int]:
-        """By machine, up to now."""
-
-    @property
-    def threads_busy_ps(self) -> list[int]:
-        """By place, clients first, then nodes, up to now."""
-
-    @property
-    def latency_total_ps(self) -> int:
-        """Sum, from each transaction's first begin to its client's knowing that it committed."""
-
-    @property
-    def latency_buckets(self) -> list[int]:
-        """Counts of latencies by bucket of a Histogram, from 0 on."""
-
-    def latency_quantile_ps(self, q: float) -> int:
-        """Within 0.39%."""
-
-class TwoPhaseCommits(_Commits):
-    """Snapshot isolation by 2PC."""
-
-class OneSidedCommits(_Commits):
-    """RSI: snapshot isolation with one-sided verbs."""
+class ModelError(RuntimeError): ...
 
 class Histogram:
     """Streaming quantiles of whole numbers from 0 to 2^63 - 1.
@@ -436,29 +927,20 @@ class Histogram:
     most ``relative_error`` of itself. Count, mean, least and greatest are exact. Raises ValueError
     for values out of range.
     """
-
-    relative_error: ClassVar[float]
-    """2^-8 = 0.39%."""
-
     def __init__(self) -> None: ...
+    relative_error: ClassVar[float]
     def add(self, value: int, count: int = 1) -> None:
         """Add a value so many times."""
-
     def add_even(self, low: int, high: int, count: int) -> None:
         """Spread a count evenly over all values from low to high, both included."""
-
-    def add_all(self, values: _Indices) -> None:
+    def add_all(self, values: _AnyIndices) -> None:
         """Add values [N]."""
-
     def merge(self, other: Histogram) -> None:
         """Add all that the other has seen."""
-
     def quantile(self, q: float) -> int:
         """The value of rank ceil(q * count), from 1; q from 0 to 1. 0 if there is none."""
-
-    def buckets(self) -> tuple[_Indices, _Indices]:
+    def buckets(self) -> tuple[Any, ...]:
         """(where a bucket begins, its count), for the buckets that have one."""
-
     @property
     def count(self) -> int: ...
     @property
@@ -468,370 +950,19 @@ class Histogram:
     @property
     def greatest(self) -> int: ...
 
-class QueueingNetwork:
-    """A network of queues: the kernel's primitives put together.
+class Stream:
+    """A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1]).
 
-    Customers come from sources (open) or are there from the start (closed), and go from station to
-    station by chance; from a station without a route they leave. A visit draws its service when it
-    arrives (in a bounded station: when it begins). Stations are named by their number, from 0. A
-    network is complete before it runs. Raises ValueError for values out of range.
+    Each draw takes one word. Whoever is handed a stream draws from a copy, from where it stands.
     """
-
-    def __init__(self, seed: int, replication: int = 0) -> None:
-        """Seed and replication are told in error messages; streams are handed in."""
-
-    def add_link(self, capacity: float) -> int:
-        """A link of so many units per picosecond, shared max-min fair."""
-
-    def add_fifo(self, service: Durations, stream: Stream, servers: int = 1) -> int:
-        """Servers with one queue, in order of arrival."""
-
-    def add_shared(self, service: Durations, stream: Stream, servers: int = 1) -> int:
-        """Processor sharing: of n customers each gets min(1, servers / n) of a server."""
-
-    def add_delay(self, service: Durations, stream: Stream) -> int:
-        """Everybody at once."""
-
-    def add_bounded(
-        self, service: Durations, stream: Stream, servers: int = 1, room: int | None = None
-    ) -> int:
-        """As add_fifo, with room for so many, those in service included.
-
-        Full, it loses who comes from a source, and holds who comes from a station, in order; who is
-        held stays where it was, in a bounded station with its server.
-        """
-
-    def add_transfer(
-        self,
-        volume: Durations,
-        stream: Stream,
-        route: _Indices | Sequence[int],
-        cap: float = ...,
-    ) -> int:
-        """A transfer of so many units over all links of the route, at a rate of at most cap."""
-
-    def add_source(self, station: int, between: Durations, stream: Stream) -> None:
-        """Customers who come to the station, so far apart."""
-
-    def add_customers(self, station: int, count: int) -> None:
-        """So many customers, who are at the station from the start."""
-
-    def set_route(
-        self, station: int, probability: _Floats | Sequence[float], stream: Stream
-    ) -> None:
-        """Where to from the station: probabilities [stations]; what is missing to 1 leaves."""
-
-    def run(self, until_ps: int | None = None) -> None:
-        """Go on to this time: all events before it are handled (None: all there are).
-
-        Releases the GIL. Ctrl-C raises KeyboardInterrupt between two events; the next run goes on
-        from there. Where and how often it is stopped changes nothing. Raises ModelError.
-        """
-
-    @property
-    def now_ps(self) -> int: ...
-    @property
-    def events(self) -> int:
-        """Handled so far."""
-
-    @property
-    def pending(self) -> int:
-        """Events that are scheduled."""
-
-    def arrivals(self) -> _Indices:
-        """Customers who arrived, by station: [stations]. All since the last reset."""
-
-    def departures(self) -> _Indices: ...
-    def lost(self) -> _Indices: ...
-    def mean_number(self) -> _Floats:
-        """Customers at each station, averaged over time: [stations]."""
-
-    def mean_held(self) -> _Floats:
-        """Customers held before each station: [stations]. They count where they are, too."""
-
-    def utilisation(self) -> _Floats:
-        """The part of its servers' time in which they serve; of a delay, its mean number."""
-
-    def sojourn_ps(self, station: int) -> Histogram:
-        """Times from arrival to departure, a copy."""
-
-    def response_ps(self) -> Histogram:
-        """Times from creation to leaving the network, a copy."""
-
-    @property
-    def customers(self) -> int:
-        """In the network now."""
-
-    @property
-    def mean_customers(self) -> float: ...
-    def reset_statistics(self) -> None:
-        """Count from now on: the end of a warm-up."""
-
-    def keep_trace(self, kept: bool = True) -> None:
-        """Keep what happens from now on."""
-
-    def trace(self) -> NDArray[np.void]:
-        """Rows (time_ps, event, subject, data), a copy.
-
-        Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
-        customer, in the order of creation.
-        """
-
-class SparseRows:
-    """Rows of which few entries are not 0: those of row i are first[i] … first[i + 1] - 1."""
-
-    def __init__(
-        self, first: Sequence[int], column: Sequence[int], value: Sequence[float]
-    ) -> None: ...
-    def row(self, row: int) -> list[tuple[int, float]]:
-        """(column, value) of each entry of a row."""
-
-class ErisMachine:
-    """Costs of a machine in ps, and buffers: systems/eris/kernel/setup.hpp, by field."""
-
-    def __init__(self) -> None: ...
-    node: Sequence[int]
-    core: Sequence[int]
-    home: Sequence[int]
-    issue_ps: Sequence[float]
-    receive_ps: Sequence[float]
-    flush_ps: Sequence[float]
-    copy_ps: Sequence[float]
-    batch_ps: Sequence[float]
-    round_ps: Sequence[float]
-    swap_ps: Sequence[float]
-    stream_slots: Sequence[float]
-    read_slots: Sequence[float]
-    handed_ps: Sequence[int]
-    own_cached: bool
-    exchanged_at_once: bool
-    handed_beside: bool
-    flushed_late: bool
-    read_waits: float
-    part_ps: Sequence[float]
-    part_waits: float
-    memory_idle_ps: Sequence[float]
-    memory_line_ps: Sequence[float]
-    memory_write_ps: Sequence[float]
-    load: Sequence[float]
-    load_ratio: Sequence[float]
-    lines_per_command: float
-    answer_lines: float
-    link_data_ps: Sequence[int]
-    link_request_ps: Sequence[int]
-    line_data_ps: SparseRows
-    line_control_ps: SparseRows
-    line_bytes: SparseRows
-    entering: Sequence[int]
-    predecessor: Sequence[int]
-    vertices: int
-    buffer_commands: int
-    round_commands: int
-    incoming_commands: int
-    command_bytes: int
-    batch: int
-    answers: bool
-    think_ps: float
-    arrival_ps: float
-    scans_max: int
-    turns: TurnSetup | None
-    pace_lasts_ps: float
-    pace_share: list[float]
-    pace_slowdown: list[float]
-    pace_memory_slowdown: list[float]
-    near_ps: float
-    apart_ps: float
-    apart_times: float
-    scan_chunk_lines: int
-
-class ErisDemands:
-    """What each operation demands of each worker, flat [O, A]: systems/eris/kernel/setup.hpp."""
-
-    def __init__(self) -> None: ...
-    core_ps: Sequence[float]
-    hit_ps: Sequence[float]
-    lines: Sequence[float]
-    slots: Sequence[float]
-    surely_ps: Sequence[float]
-    memory_lines: Sequence[float]
-    written: Sequence[float]
-    scan_lines: Sequence[float]
-
-class ErisTransfer:
-    """A part of an index or column on its way to another worker; per unit."""
-
-    def __init__(self) -> None: ...
-    source: int
-    target: int
-    volume: float
-    source_ps: float
-    target_ps: float
-    source_lines: float
-    lines: float
-    written_lines: float
-    source_slots: float
-    target_slots: float
-    across_ps: float
-    chunk: float
-
-class ErisRouting:
-    """ERIS, every buffer and every exchange of a descriptor (systems/eris/kernel/routing.hpp)."""
-
-    def __init__(
-        self,
-        machine: ErisMachine,
-        operations: int,
-        keyed: int,
-        keys: Sequence[tuple[int, int]],
-        seed: int,
-        replication: int,
-    ) -> None:
-        """``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
-        Philox keys of each worker's commands, then of what each forwards.
-        """
-
-    tracing: bool
-    """Whether the trace is kept."""
-
-    def update(self, of: ErisDemands) -> None:
-        """Other demands from now on."""
-
-    def route(
-        self,
-        sum: Sequence[float],
-        guide: Sequence[int],
-        moves: Sequence[tuple[int, int, int, float]],
-    ) -> None:
-        """Another table. ``moves``: (operation, from, to, part of what was left there)."""
-
-    def call(self, who: Sequence[int]) -> None:
-        """Lets these workers meet; then the run halts."""
-
-    @property
-    def gathered(self) -> bool:
-        """Whether they have met."""
-
-    def dismiss(self, ps: Sequence[int]) -> None:
-        """Lets them go on; each [A] has so much to do first."""
-
-    def begin(self, more: Sequence[ErisTransfer]) -> None:
-        """More transfers; none at all forgets those that are done."""
-
-    def halt_after(self, units: float) -> None:
-        """Halts each time that so many units more, or all of a transfer, have been rebuilt."""
-
-    @property
-    def rebuilt(self) -> _Floats:
-        """Units of each transfer that have arrived."""
-
-    def trace(self) -> _Indices:
-        """[rows, 5]: time, kind, worker, other, amount.
-
-        Kinds: 0 round, 3 executed, 4 issued, 6 copied.
-        """
-
-    def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps; False where it halts for the control plane before.
-
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
-        Raises ModelError.
-        """
-
-    @property
-    def now_ps(self) -> int: ...
-    @property
-    def events(self) -> int: ...
-    @property
-    def pending(self) -> int: ...
-    def start(self) -> None:
-        """Lets all workers begin."""
-
-    def start_counting(self) -> None:
-        """Forgets what was counted."""
-
-    def check(self) -> None:
-        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
-
-    def counts(self) -> dict[str, Any]:
-        """What was counted since start_counting, by name; arrays are copies."""
-
-    def latency(self, operation: int) -> Histogram:
-        """Latencies of an operation, in ps."""
-
-class SharedStep:
-    """A step of a worker's loop (systems/eris/kernel/shared.hpp)."""
-
-    def __init__(self) -> None: ...
-    core_ps: Sequence[float]
-    held_ps: Sequence[float]
-    memory: SparseRows
-    links: SparseRows
-    streamed: SparseRows
-    ways: SparseRows
-    slots: Sequence[float]
-    surely_ps: Sequence[float]
-    idle_ps: Sequence[float]
-
-class SharedSetup:
-    """Workers on data that all share (systems/eris/kernel/shared.hpp)."""
-
-    def __init__(self) -> None: ...
-    node: Sequence[int]
-    core: Sequence[int]
-    steps: Sequence[SharedStep]
-    memory_ps: SparseRows
-    memory_lines: SparseRows
-    link_data_ps: SparseRows
-    link_control_ps: SparseRows
-    link_bytes: SparseRows
-    pair_ps: Sequence[float]
-    line_ps: Sequence[float]
-    memory_idle_ps: Sequence[float]
-    link_line_ps: Sequence[float]
-    load: Sequence[float]
-    load_ratio: Sequence[float]
-    link_load_max: float
-    shares: Sequence[float]
-    batch: int
-    chunks: int
-    think_ps: float
-    arrival_ps: float
-
-class ErisShared:
-    """ERIS's baselines, event by event (systems/eris/kernel/shared.hpp)."""
-
-    def __init__(
-        self, setup: SharedSetup, keys: Sequence[tuple[int, int]], seed: int, replication: int
-    ) -> None:
-        """``keys``: the Philox key of each worker."""
-
-    def update(self, of: SharedSetup) -> None:
-        """Other demands from now on, for the same workers."""
-
-    def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps; False where it halts for the control plane before.
-
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
-        Raises ModelError.
-        """
-
-    @property
-    def now_ps(self) -> int: ...
-    @property
-    def events(self) -> int: ...
-    @property
-    def pending(self) -> int: ...
-    def start(self) -> None:
-        """Lets all workers begin."""
-
-    def start_counting(self) -> None:
-        """Forgets what was counted."""
-
-    def check(self) -> None:
-        """Raises RuntimeError where commands were lost or done twice, or a server did too much."""
-
-    def counts(self) -> dict[str, Any]:
-        """What was counted since start_counting, by name; arrays are copies."""
-
-    def latency(self, operation: int) -> Histogram:
-        """Latencies of an operation, in ps."""
+    def __init__(self, key0: int, key1: int) -> None: ...
+    def bits(self) -> int:
+        """The next 64 bits."""
+    def uniform(self) -> float:
+        """The next number in [0, 1): that of numpy.random.Generator.random()."""
+    def uniforms(self, count: int) -> _Floats:
+        """The next so many numbers in [0, 1): [count]."""
+    def below(self, n: int) -> int:
+        """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
+    def exponential(self, mean: float = 1.0) -> float:
+        """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""

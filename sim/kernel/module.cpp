@@ -4,7 +4,8 @@
 #include "kernel/register.hpp"
 
 PYBIND11_MODULE(_kernel, module) {
-    module.doc() = "numatwin's compiled kernel";
+    module.doc() =
+        "numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models.";
     numatwin::register_commits(module);
     numatwin::register_draws(module);
     numatwin::register_eris(module);

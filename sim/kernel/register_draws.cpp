@@ -37,43 +37,69 @@ Indices draw_keys(const KeyDraws& draws, const Doubles& uniforms) {
 }  // namespace
 
 void register_draws(py::module_& module) {
-    py::class_<Durations>(module, "Durations", "A distribution of times in picoseconds.")
-        .def_static("deterministic", &Durations::deterministic, py::arg("time_ps"))
-        .def_static("exponential", &Durations::exponential, py::arg("mean_ps"))
-        .def_static("uniform", &Durations::uniform, py::arg("low_ps"), py::arg("high_ps"))
+    py::class_<Durations>(module, "Durations",
+                          R"(A distribution of times in whole picoseconds, up to 2^55 (ten hours).
+
+Inverse transforms: a draw takes one word of its stream (none if all times are the same), and
+a larger word gives no shorter time. Raises ValueError for values out of range.)")
+        .def_static("deterministic", &Durations::deterministic, py::arg("time_ps"),
+                    "Always the same.")
+        .def_static("exponential", &Durations::exponential, py::arg("mean_ps"),
+                    "Rounded to the nearest picosecond.")
+        .def_static("uniform", &Durations::uniform, py::arg("low_ps"), py::arg("high_ps"),
+                    "All from low to high, both included.")
         .def_static("empirical", &empirical, py::arg("times_ps"),
-                    py::arg("weight") = py::float_(1.0))
-        .def_property_readonly("mean_ps", &Durations::mean_ps)
-        .def("draw", &Durations::draw, py::arg("stream"));
-    py::class_<Spread>(module, "Spread", "How a step's time varies around its mean.")
+                    py::arg("weight") = py::float_(1.0),
+                    "Recorded times [N], each in proportion to its weight, [N] or one for all.")
+        .def_property_readonly("mean_ps", &Durations::mean_ps, "The mean, exact but for rounding.")
+        .def("draw", &Durations::draw, py::arg("stream"),
+             "A time in picoseconds, with the next word of the stream.");
+    py::class_<Spread>(
+        module, "Spread",
+        R"(How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
+and on straight lines in between. Raises ValueError where shares or factors fall.)")
         .def(py::init<std::vector<double>, std::vector<double>>(), py::arg("share"),
              py::arg("factor"))
-        .def("draw", &Spread::draw, py::arg("mean_ps"), py::arg("stream"));
-    py::class_<TurnSetup>(module, "TurnSetup", "When others have a processor.")
+        .def("draw", &Spread::draw, py::arg("mean_ps"), py::arg("stream"),
+             "A time in picoseconds, with the next word of the stream.");
+    py::class_<TurnSetup>(
+        module, "TurnSetup",
+        R"(Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
+every_ps is not above 0, a length_ps is below 0, or share does not end at 1.)")
         .def(py::init<double, std::vector<double>, std::vector<double>>(), py::arg("every_ps"),
              py::arg("length_ps"), py::arg("share"))
         .def_readonly("every_ps", &TurnSetup::every_ps)
         .def_readonly("length_ps", &TurnSetup::length_ps)
         .def_readonly("share", &TurnSetup::share);
-    py::class_<KeyDraws>(module, "KeyDraws", "A distribution of keys.")
+    py::class_<KeyDraws>(
+        module, "KeyDraws",
+        R"(Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones.)")
         .def_static(
             "piecewise",
             [](const Indices& breaks, const Doubles& mass) {
                 return KeyDraws(PiecewiseKeys(view(breaks, "breaks"), view(mass, "mass")));
             },
-            py::arg("breaks"), py::arg("mass"))
+            py::arg("breaks"), py::arg("mass"),
+            R"(Mass[i] lies evenly on the keys breaks[i]:breaks[i + 1]; breaks [M + 1], mass [M].
+
+Equal to PiecewiseKeys.draw of workloads/ for the same uniform.)")
         .def_static(
             "zipf",
             [](std::int64_t keys, double exponent, bool scattered) {
                 return KeyDraws(ZipfKeys(keys, exponent, scattered));
             },
-            py::arg("keys"), py::arg("exponent"), py::kw_only(), py::arg("scattered") = true)
-        .def_property_readonly("keys", &KeyDraws::keys)
+            py::arg("keys"), py::arg("exponent"), py::kw_only(), py::arg("scattered") = true,
+            R"(As Zipf of workloads/.
+
+Equal to its draws but where the uniform lies within 1e-13, relative, of a step between two
+ranks.)")
+        .def_property_readonly("keys", &KeyDraws::keys,
+                               "Of the domain: keys are from 0 to keys - 1.")
         .def(
             "draw",
             [](const KeyDraws& self, Stream& stream) { return self.draw(stream.uniform()); },
-            py::arg("stream"))
-        .def("at", &draw_keys, py::arg("uniforms"));
+            py::arg("stream"), "A key, with the next word of the stream.")
+        .def("at", &draw_keys, py::arg("uniforms"), "The keys of numbers in [0, 1): [N].");
 }
 
 }  // namespace numatwin

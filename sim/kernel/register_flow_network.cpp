@@ -176,44 +176,86 @@ Doubles uses(SharedNetwork& network) {
 
 void register_flow_network(py::module_& module) {
     const py::object one = py::float_(1.0), none = py::float_(infinity), zero = py::float_(0.0);
-    py::class_<SharedNetwork>(module, "FlowNetwork",
-                              "Flows with volumes that share resources max-min fair over time.")
-        .def(py::init<const Doubles&>(), py::arg("capacity") = Doubles(0))
-        .def_property_readonly("now", [](SharedNetwork& self) { return self.hold()->now(); })
-        .def_property_readonly("resources",
-                               [](SharedNetwork& self) { return self.hold()->resources(); })
-        .def_property_readonly("active", [](SharedNetwork& self) { return self.hold()->active(); })
+    py::class_<SharedNetwork>(
+        module, "FlowNetwork",
+        R"(Flows with volumes that share resources max-min fair while time passes.
+
+Rates are those of solve_max_min at any time (within 1e-9, relative); a change works on what it
+reaches only. Changes made at one time count together, once time passes or a rate is asked for.
+Time starts at 0. Units are the caller's: volume is rate * time, capacity is coefficient * rate.
+
+A flow's id stays its own for good; the low 32 bits are its slot, which later flows reuse.
+Events of one time come in the order of slots. One thread at a time: a second one gets
+RuntimeError.)")
+        .def(py::init<const Doubles&>(), py::arg("capacity") = Doubles(0),
+             "Resources 0 .. R - 1 of these capacities: finite, at least 0.")
+        .def_property_readonly(
+            "now", [](SharedNetwork& self) { return self.hold()->now(); }, "The time reached.")
+        .def_property_readonly(
+            "resources", [](SharedNetwork& self) { return self.hold()->resources(); },
+            "How many resources there are.")
+        .def_property_readonly(
+            "active", [](SharedNetwork& self) { return self.hold()->active(); },
+            "How many flows have started and not ended.")
         .def(
             "add_resource",
             [](SharedNetwork& self, double capacity) {
                 return self.hold()->add_resource(capacity);
             },
-            py::arg("capacity"))
+            py::arg("capacity"),
+            "The index of a new resource. Raises ValueError for a capacity below 0 or infinite.")
         .def(
             "set_capacity",
             [](SharedNetwork& self, std::int64_t resource, double capacity) {
                 self.hold()->set_capacity(resource, capacity);
             },
-            py::arg("resource"), py::arg("capacity"))
+            py::arg("resource"), py::arg("capacity"),
+            "Change a capacity from now on; 0 makes the resource's users rest.")
         .def("start_flow", &start_flow, py::arg("resources"), py::arg("volume"), py::kw_only(),
              py::arg("coefficients") = one, py::arg("cap") = infinity, py::arg("weight") = 1.0,
-             py::arg("latency") = 0.0)
+             py::arg("latency") = 0.0,
+             R"(The id of a new flow, which takes its share once latency has passed.
+
+It uses coefficient * rate of each resource; one that appears twice adds up. Raises
+ValueError for values out of range and for a flow with neither a finite cap nor a resource
+that it uses; then nothing has changed.)")
         .def("start_flows", &start_flows, py::arg("row_ptr"), py::arg("resource"),
              py::arg("volume"), py::kw_only(), py::arg("coefficient") = one, py::arg("cap") = none,
-             py::arg("weight") = one, py::arg("latency") = zero)
+             py::arg("weight") = one, py::arg("latency") = zero,
+             R"(The ids of new flows, given in compressed rows as solve_max_min takes them.
+
+Shapes: row_ptr [F + 1], resource [NNZ], coefficient [NNZ], the others [F]; a number
+stands for a whole column. Raises ValueError as start_flow does, with no flow started.)")
         .def(
             "cancel",
             [](SharedNetwork& self, std::int64_t flow) { return self.hold()->cancel(flow); },
-            py::arg("flow"))
-        .def("rates", &facts<double, &FlowNetwork::rate>, py::arg("flows"))
-        .def("remaining", &facts<double, &FlowNetwork::remaining>, py::arg("flows"))
-        .def("bindings", &facts<std::int64_t, &FlowNetwork::binding>, py::arg("flows"))
-        .def("uses", &uses)
-        .def("next_event", [](SharedNetwork& self) { return self.hold()->next_event(); })
-        .def("advance", &advance, py::arg("until") = py::none())
+            py::arg("flow"), R"(End a flow early and tell what is left of its volume.
+
+Raises IndexError if it is not active.)")
+        .def("rates", &facts<double, &FlowNetwork::rate>, py::arg("flows"),
+             "The rates of flows; 0 while latency passes. Raises IndexError if one is not active.")
+        .def("remaining", &facts<double, &FlowNetwork::remaining>, py::arg("flows"),
+             "What is left of the flows' volumes. Raises IndexError if one is not active.")
+        .def("bindings", &facts<std::int64_t, &FlowNetwork::binding>, py::arg("flows"),
+             "The full resource that holds each flow back, or -1 for its cap or latency.")
+        .def("uses", &uses, "What flows use of each resource: [R].")
+        .def(
+            "next_event", [](SharedNetwork& self) { return self.hold()->next_event(); },
+            "When a flow next ends, or takes its share after its latency; infinity if none does.")
+        .def("advance", &advance, py::arg("until") = py::none(),
+             R"(Let time pass: (time, id) of the flows that ended, in order.
+
+Without until: to the next completion, with all others of that time; nowhere, and with
+empty arrays, if no flow will end. With until: to this time, it included. Releases the
+GIL. Raises ValueError if until is before now.)")
         .def("replay", &replay, py::arg("window"), py::arg("row_ptr"), py::arg("resource"),
              py::arg("volume"), py::kw_only(), py::arg("coefficient") = one, py::arg("cap") = none,
-             py::arg("weight") = one, py::arg("latency") = zero);
+             py::arg("weight") = one, py::arg("latency") = zero,
+             R"(Play a list of flows in a closed loop and tell when each ended: [F].
+
+A window of them is active; each that ends is followed at once by the next of the list.
+Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
+Raises ValueError if a flow is active already.)");
 }
 
 }  // namespace numatwin

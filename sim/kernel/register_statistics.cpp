@@ -52,15 +52,23 @@ py::tuple buckets(const Histogram& self) {
 }  // namespace
 
 void register_statistics(py::module_& module) {
-    py::class_<Histogram> histogram(module, "Histogram", "Streaming quantiles.");
+    py::class_<Histogram> histogram(module, "Histogram",
+                                    R"(Streaming quantiles of whole numbers from 0 to 2^63 - 1.
+
+Counts are kept in buckets whose width is 2^-7 of their power of two: a quantile is off by at
+most ``relative_error`` of itself. Count, mean, least and greatest are exact. Raises ValueError
+for values out of range.)");
     histogram.attr("relative_error") = Histogram::relative_error;
     histogram.def(py::init<>())
-        .def("add", &add, py::arg("value"), py::arg("count") = 1)
-        .def("add_even", &add_even, py::arg("low"), py::arg("high"), py::arg("count"))
-        .def("add_all", &add_all, py::arg("values"))
-        .def("merge", &Histogram::merge, py::arg("other"))
-        .def("quantile", &quantile, py::arg("q"))
-        .def("buckets", &buckets)
+        .def("add", &add, py::arg("value"), py::arg("count") = 1, "Add a value so many times.")
+        .def("add_even", &add_even, py::arg("low"), py::arg("high"), py::arg("count"),
+             "Spread a count evenly over all values from low to high, both included.")
+        .def("add_all", &add_all, py::arg("values"), "Add values [N].")
+        .def("merge", &Histogram::merge, py::arg("other"), "Add all that the other has seen.")
+        .def("quantile", &quantile, py::arg("q"),
+             "The value of rank ceil(q * count), from 1; q from 0 to 1. 0 if there is none.")
+        .def("buckets", &buckets,
+             "(where a bucket begins, its count), for the buckets that have one.")
         .def_property_readonly("count", &Histogram::count)
         .def_property_readonly("mean", &Histogram::mean)
         .def_property_readonly("least", &Histogram::least)

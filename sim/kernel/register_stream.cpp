@@ -24,13 +24,21 @@ std::uint64_t below(Stream& stream, std::uint64_t n) {
 }  // namespace
 
 void register_stream(py::module_& module) {
-    py::class_<Stream>(module, "Stream", "A Philox4x64 stream, the same numbers as NumPy's.")
+    py::class_<Stream>(
+        module, "Stream",
+        R"(A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1]).
+
+Each draw takes one word. Whoever is handed a stream draws from a copy, from where it stands.)")
         .def(py::init<std::uint64_t, std::uint64_t>(), py::arg("key0"), py::arg("key1"))
-        .def("bits", &Stream::bits)
-        .def("uniform", &Stream::uniform)
-        .def("uniforms", &uniforms, py::arg("count"))
-        .def("below", &below, py::arg("n"))
-        .def("exponential", &Stream::exponential, py::arg("mean") = 1.0);
+        .def("bits", &Stream::bits, "The next 64 bits.")
+        .def("uniform", &Stream::uniform,
+             "The next number in [0, 1): that of numpy.random.Generator.random().")
+        .def("uniforms", &uniforms, py::arg("count"),
+             "The next so many numbers in [0, 1): [count].")
+        .def("below", &below, py::arg("n"),
+             "A whole number from 0 to n - 1, all alike to within n * 2^-64.")
+        .def("exponential", &Stream::exponential, py::arg("mean") = 1.0,
+             "-mean * log(1 - uniform), the same bits on any machine, within 1 ulp.");
 }
 
 }  // namespace numatwin

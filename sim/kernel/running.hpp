@@ -105,10 +105,15 @@ inline pybind11::array_t<TraceRow> trace_array(const Trace& trace) {
 template <class Model, class Class>
 void def_running(Class& bound) {
     namespace py = pybind11;
-    bound.def("run", &Runnable<Model>::run, py::arg("until_ps") = py::none())
-        .def_property_readonly("now_ps", &Runnable<Model>::now)
-        .def_property_readonly("events", &Runnable<Model>::events)
-        .def_property_readonly("pending", &Runnable<Model>::pending);
+    bound
+        .def("run", &Runnable<Model>::run, py::arg("until_ps") = py::none(),
+             R"(Handles all events before until_ps, or all; False where it halts before.
+
+Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+Raises ModelError.)")
+        .def_property_readonly("now_ps", &Runnable<Model>::now, "The time reached.")
+        .def_property_readonly("events", &Runnable<Model>::events, "Events handled.")
+        .def_property_readonly("pending", &Runnable<Model>::pending, "Events to come.");
 }
 
 }  // namespace numatwin

@@ -67,7 +67,9 @@ py::array_t<std::int64_t> trace(Model& self) {
 }  // namespace
 
 void register_eris(py::module_& module) {
-    py::class_<SparseRows>(module, "SparseRows", "Rows of which few entries are not 0.")
+    py::class_<SparseRows>(
+        module, "SparseRows",
+        "Rows of which few entries are not 0: those of row i are first[i] … first[i + 1] - 1.")
         .def(py::init([](Positions first, Positions column, Numbers value) {
                  return SparseRows{std::move(first), std::move(column), std::move(value)};
              }),
@@ -81,28 +83,34 @@ void register_eris(py::module_& module) {
                 });
                 return found;
             },
-            py::arg("row"));
-    def_struct<ErisMachine>(
-        module, "ErisMachine",
-        "Costs of a machine in ps, and its buffers. A workers on cores of n nodes with "
-        "2L directed links; arrays are flat, row by row.");
+            py::arg("row"), "(column, value) of each entry of a row.");
+    def_struct<ErisMachine>(module, "ErisMachine",
+                            R"(Costs of a machine in ps, and its buffers.
+
+A workers on cores of n nodes with 2L directed links; arrays are flat, row by row.)");
     def_struct<ErisDemands>(
         module, "ErisDemands",
-        "What each operation demands of each worker, [O, A]: per command, or per line "
-        "that a scan reads.");
+        "What each operation demands of each worker: per command, or per line that a scan reads.");
     def_struct<ErisTransfer>(
         module, "ErisTransfer",
         "A part of an index or column on its way to another worker; per unit.");
-    py::class_<Model> model(module, "ErisRouting", "ERIS, every buffer and every exchange.");
+    py::class_<Model> model(
+        module, "ErisRouting",
+        R"(ERIS, every buffer and every exchange of a descriptor (systems/eris/kernel/routing.hpp).)");
     model
-        .def(py::init([](const ErisMachine& of, std::size_t operations, std::size_t keyed,
-                         const StreamKeys& keys, std::uint64_t seed, std::uint64_t replication) {
-                 return std::make_unique<Model>(of, operations, keyed, streams_of(keys), seed,
-                                                replication);
-             }),
-             py::arg("machine"), py::arg("operations"), py::arg("keyed"), py::arg("keys"),
-             py::arg("seed"), py::arg("replication"))
-        .def("update", [](Model& self, const ErisDemands& of) { self->update(of); })
+        .def(
+            py::init([](const ErisMachine& of, std::size_t operations, std::size_t keyed,
+                        const StreamKeys& keys, std::uint64_t seed, std::uint64_t replication) {
+                return std::make_unique<Model>(of, operations, keyed, streams_of(keys), seed,
+                                               replication);
+            }),
+            py::arg("machine"), py::arg("operations"), py::arg("keyed"), py::arg("keys"),
+            py::arg("seed"), py::arg("replication"),
+            R"(``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
+Philox keys of each worker's commands, then of what each forwards.)")
+        .def(
+            "update", [](Model& self, const ErisDemands& of) { self->update(of); }, py::arg("of"),
+            "Other demands from now on.")
         .def(
             "route",
             [](Model& self, Numbers sum, Positions guide,
@@ -113,28 +121,50 @@ void register_eris(py::module_& module) {
                     from.at(source).push_back({0, operation, target, part});
                 self->route({std::move(sum), std::move(guide)}, from);
             },
-            py::arg("sum"), py::arg("guide"), py::arg("moves"))
-        .def("start", [](Model& self) { self->start(); })
-        .def("start_counting", [](Model& self) { self->start_counting(); })
-        .def("check", [](Model& self) { self->check(); })
-        .def("call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); })
-        .def_property_readonly("gathered", [](Model& self) { return self->gathered(); })
-        .def("dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); })
-        .def("begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); })
-        .def("halt_after", [](Model& self, double units) { self->halt_after(units); })
-        .def_property_readonly("rebuilt",
-                               [](Model& self) {
-                                   const auto& all = self->transfers();
-                                   return column_of(all.size(),
-                                                    [&](std::size_t k) { return all[k].rebuilt; });
-                               })
-        .def("counts", &counts)
-        .def("latency",
-             [](Model& self, std::size_t operation) { return self->latency.at(operation); })
+            py::arg("sum"), py::arg("guide"), py::arg("moves"),
+            "Another table. ``moves``: (operation, from, to, part of what was left there).")
+        .def(
+            "start", [](Model& self) { self->start(); }, "Lets all workers begin.")
+        .def(
+            "start_counting", [](Model& self) { self->start_counting(); },
+            "Forgets what was counted.")
+        .def(
+            "check", [](Model& self) { self->check(); },
+            "Raises RuntimeError where commands were lost or done twice, or a server did too much.")
+        .def(
+            "call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); },
+            py::arg("who"), "Lets these workers meet; then the run halts.")
+        .def_property_readonly(
+            "gathered", [](Model& self) { return self->gathered(); }, "Whether they have met.")
+        .def(
+            "dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); },
+            py::arg("ps"), "Lets them go on; each [A] has so much to do first.")
+        .def(
+            "begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); },
+            py::arg("more"), "More transfers; none at all forgets those that are done.")
+        .def(
+            "halt_after", [](Model& self, double units) { self->halt_after(units); },
+            py::arg("units"),
+            "Halts each time that so many units more, or all of a transfer, have been rebuilt.")
+        .def_property_readonly(
+            "rebuilt",
+            [](Model& self) {
+                const auto& all = self->transfers();
+                return column_of(all.size(), [&](std::size_t k) { return all[k].rebuilt; });
+            },
+            "Units of each transfer that have arrived.")
+        .def("counts", &counts,
+             "What was counted since start_counting, by name; arrays are copies.")
+        .def(
+            "latency",
+            [](Model& self, std::size_t operation) { return self->latency.at(operation); },
+            py::arg("operation"), "Latencies of an operation, in ps.")
         .def_property(
             "tracing", [](Model& self) { return self->tracing; },
-            [](Model& self, bool on) { self->tracing = on; })
-        .def("trace", &trace);
+            [](Model& self, bool on) { self->tracing = on; }, "Whether the trace is kept.")
+        .def("trace", &trace, R"([rows, 5]: time, kind, worker, other, amount.
+
+Kinds: 0 round, 3 executed, 4 issued, 6 copied.)");
     def_running<ErisRouting>(model);
 }
 

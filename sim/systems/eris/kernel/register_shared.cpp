@@ -38,24 +38,35 @@ py::dict counts(Model& self) {
 }  // namespace
 
 void register_eris_shared(py::module_& module) {
-    def_struct<SharedStep>(
-        module, "SharedStep",
-        "A step of a worker's loop, per operation of the mix that a node's worker does.");
+    def_struct<SharedStep>(module, "SharedStep",
+                           "A step of a worker's loop, per operation of the mix that it does.");
     def_struct<SharedSetup>(module, "SharedSetup", "Workers on data that all share.");
-    py::class_<Model> model(module, "ErisShared", "ERIS's baselines, event by event.");
+    py::class_<Model> model(module, "ErisShared",
+                            "ERIS's baselines, event by event (systems/eris/kernel/shared.hpp).");
     model
         .def(py::init([](const SharedSetup& of, const StreamKeys& keys, std::uint64_t seed,
                          std::uint64_t replication) {
                  return std::make_unique<Model>(of, streams_of(keys), seed, replication);
              }),
-             py::arg("setup"), py::arg("keys"), py::arg("seed"), py::arg("replication"))
-        .def("update", [](Model& self, const SharedSetup& of) { self->update(of); })
-        .def("start", [](Model& self) { self->start(); })
-        .def("start_counting", [](Model& self) { self->start_counting(); })
-        .def("check", [](Model& self) { self->check(); })
-        .def("counts", &counts)
-        .def("latency",
-             [](Model& self, std::size_t operation) { return self->latency.at(operation); });
+             py::arg("setup"), py::arg("keys"), py::arg("seed"), py::arg("replication"),
+             "``keys``: the Philox key of each worker.")
+        .def(
+            "update", [](Model& self, const SharedSetup& of) { self->update(of); }, py::arg("of"),
+            "Other demands from now on, for the same workers.")
+        .def(
+            "start", [](Model& self) { self->start(); }, "Lets all workers begin.")
+        .def(
+            "start_counting", [](Model& self) { self->start_counting(); },
+            "Forgets what was counted.")
+        .def(
+            "check", [](Model& self) { self->check(); },
+            "Raises RuntimeError where commands were lost or done twice, or a server did too much.")
+        .def("counts", &counts,
+             "What was counted since start_counting, by name; arrays are copies.")
+        .def(
+            "latency",
+            [](Model& self, std::size_t operation) { return self->latency.at(operation); },
+            py::arg("operation"), "Latencies of an operation, in ps.");
     def_running<ErisShared>(model);
 }
 

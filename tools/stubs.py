@@ -1,0 +1,196 @@
+"""Writes the stubs of the compiled modules from what these say of themselves.
+
+    python tools/stubs.py            # writes sim/_kernel.pyi
+    python tools/stubs.py --check    # status 1 where a stub is not what it would write
+
+Signatures are pybind11's, docstrings those of the C++ bindings; of structs that are described field
+by field (``FIELDS``, sim/kernel/described.hpp), each field is an argument and an attribute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+STUBS = {"numatwin.sim._kernel": ROOT / "sim" / "_kernel.pyi"}
+
+HEAD = """\
+# Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int64]
+_AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
+_AnyIndices: TypeAlias = _Indices | Sequence[int]
+"""
+# pybind11's words for types, and those of a reader; the first that fits counts.
+WORDS = (
+    (r"typing\.SupportsInt \| typing\.SupportsIndex", "int"),
+    (r"typing\.SupportsFloat \| typing\.SupportsIndex", "float"),
+    (r"typing\.Annotated\[numpy\.typing\.ArrayLike, numpy\.float64\]", "_AnyFloats | float"),
+    (r"typing\.Annotated\[numpy\.typing\.ArrayLike, numpy\.int64\]", "_AnyIndices"),
+    (r"typing\.Annotated\[(list\[[^]]*\]), \"FixedSize\(\d+\)\"\]", r"\1"),
+    (r"numpy\.typing\.NDArray\[numpy\.float64\]", "_Floats"),
+    (r"numpy\.typing\.NDArray\[numpy\.int64\]", "_Indices"),
+    (r"numpy\.typing\.NDArray\[numpy\.(\w+)\]", r"NDArray[np.\1]"),
+    (r"numpy\.typing\.NDArray\[numatwin::\w+\]", "NDArray[np.void]"),
+    (r"collections\.abc\.", ""),
+    (r"numatwin(?:\.\w+)*?\._\w+\.(\w+)", r"\1"),
+    (r"numatwin::(\w+)", r"\1"),
+    (r"\bdict\b(?!\[)", "dict[str, Any]"),
+    (r"\blist\b(?!\[)", "list[Any]"),
+    (r"\btuple\b(?!\[)", "tuple[Any, ...]"),
+    (r"\bobject\b", "Any"),
+)
+# What a described struct's argument may be, by the type of its field.
+WIDER = {"list[float]": "_AnyFloats", "list[int]": "_AnyIndices"}
+SIGNATURE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)\) -> (?P<result>.*)")
+DEFAULT = re.compile(r" = (?!None\b|True\b|False\b|-?[\d.]+\b|'[^']*')[^,()]*(?:\([^()]*\))?[^,]*")
+
+
+def stub(module: ModuleType) -> str:
+    """The stub of a compiled module, laid out by ruff."""
+    lines = [f'"""{(module.__doc__ or "").strip()}"""', "", HEAD]
+    for name, member in vars(module).items():
+        if name.startswith("__"):
+            continue
+        if inspect.isclass(member):
+            lines += _class(name, member)
+        else:
+            lines += [*_function(member.__doc__), ""]
+    command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "made.pyi", "-"]
+    text = "\n".join(lines)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode != 0:
+        raise SystemExit(f"{module.__name__}: no stub: {done.stderr}")
+    return done.stdout
+
+
+def _class(name: str, kind: type) -> Iterator[str]:
+    base = kind.__mro__[1].__name__
+    yield f"class {name}({base}):" if issubclass(kind, Exception) else f"class {name}:"
+    body = list(_members(kind, name))
+    yield from _indented([*_words(kind.__doc__), *(body or ["..."])])
+    yield ""
+
+
+def _members(kind: type, name: str) -> Iterator[str]:
+    if issubclass(kind, Exception):
+        return
+    fields = getattr(kind, "FIELDS", None)
+    if fields is not None:
+        yield from _described(kind, fields)
+        return
+    for member_name in vars(kind):
+        member = inspect.getattr_static(kind, member_name)
+        if member_name == "__init__" and "Initialize self" not in member.__doc__:
+            yield from _function(member.__doc__)
+        elif member_name.startswith("_"):
+            continue
+        elif isinstance(member, property):
+            yield from _property(member_name, member)
+        elif isinstance(member, staticmethod):
+            yield "@staticmethod"
+            yield from _function(getattr(kind, member_name).__doc__)
+        elif callable(member):
+            yield from _function(member.__doc__)
+        else:
+            yield f"{member_name}: ClassVar[{type(member).__name__}]"
+
+
+def _described(kind: type, fields: tuple[str, ...]) -> Iterator[str]:
+    yield "FIELDS: ClassVar[tuple[str, ...]]"
+    types = {name: _type_of(getattr(kind, name)) for name in fields}
+    arguments = [f"{name}: {WIDER.get(of, _sequence(of))} = ..." for name, of in types.items()]
+    yield f"def __init__(self, *, {', '.join(arguments)}) -> None: ..."
+    for name, of in types.items():
+        yield f"{name}: {of}"
+        yield from _words(getattr(kind, name).__doc__)
+
+
+def _sequence(of: str) -> str:
+    return re.sub(r"^list\[", "Sequence[", of)
+
+
+def _property(name: str, member: property) -> Iterator[str]:
+    if member.fset is not None:
+        yield f"{name}: {_type_of(member)}"
+        yield from _words(member.__doc__)
+        return
+    yield "@property"
+    yield f"def {name}(self) -> {_type_of(member)}:"
+    yield from _indented(list(_words(member.__doc__)) or ["..."])
+
+
+def _type_of(member: property) -> str:
+    assert member.fget is not None
+    return _plain((member.fget.__doc__ or "").strip().rpartition(" -> ")[2])
+
+
+def _function(text: str | None) -> Iterator[str]:
+    """A definition from pybind11's signature and the words behind it."""
+    head, _, words = (text or "").partition("\n")
+    found = SIGNATURE.fullmatch(head)
+    if found is None:
+        raise SystemExit(f"not a signature: {head}")
+    arguments = _plain(re.sub(r"^self: [^,]*", "self", found["arguments"]))
+    arguments = DEFAULT.sub(" = ...", arguments)
+    if "arg0" in arguments:
+        raise SystemExit(f"an argument without a name (py::arg): {head}")
+    yield f"def {found['name']}({arguments}) -> {_plain(found['result'])}:"
+    yield from _indented(list(_words(words)) or ["..."])
+
+
+def _plain(text: str) -> str:
+    for pattern, word in WORDS:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def _words(text: Any) -> Iterator[str]:
+    """A docstring, none where there are no words."""
+    words = textwrap.dedent(text or "").strip()
+    if words:
+        several = "\n" in words
+        yield from f'r"""{words}{chr(10) * several}"""'.splitlines() if "\\" in words else (
+            f'"""{words}{chr(10) * several}"""'.splitlines()
+        )
+
+
+def _indented(lines: list[str]) -> Iterator[str]:
+    yield from (f"    {line}" if line else "" for line in lines)
+
+
+def main() -> int:
+    """Writes or checks all stubs; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    options = parser.parse_args()
+    stale = 0
+    for name, path in STUBS.items():
+        text = stub(importlib.import_module(name))
+        if options.check and text != path.read_text("utf-8"):
+            print(f"{path.relative_to(ROOT)} is not what the module says: 'make stubs' writes it")
+            stale += 1
+        elif not options.check:
+            path.write_text(text, "utf-8")
+    return int(stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
