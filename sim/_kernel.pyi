@@ -1,4 +1,4 @@
-"""numatwin's compiled kernel"""
+"""numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models."""
 
 # Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
-_AnyFloats: TypeAlias = _Floats | Sequence[float]
+_AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
 class CommitSetup:
@@ -95,10 +95,10 @@ class TwoPhaseCommits:
         replication: int = 0,
     ) -> None: ...
     def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, all there are for None; False where it halts before.
+        """Handles all events before until_ps, or all; False where it halts before.
 
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
-        ModelError.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
         """
     @property
     def now_ps(self) -> int:
@@ -144,10 +144,10 @@ class OneSidedCommits:
         replication: int = 0,
     ) -> None: ...
     def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, all there are for None; False where it halts before.
+        """Handles all events before until_ps, or all; False where it halts before.
 
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
-        ModelError.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
         """
     @property
     def now_ps(self) -> int:
@@ -259,7 +259,10 @@ class SparseRows:
         """(column, value) of each entry of a row."""
 
 class ErisMachine:
-    """Costs of a machine in ps, and its buffers. A workers on cores of n nodes with 2L directed links; arrays are flat, row by row."""
+    """Costs of a machine in ps, and its buffers.
+
+    A workers on cores of n nodes with 2L directed links; arrays are flat, row by row.
+    """
 
     FIELDS: ClassVar[tuple[str, ...]]
     def __init__(
@@ -427,7 +430,7 @@ class ErisMachine:
     """as long takes a line then that a core of the same node has"""
 
 class ErisDemands:
-    """What each operation demands of each worker, [O, A]: per command, or per line that a scan reads."""
+    """What each operation demands of each worker: per command, or per line that a scan reads."""
 
     FIELDS: ClassVar[tuple[str, ...]]
     def __init__(
@@ -559,10 +562,10 @@ class ErisRouting:
         Kinds: 0 round, 3 executed, 4 issued, 6 copied.
         """
     def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, all there are for None; False where it halts before.
+        """Handles all events before until_ps, or all; False where it halts before.
 
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
-        ModelError.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
         """
     @property
     def now_ps(self) -> int:
@@ -575,7 +578,7 @@ class ErisRouting:
         """Events to come."""
 
 class SharedStep:
-    """A step of a worker's loop, per operation of the mix that a node's worker does."""
+    """A step of a worker's loop, per operation of the mix that it does."""
 
     FIELDS: ClassVar[tuple[str, ...]]
     def __init__(
@@ -698,10 +701,10 @@ class ErisShared:
     def latency(self, operation: int) -> Histogram:
         """Latencies of an operation, in ps."""
     def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, all there are for None; False where it halts before.
+        """Handles all events before until_ps, or all; False where it halts before.
 
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
-        ModelError.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
         """
     @property
     def now_ps(self) -> int:
@@ -848,10 +851,10 @@ class QueueingNetwork:
     def __init__(self, seed: int, replication: int = 0) -> None:
         """Seed and replication are told in error messages; streams are handed in."""
     def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, all there are for None; False where it halts before.
+        """Handles all events before until_ps, or all; False where it halts before.
 
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there. Raises
-        ModelError.
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
         """
     @property
     def now_ps(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -167,8 +168,10 @@ def _words(text: Any) -> Iterator[str]:
     words = textwrap.dedent(text or "").strip()
     if words:
         several = "\n" in words
-        yield from f'r"""{words}{chr(10) * several}"""'.splitlines() if "\\" in words else (
-            f'"""{words}{chr(10) * several}"""'.splitlines()
+        yield from (
+            f'r"""{words}{chr(10) * several}"""'.splitlines()
+            if "\\" in words
+            else (f'"""{words}{chr(10) * several}"""'.splitlines())
         )
 
 
@@ -185,7 +188,9 @@ def main() -> int:
     for name, path in STUBS.items():
         text = stub(importlib.import_module(name))
         if options.check and text != path.read_text("utf-8"):
-            print(f"{path.relative_to(ROOT)} is not what the module says: 'make stubs' writes it")
+            print(
+                f"{os.path.relpath(path, ROOT)} is not what the module says: 'make stubs' writes it"
+            )
             stale += 1
         elif not options.check:
             path.write_text(text, "utf-8")

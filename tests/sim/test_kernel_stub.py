@@ -1,0 +1,109 @@
+"""The compiled kernel's stub, and structs whose fields are written once (kernel/described.hpp)."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numatwin.sim import _kernel
+from numatwin.sim._kernel import ErisDemands, ErisMachine, SharedSetup, SparseRows
+
+ROOT = Path(__file__).parent.parent.parent
+FIELD = re.compile(r'^ *FIELD\(([\w:<>, ]+), (\w+),\s*"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+DESCRIBED = [kind for kind in vars(_kernel).values() if hasattr(kind, "FIELDS")]
+
+
+@pytest.fixture
+def stubs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(stubs: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["stubs.py", *arguments])
+    status: int = stubs.main()
+    return status
+
+
+def test_a_stale_stub_is_found(
+    stubs: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "_kernel.pyi"
+    monkeypatch.setattr(stubs, "STUBS", {"numatwin.sim._kernel": path})
+    assert run(stubs, monkeypatch) == 0
+    current = path.read_text()
+    assert current == (ROOT / "sim" / "_kernel.pyi").read_text()
+    assert run(stubs, monkeypatch, "--check") == 0
+    path.write_text(current.replace("flush_ps: list[float]", "flush_ns: list[float]"))
+    assert run(stubs, monkeypatch, "--check") == 1
+    assert "_kernel.pyi is not what the module says" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", DESCRIBED, ids=lambda kind: kind.__name__)
+def test_a_field_is_written_once(kind: Any) -> None:
+    """What a header describes is in Python and in the stub, with its words, and nothing else."""
+    headers = "".join(path.read_text() for path in ROOT.glob("sim/**/*.hpp"))
+    begin = headers.index(f"FIELDS_OF({kind.__name__});")
+    body = headers[begin : headers.index("END_OF_FIELDS;", begin)]
+    written = {name: words for _, name, words in FIELD.findall(body)}
+    assert tuple(written) == kind.FIELDS
+    assert {name: getattr(kind, name).__doc__ for name in written} == written
+    stub = ast.parse((ROOT / "sim" / "_kernel.pyi").read_text())
+    (found,) = (
+        part for part in stub.body if isinstance(part, ast.ClassDef) and part.name == kind.__name__
+    )
+    attributes = [
+        part.target.id
+        for part in found.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+    assert attributes == ["FIELDS", *written]
+
+
+def test_structs_are_made_of_arrays_and_sequences() -> None:
+    made = ErisMachine(
+        node=np.array([0, 1]), flush_ps=[1, 2.5], handed_ps=np.array([[1, 2], [3, 4]]), batch=7
+    )
+    assert (made.node, made.flush_ps, made.handed_ps) == ([0, 1], [1.0, 2.5], [1, 2, 3, 4])
+    assert (made.batch, made.lines_per_command, made.turns) == (7, 0.25, None)
+    made.node = [1]
+    assert made.node == [1]
+    rows = SharedSetup(memory_ps=SparseRows([0, 1], [0], [2.0])).memory_ps
+    assert rows.row(0) == [(0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"flush_ns": [1.0]}, "no field 'flush_ns'"),
+        ({"node": [0.5]}, "node: not of its type"),
+        ({"node": np.array([0.5])}, "node: not of its type"),
+        ({"flush_ps": "no numbers"}, "flush_ps: not of its type"),
+        ({"batch": 1.5}, "batch: not of its type"),
+    ],
+)
+def test_what_is_no_field_or_of_another_type_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        ErisMachine(**given)
+
+
+def test_a_field_of_a_wrong_type_changes_nothing() -> None:
+    demands = ErisDemands(lines=[1.0])
+    with pytest.raises(TypeError, match="lines"):
+        demands.lines = ["one"]  # type: ignore[list-item]
+    assert demands.lines == [1.0]
