@@ -14,7 +14,6 @@ import sys
 import time
 from dataclasses import dataclass
 
-from numatwin.sim.control import policy_titles
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_names
@@ -45,7 +44,8 @@ def cases() -> list[Case]:
         else:
             found += [
                 Case(f"{name}/{policy}", load_scenario(name, policy=policy), PHASES_S)
-                for policy in policy_titles()
+                for chosen in scenario.policies.values()
+                for policy in chosen.family.titles
             ]
     return found + [
         Case(f"{name}/{LARGE}", load_scenario(name, machine=LARGE), LARGE_S)

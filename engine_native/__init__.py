@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..inputs import InputError
+from ..sim.systems.registry import system_of
 
 if TYPE_CHECKING:
     from ..sim.planes.experiment import Experiment
@@ -28,7 +29,7 @@ def warm_up_s(scenario: Experiment) -> float:
 def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Maker]:
     """Makes the native planes of ``scenario``; at the end nothing of them is left running.
 
-    ``loading`` is told the part of the data that is loaded, where an engine of ERIS is.
+    ``loading`` is told the part of the data that is loaded, where there are any to load.
 
     Raises InputError where this host, or this build, cannot run it.
     """
@@ -44,13 +45,5 @@ def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Ma
             f"the native engine cannot be loaded: {failure}",
             expected="the libraries that it was built with (tools/system-packages numa ucx)",
         ) from None
-    if scenario.system.kind == "commits":
-        from .systems.commits.plane import native_commits
-
-        native = native_commits()
-    else:
-        from .systems.eris.plane import native_eris
-
-        native = native_eris(loading)
-    with native as make:
+    with system_of(scenario.system).model("native")(loading) as make:
         yield make

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from .sim.run.record import Record, load_record
     from .sim.run.runner import run_scenario
     from .sim.run.scenario import Scenario, load_scenario
+    from .sim.systems.eris.commands import Observation, Rebalance
     from .topologies import Machine, load_machine
     from .workloads import Workload, load_workload
 
 __all__ = [
     "InputError",
     "Machine",
+    "Observation",
+    "Rebalance",
     "Record",
     "Scenario",
     "Workload",
@@ -38,6 +41,8 @@ __all__ = [
 _MODULES = {
     "InputError": "inputs",
     "Machine": "topologies",
+    "Observation": "sim.systems.eris.commands",
+    "Rebalance": "sim.systems.eris.commands",
     "Record": "sim.run.record",
     "Scenario": "sim.run.scenario",
     "Workload": "workloads",

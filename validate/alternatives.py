@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..sim.planes.outcome import Outcome
-from ..sim.planes.plane import Maker
 from ..sim.run.record import Record
 from ..sim.run.replications import play_numbers, warm_up_of
-from ..sim.run.runner import RANDOM_PLANES, run_scenario
-from ..sim.run.scenario import Scenario
+from ..sim.run.runner import maker_of, run_scenario
+from ..sim.run.scenario import DRAWING_PLANES, Scenario
 from .metrics import Metric
 
 
 def is_exact(scenario: Scenario) -> bool:
     """Whether its plane draws nothing: one run tells all."""
-    return scenario.plane not in RANDOM_PLANES
+    return scenario.plane not in DRAWING_PLANES
 
 
 @dataclass
@@ -51,7 +50,12 @@ class Played:
             return
         numbers = range(len(self.outcomes) + 1, count + 1)
         for one in play_numbers(
-            _maker(self.scenario), self.scenario, numbers, self.warm_up_s, self.workers, self.wall_s
+            maker_of(self.scenario),
+            self.scenario,
+            numbers,
+            self.warm_up_s,
+            self.workers,
+            self.wall_s,
         ):
             self.wall_s = one.wall_s
             self.outcomes.append(one.outcome)
@@ -98,10 +102,6 @@ class Sides:
             return 0.0, 0.0
         key = (scenario.hash, scenario.seed)
         if key not in self._warm_ups:
-            found = warm_up_of(_maker(scenario), scenario)
+            found = warm_up_of(maker_of(scenario), scenario)
             self._warm_ups[key] = found.warm_up_s, found.wall_s
         return self._warm_ups[key]
-
-
-def _maker(scenario: Scenario) -> Maker:
-    return RANDOM_PLANES[scenario.plane][scenario.system.kind]

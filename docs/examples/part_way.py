@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numatwin.sim.control import Observation, Rebalance
+from numatwin import Observation, Rebalance
 
 
 class PartWay:

@@ -63,7 +63,7 @@ def calibrate(
 ) -> None:
     """Fit a machine's low-level parameters to measurements."""
     from ..inputs import InputError, check_writable, write_text_atomically
-    from ..sim.systems.engines import check_engines
+    from ..sim.systems.registry import check_engines
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml
     from ..validate.calibrate import as_json

@@ -60,14 +60,24 @@ def show_workload(
 
 def list_policies(json: Json = False) -> None:
     """List the policies, by what they control."""
-    from ..sim.control import policy_titles
+    from ..sim.systems.registry import systems
 
-    _print_named(policy_titles(), "policy", json)
+    rows = [
+        {"name": name, "title": title, "family": family.name, "system": system.name}
+        for system in systems()
+        for family in system.families
+        for name, title in family.titles.items()
+    ]
+    if json:
+        print_json({"policies": rows})
+        return
+    columns = ("policy", "what", "family", "system")
+    cells = ([row["name"], row["title"], row["family"], row["system"]] for row in rows)
+    console().print(table(columns, cells, left=4))
 
 
 def _print_named(titles: dict[str, str], noun: str, json: bool) -> None:
     if json:
-        plural = "policies" if noun == "policy" else f"{noun}s"
-        print_json({plural: [{"name": name, "title": title} for name, title in titles.items()]})
+        print_json({f"{noun}s": [{"name": name, "title": title} for name, title in titles.items()]})
         return
     console().print(table((noun, "what"), titles.items(), left=2))

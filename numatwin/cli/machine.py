@@ -66,7 +66,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a machine's facts: nodes, links, distances, routes."""
-    from ..sim.systems.engines import check_engines
+    from ..sim.systems.registry import check_engines
     from ..topologies import load_machine
 
     if yaml and json:

@@ -56,8 +56,13 @@ def run(
         typer.Option(metavar="W", help="Another workload: a name or a file.", show_default=False),
     ] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="P", help="Another load-balancing policy.", show_default=False),
+        list[str] | None,
+        typer.Option(
+            metavar="P",
+            help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
+            "several families; may be given again.",
+            show_default=False,
+        ),
     ] = None,
     on: Annotated[
         Plane | None, typer.Option(help="Another data plane to run on.", show_default=False)
@@ -139,7 +144,7 @@ def run(
         except RunInterrupted as failure:
             interrupted, record = failure, failure.record
     if out is None and not json:
-        names = [name for name in (scenario, policy, machine, workload) if name is not None]
+        names = [scenario, *(policy or []), *(name for name in (machine, workload) if name)]
         values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
@@ -165,7 +170,12 @@ def default_folder(names: Iterable[str], values: Mapping[str, object], digest: s
 
 
 def _short(name: str) -> str:
-    """``mine`` of ``files/mine.yaml``, ``mine-Balancer`` of ``mine.py:Balancer``; else the name."""
+    """``mine`` of ``files/mine.yaml``, ``mine-Balancer`` of ``mine.py:Balancer``,
+    ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
+    """
+    family, of_family, policy = name.partition("=")
+    if of_family and family.isidentifier():
+        return f"{family}-{_short(policy)}"
     file, of_file, class_name = name.rpartition(".py:")
     if of_file:
         return f"{Path(file).name}-{class_name}"

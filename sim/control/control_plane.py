@@ -1,17 +1,42 @@
-"""The control plane: SimPy processes that watch a data plane and steer it, on its clock."""
+"""The control plane: SimPy processes that watch a data plane and steer it, on its clock.
+
+At one and the same instant the workload changes first, then policies are asked, in the order in
+which the system lists their families: one sees what those before it have just ordered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
+from typing import Protocol
 
 import simpy
+from simpy.events import EventPriority
 from simpy.rt import RealtimeEnvironment
 
+from ...workloads import Workload
 from ..planes.outcome import ControlEvent
 from ..planes.plane import Plane, StartPhase, is_real_time
-from ..run.scenario import Scenario
-from .load_balancing import NoBalancing
-from .policy import Policy, Rebalance, decide
+from .family import ChosenPolicy, decide
+from .policy import AnyPolicy
+
+# SimPy's own events have priorities 0 and 1.
+FIRST_TURN = 2
+
+
+class Steered(Protocol):
+    """What the control plane reads of a scenario."""
+
+    @property
+    def workload(self) -> Workload:
+        """Its phases, and keys that move."""
+
+    @property
+    def horizon_s(self) -> float:
+        """When it ends."""
+
+    @property
+    def policies(self) -> Mapping[str, ChosenPolicy]:
+        """The policy of each family, in the order in which they are asked."""
 
 
 class ControlPlane:
@@ -21,9 +46,11 @@ class ControlPlane:
     plane says so (``REAL_TIME``), else virtual.
     """
 
-    def __init__(self, scenario: Scenario, plane: Plane) -> None:
+    def __init__(self, scenario: Steered, plane: Plane) -> None:
         self.scenario, self.plane = scenario, plane
-        self.policy: Policy = scenario.new_policy()
+        self.policies: dict[str, AnyPolicy] = {
+            family: chosen.make() for family, chosen in scenario.policies.items()
+        }
         self.events: list[ControlEvent] = []
         self.clock = simpy.Environment()
         if is_real_time(plane):
@@ -34,8 +61,9 @@ class ControlPlane:
         """Until the horizon; ``progress`` is told the part of it that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
         self.clock.process(self._phases(horizon_s))
-        if not isinstance(self.policy, NoBalancing):
-            self.clock.process(self._balancer(horizon_s))
+        for rank, chosen in enumerate(self.scenario.policies.values()):
+            if chosen.acts:
+                self.clock.process(self._asked(chosen, rank, horizon_s))
         horizon_ns = _ns(horizon_s)
         if isinstance(self.clock, RealtimeEnvironment):
             self.clock.sync()
@@ -61,26 +89,31 @@ class ControlPlane:
             self.events.append(ControlEvent(at_s, "phase", text, {"phase": phase.name}))
             self.plane.apply([StartPhase(phase)])
 
-    def _balancer(self, horizon_s: float) -> Generator[simpy.Event, None, None]:
-        """Asks the policy once a period."""
-        period_s, count = self.scenario.period_s, 0
+    def _asked(
+        self, chosen: ChosenPolicy, rank: int, horizon_s: float
+    ) -> Generator[simpy.Event, None, None]:
+        """Asks the policy of one family, of that ``rank`` among families, once a period."""
+        family, count = chosen.family, 0
+        policy = self.policies[family.name]
         while True:
             count += 1
-            at_s = count * period_s
+            at_s = count * chosen.period_s
             if at_s >= horizon_s:
                 return
-            yield self.clock.timeout(_ns(at_s) - self.clock.now)
-            # At one and the same time the workload changes first, then the monitor looks.
-            yield self.clock.timeout(0)
+            yield _Turn(self.clock, _ns(at_s) - self.clock.now, FIRST_TURN + rank)
             self.plane.advance(at_s)
-            commands = decide(self.policy, self.plane.observe("load_balancing"))
-            for command in commands:
-                self.events.append(self._decision(at_s, command))
+            commands = decide(family, policy, self.plane.observe(family.name))
+            self.events += [family.event(command, chosen.name, at_s) for command in commands]
             self.plane.apply(commands)
 
-    def _decision(self, at_s: float, command: Rebalance) -> ControlEvent:
-        text = f"{self.scenario.policy_name} balances {command.object}"
-        return ControlEvent(at_s, "balance", text, {"object": command.object})
+
+class _Turn(simpy.Event):
+    """Comes after ``delay_ns``; of what comes at that instant, the lower ``priority`` is first."""
+
+    def __init__(self, clock: simpy.Environment, delay_ns: float, priority: int) -> None:
+        super().__init__(clock)
+        self._ok, self._value = True, None
+        clock.schedule(self, EventPriority(priority), delay_ns)
 
 
 def _ns(time_s: float) -> int:

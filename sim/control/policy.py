@@ -1,225 +1,23 @@
-"""What a policy sees and what it may order, and the check of what it ordered.
+"""What a policy is: any class that is asked what to do, and answers with commands.
 
-A policy is any class with ``decide(self, observation) -> commands``. It knows no plane: the same
-policy runs on all of them. The control plane asks it once per period.
+A policy knows no plane: the same policy runs on all of them. The control plane asks it once per
+period. What it sees and what it may order is its family's, and that belongs to a system.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from ...inputs import InputError
-from .user_policy import Origin, guarded, origin_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-# Sums of sizes that went through a policy's own arithmetic: far above rounding, far below an entry.
-SUM_TOLERANCE = 1e-9
+Seen = TypeVar("Seen", contravariant=True)
+Order = TypeVar("Order", covariant=True)
 
 
-@dataclass(frozen=True, eq=False)
-class ObjectObservation:
-    """One data object as it is now; arrays have an item for each of its P partitions, in order.
-
-    An array cannot be written to.
-
-    ``kind``: ``index`` (range-partitioned) or ``column`` (only scanned whole).
-    ``bounds`` (P+1,): partition p of an index holds the keys bounds[p] <= key < bounds[p+1]; None
-    for a column.
-    ``sizes`` (P,): keys or entries in each partition.
-    ``accesses_per_s`` (P,): commands that each partition received, since the last observation.
-    ``execution_s`` (P,): mean core time per command, 0 where none ran.
-    ``nodes`` (P,): position, in the machine's order, of the node of each partition's owner.
-    ``balancing``: a balancing cycle of this object is still under way; it takes no new command.
-    """
-
-    kind: Literal["index", "column"]
-    bounds: Ints | None
-    sizes: Floats
-    accesses_per_s: Floats
-    execution_s: Floats
-    nodes: Ints
-    balancing: bool
-
-    def __post_init__(self) -> None:
-        assert (self.bounds is None) == (self.kind == "column")
-        shapes = {"sizes", "accesses_per_s", "execution_s", "nodes"}
-        assert all(getattr(self, name).shape == (self.partitions,) for name in shapes)
-        assert self.bounds is None or self.bounds.shape == (self.partitions + 1,)
-        for name in shapes | ({"bounds"} if self.bounds is not None else set()):
-            seen = getattr(self, name).view()
-            seen.flags.writeable = False  # of this view; who made the array may go on using it
-            object.__setattr__(self, name, seen)
-
-    @property
-    def partitions(self) -> int:
-        """P, the number of partitions."""
-        return len(self.sizes)
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What the monitor saw: ``objects`` by name, over the ``period_s`` that ends at ``time_s``."""
-
-    time_s: float
-    period_s: float
-    objects: Mapping[str, ObjectObservation]
-
-
-@dataclass(frozen=True, eq=False)
-class Rebalance:
-    """A command: give the partitions of ``object`` other bounds (index) or other sizes (column).
-
-    ``bounds`` (P+1,): whole keys that do not fall; the first and the last stay as they are; a
-    partition may be left empty. ``sizes`` (P,): entries, at least 0, in all as many as before.
-    """
-
-    object: str
-    bounds: Ints | None = None
-    sizes: Floats | None = None
-
-
-class Policy(Protocol):
+class Policy(Protocol[Seen, Order]):
     """Any class with this method is a policy."""
 
-    def decide(self, observation: Observation) -> Sequence[Rebalance]:
-        """The commands to give now, at most one for each object; often none."""
+    def decide(self, observation: Seen) -> Sequence[Order]:
+        """The commands to give now; often none."""
 
 
-@dataclass(frozen=True)
-class Family:
-    """Policies that control the same thing; a module of this folder has one, called ``FAMILY``.
-
-    ``titles``: names to list, and what they stand for. ``make``: the policy of a name with the
-    options given; None where no policy has that name; raises ValueError for an option that does not
-    fit. ``expected``: the names in words, for an error message.
-    """
-
-    titles: Mapping[str, str]
-    make: Callable[[str, Mapping[str, Any]], Policy | None]
-    expected: str
-
-
-def decide(policy: Policy, observation: Observation) -> tuple[Rebalance, ...]:
-    """The commands of ``policy``, checked.
-
-    Raises InputError where a user's policy raises or orders what cannot be done; a bundled policy
-    that does so is a bug, and its exception passes.
-    """
-    if is_bundled(policy):
-        return check_commands(policy.decide(observation), observation, type(policy).__name__)
-    name, origin = type(policy).__name__, origin_of(type(policy))
-
-    def ask() -> Any:
-        commands: Any = policy.decide(observation)
-        return tuple(commands) if isinstance(commands, Iterator) else commands  # runs a generator
-
-    commands = guarded(ask, f"policy {name}", origin)
-    return check_commands(commands, observation, name, origin=origin)
-
-
-def is_bundled(policy: Policy) -> bool:
-    """Whether the policy comes with numatwin."""
-    return type(policy).__module__.startswith(f"{__package__}.")
-
-
-def check_commands(
-    commands: Any, observation: Observation, policy_name: str, *, origin: Origin | None = None
-) -> tuple[Rebalance, ...]:
-    """``commands`` as a policy returned them, with arrays of their own and of the right types.
-
-    Raises InputError, naming the policy and its ``origin``, for what is no command, an unknown
-    object, one that is still being balanced or has two commands, and bounds or sizes that do not
-    fit it.
-    """
-    check = _Check(policy_name, origin or Origin())
-    if isinstance(commands, (str, bytes, Mapping)) or not isinstance(commands, Iterable):
-        check.refuse(
-            f"decide returned {type(commands).__name__}", "a list of Rebalance, [] for none"
-        )
-    checked: dict[str, Rebalance] = {}
-    for command in commands:
-        if not isinstance(command, Rebalance):
-            check.refuse(f"decide returned a {type(command).__name__} in its list", "Rebalance")
-        name = command.object
-        seen = observation.objects.get(name) if isinstance(name, str) else None
-        if seen is None:
-            known = ", ".join(observation.objects) or "none, as nothing is balanced"
-            check.refuse(f"unknown object {name!r}", f"one of {known}")
-        check.about = f"object '{name}': "
-        if name in checked:
-            check.refuse("two commands", "at most one")
-        if seen.balancing:
-            check.refuse("still being balanced", "no command until 'balancing' is False")
-        if seen.bounds is not None:
-            checked[name] = Rebalance(name, bounds=check.bounds(command, seen.bounds))
-        else:
-            checked[name] = Rebalance(name, sizes=check.sizes(command, seen.sizes))
-        check.about = ""
-    return tuple(checked.values())
-
-
-@dataclass
-class _Check:
-    """The checks of one policy's commands; ``about`` names the object at hand."""
-
-    policy_name: str
-    origin: Origin
-    about: str = field(default="")
-
-    def refuse(self, message: str, expected: str) -> NoReturn:
-        raise InputError(
-            f"policy {self.policy_name}: {self.about}{message}",
-            self.origin.file,
-            self.origin.line,
-            expected=expected,
-        )
-
-    def bounds(self, command: Rebalance, now: Ints) -> Ints:
-        if command.sizes is not None:
-            self.refuse("an index has sizes by its bounds", "bounds alone")
-        wanted = self._numbers("bounds", command.bounds, len(now))
-        if wanted.dtype.kind == "f" and (wanted != np.rint(wanted)).any():
-            self.refuse("bounds between two keys", "whole numbers")
-        if wanted[0] != now[0] or wanted[-1] != now[-1]:
-            self.refuse(
-                f"bounds from {wanted[0]:.16g} to {wanted[-1]:.16g}",
-                f"from {now[0]} to {now[-1]}, as they were",
-            )
-        falls = np.flatnonzero(wanted[1:] < wanted[:-1])
-        if len(falls):
-            self.refuse(f"bounds fall after position {falls[0]}", "an order that does not fall")
-        return wanted.astype(np.int64)
-
-    def sizes(self, command: Rebalance, now: Floats) -> Floats:
-        if command.bounds is not None:
-            self.refuse("a column has no bounds", "sizes alone")
-        wanted = self._numbers("sizes", command.sizes, len(now)).astype(np.float64)
-        if (wanted < 0).any():
-            self.refuse("a size below 0", "sizes of at least 0")
-        before, after = float(now.sum()), float(wanted.sum())
-        if abs(after - before) > SUM_TOLERANCE * before:
-            self.refuse(f"sizes that sum to {after:.16g}", f"{before:.16g}, as before")
-        return wanted
-
-    def _numbers(self, what: str, values: Any, count: int) -> npt.NDArray[Any]:
-        """``count`` finite numbers; the caller's conversion to its type makes them a copy."""
-        if values is None:
-            self.refuse(f"no {what}", f"{count} {what}")
-        try:
-            found = np.asarray(values)
-        except ValueError:  # lists of unequal lengths
-            found = np.array(None)
-        if found.dtype.kind not in "iuf":
-            self.refuse(f"{what} that are no numbers", f"an array of {count} numbers")
-        if found.shape != (count,):
-            self.refuse(f"{what} of shape {found.shape}", f"({count},)")
-        if not np.isfinite(found).all():
-            self.refuse(f"{what} that are not finite", "finite numbers")
-        return found
+AnyPolicy = Policy[Any, Any]

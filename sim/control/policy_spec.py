@@ -1,51 +1,37 @@
-"""What a scenario file may say about a policy, and the policy that it means."""
+"""What a scenario file may say about a policy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from ...inputs import DescriptionError, Quantity, Strict
+from ...inputs import Quantity, Strict
 from ...inputs.quantities import Duration
-from . import bundled_policy
-from .policy import Policy
-from .user_policy import user_policy
 
-# The ERIS paper says that the monitor samples, not how often. Half a second is well above the time
-# that the transfers of one cycle take on its machines, well below the 20 s between shifts of load.
-PERIOD = Quantity(0.5, 0.5, 0.5)
+NO_POLICY = "none"
 PERIOD_MIN_S = 1e-3
-
-
-@dataclass(frozen=True)
-class ChosenPolicy:
-    """A policy ready to be made: its name, what makes a new one, the user's file it is from."""
-
-    name: str
-    make: Callable[[], Policy]
-    file: Path | None = None
 
 
 class PolicySpec(Strict):
     """A bundled ``policy`` by name, or the user's ``class`` from a Python ``file``.
 
-    ``threshold`` goes to a bundled balancer (relative standard deviation of the loads, above which
-    it acts), ``options`` to the constructor of the user's class. The policy is asked every
+    In short, the name alone, or ``FILE.py:CLASS``. ``options`` go to the constructor of the user's
+    class; those of bundled policies are fields that a family adds. The policy is asked every
     ``period``.
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     policy: str | None = None
-    threshold: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
     file: str | None = None
-    class_name: Annotated[str | None, Field(alias="class")] = None
+    class_name: str | None = Field(default=None, alias="class")
     options: dict[str, Any] | None = None
-    period: Duration = PERIOD
+    period: Duration
+
+    GENERIC: ClassVar[frozenset[str]] = frozenset(
+        {"policy", "file", "class_name", "options", "period"}
+    )
 
     @field_validator("period")
     @classmethod
@@ -57,8 +43,10 @@ class PolicySpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _none_by_default(cls, raw: Any) -> Any:
+        if isinstance(raw, str):
+            return named(raw)
         if isinstance(raw, dict) and raw.get("policy") is None and raw.get("file") is None:
-            return {**raw, "policy": "none"}
+            return {**raw, "policy": NO_POLICY}
         return raw
 
     @model_validator(mode="after")
@@ -70,27 +58,28 @@ class PolicySpec(Strict):
             raise ValueError("expected either policy or file, not both")
         elif self.class_name is None:
             raise ValueError("expected class, the name of the policy in the file")
-        elif self.threshold is not None:
-            raise ValueError("threshold belongs to bundled policies: expected it in options")
+        else:
+            for name in self.bundled_options():
+                raise ValueError(f"{name} belongs to bundled policies: expected it in options")
         return self
 
-    def choose(self, family: str, folder: Path) -> ChosenPolicy:
-        """The policy meant, of that ``family``; a file is looked for in ``folder``.
+    def bundled_options(self) -> dict[str, Any]:
+        """The options of a bundled policy: what its family adds to these fields, where given."""
+        return {
+            name: value
+            for name in type(self).model_fields
+            if name not in self.GENERIC and (value := getattr(self, name)) is not None
+        }
 
-        Raises InputError, or DescriptionError for an option that does not fit.
-        """
-        if self.file is not None and self.class_name is not None:
-            path = folder / self.file
-            make = user_policy(path, self.class_name, self.options or {})
-            return ChosenPolicy(self.class_name, make, path)
-        name = self.policy or "none"
-        options = {} if self.threshold is None else {"threshold": self.threshold}
 
-        def make_bundled() -> Policy:
-            return bundled_policy(family, name, options)
+def named(text: str) -> dict[str, str]:
+    """The fields that ``text`` stands for: a policy's name, or ``FILE.py:CLASS``.
 
-        try:
-            make_bundled()
-        except ValueError as failure:
-            raise DescriptionError((), str(failure)) from None
-        return ChosenPolicy(name, make_bundled)
+    Raises ValueError for a file without a class.
+    """
+    if ".py:" not in text and not text.endswith(".py"):
+        return {"policy": text}
+    file, _, class_name = text.rpartition(":")
+    if not class_name.isidentifier() or not file.endswith(".py"):
+        raise ValueError("expected FILE.py:CLASS")
+    return {"file": file, "class": class_name}

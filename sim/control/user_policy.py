@@ -16,12 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...inputs import InputError, check_regular
-
-if TYPE_CHECKING:
-    from .policy import Policy
+from .policy import AnyPolicy
 
 Made = TypeVar("Made")
 
@@ -34,7 +32,7 @@ class Origin:
     line: int | None = None
 
 
-def user_policy(path: Path, class_name: str, options: Mapping[str, Any]) -> Callable[[], Policy]:
+def user_policy(path: Path, class_name: str, options: Mapping[str, Any]) -> Callable[[], AnyPolicy]:
     """What makes a new policy: an instance of a class in the file ``path``, given ``options``.
 
     The file is run once, here, and one instance is made to see that it can be. Raises InputError
@@ -44,8 +42,8 @@ def user_policy(path: Path, class_name: str, options: Mapping[str, Any]) -> Call
     kind = _class(_module(path), class_name)
     origin = origin_of(kind)
 
-    def make() -> Policy:
-        made: Policy = guarded(lambda: kind(**options), f"policy {class_name}", origin)
+    def make() -> AnyPolicy:
+        made: AnyPolicy = guarded(lambda: kind(**options), f"policy {class_name}", origin)
         return made
 
     make()

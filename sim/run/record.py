@@ -82,6 +82,8 @@ class Record:
     """Runs with independent draws that the figures are means of; 0 where nothing is random."""
     warm_up_s: float = 0.0
     """What is left out of the figures at the beginning of each run; series begin at time 0."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """The name of the policy of each family; ``policy`` has them all in one line."""
     replicates: Mapping[str, Any] = field(default_factory=dict)
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     series: Series = field(default_factory=dict, compare=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,8 @@ from ..._version import __version__
 from ...topologies.draw import picture_data
 from ..control.control_plane import ControlPlane
 from ..planes.flow import FlowPlane
-from ..planes.plane import Maker, Plane
-from ..systems.commits.plane import event_plane, reference_plane
-from ..systems.eris.engine import Eris
-from ..systems.eris.event_plane import ErisEvents
-from ..systems.eris.reference.player import eris_reference
+from ..planes.plane import Maker
+from ..systems.registry import system_of
 from .record import Record
 from .scenario import NATIVE, Scenario
 
@@ -26,18 +23,7 @@ if TYPE_CHECKING:
     from .replications import Replication, WarmUp
 
 
-def flow_plane(scenario: Scenario) -> FlowPlane:
-    """The flow plane of ``scenario``."""
-    return FlowPlane(scenario, Eris(scenario))
-
-
-# Planes that compute what is to be expected, and those that draw at random, for one replication.
-PLANES: Mapping[str, Callable[[Scenario], Plane]] = {"flow": flow_plane}
-# By plane, then by the kind of the system that they play.
-RANDOM_PLANES: Mapping[str, Mapping[str, Maker]] = {
-    "event": {"commits": event_plane, "eris": ErisEvents},
-    "reference": {"commits": reference_plane, "eris": eris_reference},
-}
+FLOW = "flow"
 
 Progress = Callable[[float], None]
 
@@ -67,11 +53,10 @@ def run_scenario(
     """
     if scenario.plane == NATIVE:
         return _run_native(scenario, progress, loading)
-    if scenario.plane in RANDOM_PLANES:
-        make = RANDOM_PLANES[scenario.plane][scenario.system.kind]
-        return run_random(make, scenario, workers, progress)
+    if scenario.plane != FLOW:
+        return run_random(maker_of(scenario), scenario, workers, progress)
     began = time.perf_counter()
-    plane = PLANES[scenario.plane](scenario)
+    plane = flow_plane(scenario)
     control = ControlPlane(scenario, plane)
     control.run(progress)
     outcome = plane.outcome()
@@ -92,6 +77,17 @@ def run_scenario(
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
         series=outcome.series,
     )
+
+
+def flow_plane(scenario: Scenario) -> FlowPlane:
+    """The flow plane of ``scenario``, which draws nothing at random."""
+    return FlowPlane(scenario, system_of(scenario.system).model(FLOW)(scenario))
+
+
+def maker_of(scenario: Scenario) -> Maker:
+    """What makes the plane of a scenario that draws at random, for one replication."""
+    make: Maker = system_of(scenario.system).model(scenario.plane)
+    return make
 
 
 def _run_native(scenario: Scenario, progress: Progress | None, loading: Progress | None) -> Record:
@@ -203,6 +199,7 @@ def _identity(scenario: Scenario) -> dict[str, Any]:
         "scenario_hash": scenario.hash,
         "plane": scenario.plane,
         "policy": scenario.policy_name,
+        "policies": dict(scenario.policy_names),
         "seed": scenario.seed,
         "horizon_s": scenario.horizon_s,
         "machine": picture_data(scenario.machine),

@@ -6,47 +6,45 @@ and any field may be set from outside; what comes of it all stands in ``Scenario
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from ...inputs import (
     Catalogue,
     Document,
-    InputError,
     Setting,
-    Strict,
     changed,
     load_yaml,
     merged,
     parse_setting,
     with_setting,
 )
-from ...inputs.names import Name
-from ...inputs.quantities import Duration, time_text
-from ...inputs.yaml_file import Place
+from ...inputs.quantities import time_text
 from ...topologies import Machine
-from ...workloads import (
-    Workload,
-    scaled,
-)
-from ..control import Policy, families
-from ..control.policy_spec import PolicySpec
-from ..systems.commits.spec import CommitSystem
-from ..systems.eris.spec import AnySystem, ErisSystem
+from ...workloads import Workload, scaled
+from ..control import ChosenPolicy
+from ..systems.descriptor import System, SystemSpec
 from .plan import Statistics
+from .scenario_description import ScenarioDescription, described_system, description_of
 from .scenario_parts import (
     anywhere,
+    check_mappings,
     folder_of,
     hash_of,
     machine_of,
-    policies_of,
-    told_at,
+    reported_at,
     with_files,
     workload_of,
+)
+from .scenario_policies import (
+    policies_of,
+    policy_text,
+    with_policies,
+    with_present_name,
+    with_present_names,
+    without_foreign_families,
 )
 
 BUNDLED = Path(__file__).parents[1] / "scenarios"
@@ -58,44 +56,14 @@ OWN_HORIZONS = ("event_horizon", "native_horizon")
 NATIVE = "native"
 SIMULATED = ("flow", "event", "reference")
 
-BALANCING = "load_balancing"  # the policy family that ``--policy`` chooses from
 EXTENDED_MAX = 16
-SEED_MAX = 2**64 - 1
 # Kernels count picoseconds in 64 bits, and look ahead; nobody waits longer for a real clock.
 DRAWN_MAX_S = 1e6
 
 
-class ScenarioDescription(Strict):
-    """A scenario file, with what it extends.
-
-    ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
-    description in full. ``policies``: by family; each is ``none`` by default. ``statistics``: of
-    planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
-    as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
-    as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
-    plane whose own is not. ``scale``: so much of the workload's objects is there.
-    """
-
-    name: Name
-    title: str = ""
-    source: str | None = None
-    notes: tuple[str, ...] = ()
-    machine: str | dict[str, Any]
-    workload: str | dict[str, Any]
-    system: AnySystem = ErisSystem()
-    policies: dict[str, PolicySpec] = Field(default_factory=dict)
-    horizon: Duration
-    event_horizon: Duration | None = None
-    native_horizon: Duration | None = None
-    scale: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
-    seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
-    plane: str = "flow"
-    statistics: Statistics = Statistics()
-
-
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """All that a run needs. ``new_policy`` makes the load balancer, asked every ``period_s``.
+    """All that a run needs. ``policies``: by family, in the order in which they are asked.
 
     ``horizon_s``: how long the plane plays; ``shortened``: what of the file makes that less than
     its ``horizon``, and of how much it is a part, in words; empty where nothing does.
@@ -110,10 +78,8 @@ class Scenario:
     source: str | None
     machine: Machine
     workload: Workload
-    system: AnySystem
-    policy_name: str
-    new_policy: Callable[[], Policy]
-    period_s: float
+    system: SystemSpec
+    policies: Mapping[str, ChosenPolicy]
     horizon_s: float
     shortened: str
     scale: float
@@ -126,7 +92,18 @@ class Scenario:
     @property
     def policy_names(self) -> Mapping[str, str]:
         """The name of the policy of each family."""
-        return {BALANCING: self.policy_name}
+        return {family: chosen.name for family, chosen in self.policies.items()}
+
+    @property
+    def policy_name(self) -> str:
+        """Its policies in one line: the name of the only one, or ``family=name`` of each."""
+        return policy_text(dict(self.policy_names))
+
+    @property
+    def period_s(self) -> float:
+        """The shortest time between two questions to its policies; the horizon without any."""
+        periods = (chosen.period_s for chosen in self.policies.values())
+        return min(periods, default=self.horizon_s)
 
 
 def scenario_names() -> tuple[str, ...]:
@@ -139,7 +116,7 @@ def load_scenario(
     *,
     machine: str | None = None,
     workload: str | None = None,
-    policy: str | None = None,
+    policy: str | Sequence[str] | None = None,
     plane: str | None = None,
     seed: int | None = None,
     replications: int | None = None,
@@ -149,11 +126,12 @@ def load_scenario(
     """The bundled scenario of that name, or the one in that file; raises InputError.
 
     The options stand in for what the file says. ``machine``, ``workload``: names or paths;
-    ``policy``: the name of a load balancer, or ``my_policy.py:MyBalancer``; paths are relative to
-    the current folder. ``settings``: ``path=value`` each, for any field of the scenario, of its
+    ``policy``: one or several, each the name of a policy, or ``my_policy.py:MyClass``, after
+    ``family=`` where the system has several families; paths are relative to the current folder.
+    ``settings``: ``path=value`` each, for any field of the scenario, of its
     machine (``machine.…``) and its workload (``workload.…``); the later one wins.
     """
-    document = _extended(load_yaml(CATALOGUE.path(str(name_or_path))))
+    document = _extended(_loaded(CATALOGUE.path(str(name_or_path))))
     for place, option, value in (
         (("machine",), "machine", machine),
         (("workload",), "workload", workload),
@@ -163,17 +141,24 @@ def load_scenario(
         (("scale",), "scale", scale),
     ):
         if value is not None:
-            _check_mappings(document, place[:-1])
+            check_mappings(document, place[:-1])
             document = changed(document, place, value, f"--{option} {value}")
-    parsed = [parse_setting(text) for text in settings]
+    parsed = [with_present_name(parse_setting(text)) for text in settings]
     if policy is not None:
-        document = _with_policy(document, policy)
+        kind = [setting for setting in parsed if setting.path == ("system", "kind")]
+        for setting in kind:  # whose families they are
+            document = changed(document, setting.path, setting.value, setting.source)
+        document = with_policies(document, [policy] if isinstance(policy, str) else policy)
     return _scenario(document, parsed)
 
 
 def scenario_from_settings(settings: Mapping[str, Any], name: str = "settings") -> Scenario:
     """The scenario that these ``settings`` are of; ``name`` stands in errors. Raises InputError."""
     return _scenario(Document(dict(settings), name), [])
+
+
+def _loaded(path: str | Path) -> Document:
+    return with_present_names(load_yaml(path))
 
 
 def _extended(document: Document, depth: int = 0) -> Document:
@@ -188,47 +173,30 @@ def _extended(document: Document, depth: int = 0) -> Document:
         raise document.error(
             place, "extends too many", expected=f"at most {EXTENDED_MAX}, and no circle"
         )
-    with told_at(document, place):
+    with reported_at(document, place):
         path = CATALOGUE.path(extends, folder_of(document, place))
     own = {key: value for key, value in document.value.items() if key != "extends"}
-    return merged(_extended(load_yaml(path), depth + 1), replace(document, value=own))
-
-
-def _with_policy(document: Document, policy: str) -> Document:
-    """The document with another load balancer; the period stays, options of the old one go."""
-    source, place = f"--policy {policy}", ("policies", BALANCING)
-    _check_mappings(document, place)
-    file, _, class_name = policy.rpartition(":")
-    spec: dict[str, Any] = {"policy": policy}
-    dropped = {"file", "class", "options"}
-    if ".py:" in policy or policy.endswith(".py"):
-        if not class_name.isidentifier() or not file.endswith(".py"):
-            raise InputError("no policy class", source, expected="FILE.py:CLASS")
-        spec = {"file": file, "class": class_name}
-        dropped = {"policy", "threshold", "options"}
-    for key in dropped & set(document.part(place) or ()):
-        document = changed(document, (*place, key), None, source)
-    for key, value in spec.items():
-        document = changed(document, (*place, key), value, source)
-    return document
+    return merged(_extended(_loaded(path), depth + 1), replace(document, value=own))
 
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    document = _with_all_families(document)  # so that they can be set
+    document = with_present_names(document)
     inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
             inner[setting.path[0]].append(setting.inside())
         else:
-            document = with_setting(document, ScenarioDescription, setting)
+            schema = description_of(described_system(document))
+            document = with_present_names(with_setting(document, schema, setting))
     document = _with_set_horizon(document, [setting.path for setting in settings])
-    document = _with_all_families(document)  # so that they stand in the settings
-    description = document.read_as(ScenarioDescription)
+    system = described_system(document)
+    document = without_foreign_families(document, system)
+    description = document.read_as(description_of(system))
     _check_plane(document, description.plane)
     machine = machine_of(document, inner["machine"])
     described, folder, written = workload_of(document, inner["workload"])
-    with told_at(document, ()):
+    with reported_at(document, ()):
         workload = scaled(described, description.scale)
     if not any(node.cores for node in machine.nodes):
         raise document.error(
@@ -236,12 +204,13 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             f"no node of machine '{machine.name}' has cores, so nothing can run there",
             expected="'cores' in a node type of its file",
         )
-    _check_system(document, description, machine, workload)
+    _check_system(document, system, description, machine, workload)
     _check_pauses(written, description, machine, workload)
     _check_horizon(document, description)
     _check_warm_up(document, description)
-    _check_deaths(document, description)
-    chosen = policies_of(document, description.policies, description.system)
+    with reported_at(document, ("system",)):
+        description.system.check_horizon(_played(description)[1])
+    chosen = policies_of(document, description, system)
     whole = description.model_dump(mode="json", exclude_none=True) | {
         # What facts were measured by, no plane reads; it would be taken along with each record.
         "machine": machine.description.model_dump(
@@ -256,9 +225,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         machine=machine,
         workload=workload,
         system=description.system,
-        policy_name=chosen[BALANCING].name,
-        new_policy=chosen[BALANCING].make,
-        period_s=description.policies[BALANCING].period.value,
+        policies=chosen,
         horizon_s=_played(description)[1],
         shortened=_shortened(description),
         scale=description.scale,
@@ -270,47 +237,45 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     )
 
 
-def _with_all_families(document: Document) -> Document:
-    """The document with an entry for each policy family."""
-    if isinstance(document.value, dict):
-        _check_mappings(document, ("policies",))
-        for family in families():
-            if document.part(("policies", family)) is None:
-                document = changed(document, ("policies", family), {}, document.file)
-    return document
-
-
-def _check_mappings(document: Document, place: Place) -> None:
-    """Refuses anything but a mapping, or nothing, at ``place`` and around it."""
-    for depth in range(len(place) + 1):
-        part = document.part(place[:depth])
-        if part is not None and not isinstance(part, dict):
-            where = ".".join(map(str, place[:depth])) or "file"
-            raise document.error(place[:depth], f"{where}: expected a mapping")
-
-
 def _check_plane(document: Document, plane: str) -> None:
     if plane not in PLANES:
         raise document.error(("plane",), "unknown plane", token=plane, expected=" or ".join(PLANES))
 
 
 def _check_system(
-    document: Document, description: ScenarioDescription, machine: Machine, workload: Workload
+    document: Document,
+    system: System,
+    description: ScenarioDescription,
+    machine: Machine,
+    workload: Workload,
 ) -> None:
     """Refuses a plane, a workload or a machine that the system does not go with."""
-    system = description.system
-    if description.plane not in system.PLANES:
+    if description.plane not in system.planes:
         raise document.error(
             ("plane",),
-            f"plane {description.plane} does not play systems of kind {system.kind}",
-            expected=" or ".join(system.PLANES),
+            f"plane {description.plane} does not play systems of kind {system.name}",
+            expected=" or ".join(system.planes),
         )
-    if (why := system.misfit(workload)) is not None:
+    why = foreign_operation(system, workload) or description.system.misfit(workload)
+    if why is not None:
         raise document.error(
-            ("workload",), f"a system of kind {system.kind} cannot run '{workload.name}': {why}"
+            ("workload",), f"a system of kind {system.name} cannot run '{workload.name}': {why}"
         )
-    with told_at(document, ("system",)):
-        system.check(machine, workload)
+    with reported_at(document, ("system",)):
+        description.system.check(machine, workload)
+
+
+def foreign_operation(system: System, workload: Workload) -> str | None:
+    """Which operation of ``workload`` the system does not play, in words; None if it plays all."""
+    for name, operation in workload.operations.items():
+        if operation.kind not in system.operations:
+            kinds = [f"{_article(kind)} {kind}" for kind in (operation.kind, *system.operations)]
+            return f"operation '{name}' is {kinds[0]}: expected {' or '.join(kinds[1:])}"
+    return None
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "aeiou" else "a"
 
 
 def _check_pauses(
@@ -322,7 +287,7 @@ def _check_pauses(
         return
     if clients.arrival_rate is not None:
         # Each worker has arrivals of its own.
-        makers = len(system.aeu_nodes(machine)) if isinstance(system, ErisSystem) else 1
+        makers = system.arrival_streams(machine)
         field, pause_s = "arrival_rate", makers / clients.arrival_rate.value
         least = f"{makers / system.PAUSE_MAX_S:.4g}"
         expected = (
@@ -399,18 +364,3 @@ def _check_warm_up(document: Document, description: ScenarioDescription) -> None
         token=time_text(warm_up_s),
         expected=f"less than {time_text(played_s)}",
     )
-
-
-def _check_deaths(document: Document, description: ScenarioDescription) -> None:
-    """Refuses a client that dies after the end: such a fault would do nothing, without a word."""
-    if not isinstance(description.system, CommitSystem):
-        return
-    _, played_s = _played(description)
-    for at, death in enumerate(description.system.deaths):
-        if death.at.value >= played_s:
-            raise document.error(
-                ("system", "deaths", at, "at"),
-                f"system.deaths.{at}.at: client {death.client} dies at {death.at.value:g} s, "
-                "after the horizon",
-                expected=f"less than {played_s:g} s",
-            )

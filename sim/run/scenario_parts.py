@@ -1,4 +1,4 @@
-"""What a scenario names or holds in full: its machine, its workload, its policies and their files.
+"""What a scenario names or holds in full: its machine, its workload, and the files that it names.
 
 A name is a bundled one or a path, relative to the file that says it.
 """
@@ -24,19 +24,14 @@ from ...inputs import (
     part_of,
     with_setting,
 )
-from ...inputs.fields import near
 from ...inputs.yaml_file import Place
 from ...topologies import Machine, MachineDescription, load_machine, machine_from_document
 from ...topologies.catalogue import CATALOGUE as MACHINES
 from ...workloads import Workload, WorkloadDescription, load_workload, workload_from_document
 from ...workloads.catalogue import CATALOGUE as WORKLOADS
 from ...workloads.keys import Recorded
-from ..control import families
-from ..control.policy_spec import ChosenPolicy, PolicySpec
-from ..systems.engines import check_engines
-from ..systems.eris.spec import AnySystem
-
-NO_POLICY = "none"
+from ..control import ChosenPolicy
+from ..systems.registry import check_engines
 
 
 def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
@@ -44,7 +39,7 @@ def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
     place = ("machine",)
     named = document.part(place)
     if isinstance(named, str) and not settings:
-        with told_at(document, place):
+        with reported_at(document, place):
             machine = load_machine(MACHINES.path(named, folder_of(document, place)))
     else:
         part, _ = _named_or_held(document, place, MACHINES, MachineDescription, settings)
@@ -59,7 +54,7 @@ def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Worklo
     named = document.part(place)
     part, folder = _named_or_held(document, place, WORKLOADS, WorkloadDescription, settings)
     if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
-        with told_at(document, place):
+        with reported_at(document, place):
             return load_workload(named), WORKLOADS.folder, part
     return workload_from_document(part, folder), folder, part
 
@@ -74,7 +69,7 @@ def _named_or_held(
     """The description that is named or held at ``place``, as set, and the folder of its file."""
     named, folder = document.part(place), folder_of(document, place)
     if isinstance(named, str):
-        with told_at(document, place):
+        with reported_at(document, place):
             path = catalogue.path(named, folder)
         part, folder = load_yaml(path), path.parent
     else:
@@ -84,28 +79,13 @@ def _named_or_held(
     return part, folder
 
 
-def policies_of(
-    document: Document, specs: Mapping[str, PolicySpec], system: AnySystem
-) -> dict[str, ChosenPolicy]:
-    """The policy of each family, as chosen."""
-    chosen = {}
-    for family, spec in specs.items():
-        place = ("policies", family)
-        if family not in families():
-            raise document.error(
-                place, f"unknown kind of policy '{family}'", expected=near(family, families())
-            )
-        at = (*place, "file" if spec.file is not None else "policy")
-        with told_at(document, at):
-            chosen[family] = spec.choose(family, folder_of(document, at))
-        if not system.BALANCED and chosen[family].name != NO_POLICY:
-            raise document.error(
-                at,
-                f"a system of kind {system.kind} has nothing to balance",
-                token=chosen[family].name,
-                expected=NO_POLICY,
-            )
-    return chosen
+def check_mappings(document: Document, place: Place) -> None:
+    """Refuses anything but a mapping, or nothing, at ``place`` and around it."""
+    for depth in range(len(place) + 1):
+        part = document.part(place[:depth])
+        if part is not None and not isinstance(part, dict):
+            where = ".".join(map(str, place[:depth])) or "file"
+            raise document.error(place[:depth], f"{where}: expected a mapping")
 
 
 def folder_of(document: Document, place: Place) -> Path:
@@ -114,7 +94,7 @@ def folder_of(document: Document, place: Place) -> Path:
 
 
 @contextmanager
-def told_at(document: Document, place: Place) -> Iterator[None]:
+def reported_at(document: Document, place: Place) -> Iterator[None]:
     """Gives an error that does not know where it stands its place in the document."""
     try:
         yield

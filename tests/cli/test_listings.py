@@ -1,6 +1,5 @@
 """``numatwin scenario list`` and its like: every name, with what it is for."""
 
-import pytest
 from command_line import CommandLine
 
 from numatwin.sim.run.scenario import load_scenario, scenario_names
@@ -23,11 +22,22 @@ def test_scenarios_with_their_machines(numatwin: CommandLine) -> None:
     assert [line.split()[-1] for line in lines[1:]] == [row["machine"] for row in rows]
 
 
-@pytest.mark.parametrize(("noun", "plural"), [("workload", "workloads"), ("policy", "policies")])
-def test_names_and_titles(numatwin: CommandLine, noun: str, plural: str) -> None:
-    rows = numatwin(noun, "list", "--json").json()[plural]
+def test_workloads_and_titles(numatwin: CommandLine) -> None:
+    rows = numatwin("workload", "list", "--json").json()["workloads"]
     assert all(row.keys() == {"name", "title"} and row["title"] for row in rows)
     names = [row["name"] for row in rows]
-    assert set(names) >= ({"none", "ma-1"} if noun == "policy" else set(workload_names()))
-    lines = numatwin(noun, "list").out.splitlines()[1:]
+    assert set(names) >= set(workload_names())
+    lines = numatwin("workload", "list").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines if line[0] != " "] == names
+
+
+def test_policies_by_what_they_control(numatwin: CommandLine) -> None:
+    rows = numatwin("policy", "list", "--json").json()["policies"]
+    assert all(row.keys() == {"name", "title", "family", "system"} for row in rows)
+    assert all(row["title"] for row in rows)
+    assert {(row["family"], row["system"]) for row in rows} == {("balancing", "eris")}
+    names = [row["name"] for row in rows]
+    assert set(names) >= {"none", "ma-1"}
+    head, *lines = numatwin("policy", "list").out.splitlines()
+    assert head.split() == ["policy", "what", "family", "system"]
     assert [line.split()[0] for line in lines if line[0] != " "] == names

@@ -24,7 +24,7 @@ ARGUMENTS = ("small.yaml", "--on", "event", "--set", "horizon=20 ms")
 def queue(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Queue:
     """The event plane is a queue; a scenario lies in the current folder."""
     toy = Queue()
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": toy}})
+    monkeypatch.setattr(run, "maker_of", lambda scenario: toy)
     small_file(Path(), LOOKUP)
     return toy
 
@@ -86,7 +86,7 @@ def test_the_option_is_kept_with_the_record(numatwin: CommandLine) -> None:
 def test_ctrl_c_keeps_what_was_finished(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, queue: Queue
 ) -> None:
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": replace(queue, interrupted_in=3)}})
+    monkeypatch.setattr(run, "maker_of", lambda scenario: replace(queue, interrupted_in=3))
     done = numatwin("run", *ARGUMENTS, "--out", "kept")
     assert done.status == 130
     assert done.err == "numatwin: interrupted; what was finished is kept\n"
@@ -98,7 +98,7 @@ def test_ctrl_c_keeps_what_was_finished(
 def test_ctrl_c_at_once_keeps_nothing(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, queue: Queue
 ) -> None:
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": replace(queue, interrupted_in=1)}})
+    monkeypatch.setattr(run, "maker_of", lambda scenario: replace(queue, interrupted_in=1))
     done = numatwin("run", *ARGUMENTS, "--out", "kept")
     assert (done.status, done.out) == (130, "")
     assert not Path("kept").exists()
@@ -111,7 +111,7 @@ def test_alternatives_side_by_side(
     words = (*ARGUMENTS, "--set", "statistics.warm_up=1 ms")
     numatwin("run", *words, "--out", "slow")
     faster = replace(queue, services_per_s=1.1e6)
-    monkeypatch.setattr(run, "RANDOM_PLANES", {"event": {"eris": faster}})
+    monkeypatch.setattr(run, "maker_of", lambda scenario: faster)
     numatwin("run", *words, "--out", "fast")
     found = numatwin("compare", "slow", "fast", "--json").json()
     assert [record["replications"] for record in found["records"]] == [5, 5]

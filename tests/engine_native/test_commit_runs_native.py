@@ -92,7 +92,7 @@ def test_what_loading_takes_is_not_counted() -> None:
         scale=0.1,
         settings=["native_horizon=300ms", "statistics.warm_up=0 s", "system.clients=1"],
     )
-    with native_commits("shm") as make:
+    with native_commits(transport="shm") as make:
         plane = make(scenario, 1)
         assert isinstance(plane, NativeCommits)
         plane.advance(0.0)
@@ -134,7 +134,7 @@ def test_a_record_tells_that_nothing_ended_after_a_death(stands_still: bool) -> 
     scenario = load_scenario(
         "nam-fig6-two-sided", plane="native", scale=0.005, settings=["system.clients=2"]
     )
-    with native_commits("shm") as make:
+    with native_commits(transport="shm") as make:
         plane = make(scenario, 1)
         assert isinstance(plane, NativeCommits)
         plane.advance(0.2)

@@ -132,7 +132,7 @@ def test_a_scan_that_finds_nothing_reads_all_the_same() -> None:
 def test_a_moving_range_is_balanced() -> None:
     settings = [
         "native_horizon=2.2 s",
-        "policies.load_balancing.period=50 ms",
+        "policies.balancing.period=50 ms",
         "system.nodes=2",
         "system.threads=2",
     ]

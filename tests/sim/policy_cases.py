@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from numatwin.sim.control import ObjectObservation, Observation
+from numatwin.sim.systems.eris.commands import ObjectObservation, Observation
 
 
 def index(

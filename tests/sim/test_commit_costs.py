@@ -137,7 +137,7 @@ def test_who_runs_where() -> None:
 def test_nodes_that_are_named_are_taken_first(settings: dict[str, str], expected: Any) -> None:
     changes = [f"{path}={value}" for path, value in settings.items()]
     scenario = load_scenario("nam-fig6-rsi", settings=[*changes, "system.clients=8"])
-    roles = scenario.system.roles(scenario.machine)  # type: ignore[union-attr]
+    roles = scenario.system.roles(scenario.machine)  # type: ignore[attr-defined]
     assert (roles.clients, roles.storage, roles.timestamps) == expected
 
 

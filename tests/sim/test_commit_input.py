@@ -228,7 +228,7 @@ def test_eris_runs_no_transactions() -> None:
         load_scenario("eris-fig9", workload="checkout")
     assert str(caught.value) == (
         "--workload checkout: a system of kind eris cannot run 'checkout': operation 'checkout' "
-        "is a transaction, which ERIS does not have"
+        "is a transaction: expected a lookup or an upsert or a scan or a route"
     )
 
 
@@ -267,11 +267,10 @@ def test_a_pause_that_models_cannot_count(tmp_path: Path) -> None:
     )
 
 
-def test_there_is_nothing_to_balance() -> None:
+def test_there_are_no_policies() -> None:
     with pytest.raises(InputError) as caught:
         load_scenario("nam-fig6-rsi", policy="ma-8")
     assert str(caught.value) == (
-        "--policy ma-8: a system of kind commits has nothing to balance: found 'ma-8', "
-        "expected none"
+        "--policy ma-8: a system of kind commits has no policies: found 'ma-8', expected none"
     )
     assert load_scenario("nam-fig6-rsi", policy="none").policy_name == "none"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.control import ObjectObservation, Observation, Rebalance
 from numatwin.sim.control.control_plane import ControlPlane
 from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.plane import Command, Plane, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.commands import ObjectObservation, Observation, Rebalance
 
 Log = list[tuple[str, Any]]
 
@@ -138,7 +138,7 @@ def test_phases_and_moves_at_their_times(moves: Path) -> None:
 
 def test_nothing_happens_at_or_after_the_horizon(moves: Path) -> None:
     """The phase at 9 s, and the policy's turn at 9 s, are left out of a run of 9 s."""
-    settings = ["horizon=9 s", "policies.load_balancing.period=1.5 s"]
+    settings = ["horizon=9 s", "policies.balancing.period=1.5 s"]
     control, plane = played(load_scenario(moves, policy="one-shot", settings=settings))
     assert plane.time_s == 9.0
     assert [at for what, at in plane.log if what == "observe"] == [1.5, 3, 4.5, 6, 7.5]
@@ -147,7 +147,7 @@ def test_nothing_happens_at_or_after_the_horizon(moves: Path) -> None:
 
 def test_asked_once_a_period(moves: Path) -> None:
     """0.1 s has no exact float: the k-th turn is at k periods all the same, without drift."""
-    settings = ["policies.load_balancing.period=100 ms", "horizon=2 s"]
+    settings = ["policies.balancing.period=100 ms", "horizon=2 s"]
     _, plane = played(load_scenario(moves, policy="one-shot", settings=settings))
     asked = [at for what, at in plane.log if what == "observe"]
     assert asked == pytest.approx([0.1 * k for k in range(1, 20)], rel=1e-12)
@@ -160,7 +160,7 @@ def test_without_a_policy_nobody_looks(moves: Path) -> None:
 
 def test_at_one_time_the_workload_changes_first(moves: Path) -> None:
     """At 2, 5, 8 and 9 s both have something to do; then the monitor sees the new phase."""
-    settings = ["policies.load_balancing.period=1 s"]
+    settings = ["policies.balancing.period=1 s"]
     _, plane = played(
         load_scenario(moves, policy=f"{moves.parent / 'mine.py'}:Keen", settings=settings)
     )
@@ -174,7 +174,7 @@ def test_decisions_are_events(moves: Path) -> None:
     scenario = load_scenario(
         moves,
         policy=f"{moves.parent / 'mine.py'}:Keen",
-        settings=["horizon=2.2 s", "policies.load_balancing.period=1 s"],
+        settings=["horizon=2.2 s", "policies.balancing.period=1 s"],
     )
     for _ in range(2):
         control, plane = played(scenario)
@@ -196,7 +196,7 @@ def test_a_policy_that_raises(moves: Path) -> None:
     """Told in one line, with the line of the user's file; what came before has been played."""
     mine = moves.parent / "mine.py"
     scenario = load_scenario(
-        moves, policy=f"{mine}:Broken", settings=["policies.load_balancing.period=1 s"]
+        moves, policy=f"{mine}:Broken", settings=["policies.balancing.period=1 s"]
     )
     plane = FakePlane()
     with pytest.raises(InputError) as caught:
@@ -220,7 +220,7 @@ def test_progress_rises_from_0_to_1(horizon_s: float, period_s: float) -> None:
     scenario = load_scenario(
         "eris-fig13",
         policy="one-shot",
-        settings=[f"horizon={horizon_s} s", f"policies.load_balancing.period={period_s} s"],
+        settings=[f"horizon={horizon_s} s", f"policies.balancing.period={period_s} s"],
     )
     told: list[float] = []
     plane = FakePlane()

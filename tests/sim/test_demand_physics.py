@@ -187,7 +187,7 @@ def test_balancing_needs_no_links(tmp_path: Path) -> None:
     text = path.read_text().replace("  generate: [{shape: all_to_all, link: link}]\n", "")
     hot = "{distribution: hot_range, from: 0, to: 10_000_000}"
     text = text.replace("object: index}", f"object: index, keys: {hot}}}", 1)
-    path.write_text(text + "policies: {load_balancing: {policy: one-shot, period: 100 ms}}\n")
+    path.write_text(text + "policies: {balancing: {policy: one-shot, period: 100 ms}}\n")
     record = run_scenario(load_scenario(path, settings=["horizon=20 s"]))
     assert any(e.details.get("copies") for e in record.control_events if e.kind == "transfer")
     lookups = record.series["throughput/lookup"]

@@ -170,7 +170,7 @@ from test_run import as_told
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 settings = ["statistics.replications=2", "statistics.warm_up=200 us", "horizon=3 ms",
-            "policies.load_balancing.period=1 ms", "workload.objects.index.keys=300000", "seed=9"]
+            "policies.balancing.period=1 ms", "workload.objects.index.keys=300000", "seed=9"]
 scenario = load_scenario(sys.argv[1], plane="event", policy="ma-1", settings=settings)
 print(json.dumps(as_told(run_scenario(scenario))))
 """

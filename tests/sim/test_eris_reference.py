@@ -215,8 +215,8 @@ def test_both_planes_have_the_same_record(name: str, more: tuple[str, ...]) -> N
     [
         ("eris-fig8-amd-shared", (), "placement interleaved"),
         ("eris-fig12-scan", (), "scans"),
-        ("eris-fig13", ("policies.load_balancing.policy=none",), "phases"),
-        ("eris-fig8-amd", ("policies.load_balancing.policy=one-shot",), "balancing"),
+        ("eris-fig13", ("policies.balancing.policy=none",), "phases"),
+        ("eris-fig8-amd", ("policies.balancing.policy=one-shot",), "balancing"),
         ("eris-fig8-amd", ("workload.clients={kind: open, arrival_rate: 1e6/s}",), "open clients"),
         ("eris-fig8-amd", ("workload.clients.think_time=1 µs",), "thinking clients"),
         ("eris-fig8-amd", ("system.result_size=8 B",), "answers"),

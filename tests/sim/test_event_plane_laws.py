@@ -235,7 +235,7 @@ class TestBalancing:
             "workload.operations.lookup.keys.to=60000",
             f"system.buffer_commands={buffer}",
             "horizon=12 ms",
-            "policies.load_balancing.period=1 ms",
+            "policies.balancing.period=1 ms",
         ]
         scenario = loaded(path, *chosen, policy=policy)
         plane = ErisEvents(scenario, 1)
@@ -283,7 +283,7 @@ class TestBalancing:
             "workload.operations.lookup.keys.to=60000",
             "workload.objects.column.entries=2_000_000",
             "horizon=12 ms",
-            "policies.load_balancing.period=1 ms",
+            "policies.balancing.period=1 ms",
         ]
         scenario = loaded(path, *chosen, policy="ma-1")
         plane = ErisEvents(scenario, 1)

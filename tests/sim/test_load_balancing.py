@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_cases import column, index, observed
 
-from numatwin.sim.control import Policy, decide
-from numatwin.sim.control.load_balancing import (
+from numatwin.sim.control.family import decide
+from numatwin.sim.control.policy import AnyPolicy
+from numatwin.sim.systems.eris.balancing import (
+    BALANCING,
     SAME,
     MovingAverage,
     NoBalancing,
@@ -186,9 +188,9 @@ def test_bounds_are_valid(
     bounds, load = case
     sizes = np.floor(load)
     seen = observed(index=index(load, bounds), column=column(sizes))
-    policies: list[Policy] = [NoBalancing(), OneShot(0.0), MovingAverage(0.0, k)]
+    policies: list[AnyPolicy] = [NoBalancing(), OneShot(0.0), MovingAverage(0.0, k)]
     for policy in policies:
-        for command in decide(policy, seen):
+        for command in decide(BALANCING, policy, seen):
             if command.bounds is not None:
                 assert (np.diff(command.bounds) >= 0).all()
                 assert command.bounds[[0, -1]].tolist() == bounds[[0, -1]].tolist()
@@ -256,7 +258,7 @@ def _balanced(
     for _ in range(periods):
         load = density.shares(bounds)
         seen.append(imbalance(load))
-        commands = decide(policy, observed(index=index(load, bounds)))
+        commands = decide(BALANCING, policy, observed(index=index(load, bounds)))
         if not commands:
             break
         assert commands[0].bounds is not None

@@ -10,16 +10,10 @@ import pytest
 from policy_cases import column, index, observed
 
 from numatwin.inputs import InputError
-from numatwin.sim.control import (
-    Observation,
-    Rebalance,
-    bundled_policy,
-    check_commands,
-    decide,
-    families,
-    policy_titles,
-)
-from numatwin.sim.control.load_balancing import MovingAverage, NoBalancing, OneShot
+from numatwin.sim.control.family import decide
+from numatwin.sim.systems.eris.balancing import BALANCING, MovingAverage, NoBalancing, OneShot
+from numatwin.sim.systems.eris.commands import Observation, Rebalance, check_commands
+from numatwin.sim.systems.registry import systems
 
 SEEN = observed(
     index=index([1.0, 2.0, 3.0]),  # bounds 0 100 200 300
@@ -30,28 +24,27 @@ ANY: Any = None
 
 
 def test_policies_by_name() -> None:
-    assert list(policy_titles()) == ["none", "one-shot", "ma-1", "ma-8"]
-    assert all(policy_titles().values())
-    assert list(families()) == ["load_balancing"]
+    assert list(BALANCING.titles) == ["none", "one-shot", "ma-1", "ma-8"]
+    assert all(BALANCING.titles.values())
+    assert [family.name for one in systems() for family in one.families] == ["balancing"]
 
 
-@pytest.mark.parametrize("name", policy_titles())
+@pytest.mark.parametrize("name", BALANCING.titles)
 def test_every_name_that_is_listed_can_be_made(name: str) -> None:
-    for family in families():
-        assert bundled_policy(family, name, {}).decide(observed()) == ()
+    assert BALANCING.bundled(name, {}).decide(observed()) == ()
 
 
 def test_names_and_options_reach_the_policy() -> None:
-    assert bundled_policy("load_balancing", "none", {"threshold": 0.2}) == NoBalancing()
-    assert bundled_policy("load_balancing", "one-shot", {"threshold": 0.2}) == OneShot(0.2)
-    assert bundled_policy("load_balancing", "ma-12", {"threshold": 0.2}) == MovingAverage(0.2, 12)
-    assert bundled_policy("load_balancing", "ma-8", {}) == MovingAverage(k=8)
+    assert BALANCING.bundled("none", {"threshold": 0.2}) == NoBalancing()
+    assert BALANCING.bundled("one-shot", {"threshold": 0.2}) == OneShot(0.2)
+    assert BALANCING.bundled("ma-12", {"threshold": 0.2}) == MovingAverage(0.2, 12)
+    assert BALANCING.bundled("ma-8", {}) == MovingAverage(k=8)
 
 
 @pytest.mark.parametrize("name", ["ma-0", "ma-", "ma", "ma-1.5", "ma--1", "ma-08", "MA-8", "", "x"])
 def test_unknown_name(name: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"unknown policy: found {name!r}, expected")):
-        bundled_policy("load_balancing", name, {})
+        BALANCING.bundled(name, {})
 
 
 def test_commands_that_fit() -> None:
@@ -161,7 +154,7 @@ def test_commands_may_be_a_generator() -> None:
     def commands() -> Iterator[Rebalance]:
         yield from _sizes(15, 15)
 
-    (command,) = decide(_Returns(commands), SEEN)
+    (command,) = decide(BALANCING, _Returns(commands), SEEN)
     assert command.object == "column"
 
 
@@ -171,7 +164,7 @@ def test_a_generator_that_raises_is_the_policys_own_fault() -> None:
         raise KeyError("late")
 
     with pytest.raises(InputError) as caught:
-        decide(_Returns(commands), SEEN)
+        decide(BALANCING, _Returns(commands), SEEN)
     assert caught.value.message == "policy _Returns raised KeyError: 'late'"
 
 
@@ -183,13 +176,13 @@ def test_where_a_policy_went_wrong() -> None:
         return 1 / 0  # here
 
     with pytest.raises(InputError) as caught:
-        decide(_Returns(divide), SEEN)
+        decide(BALANCING, _Returns(divide), SEEN)
     assert caught.value.file == __file__
     assert caught.value.line is not None
     assert source[caught.value.line - 1].endswith("# here")
     assert caught.value.message == "policy _Returns raised ZeroDivisionError: division by zero"
     with pytest.raises(InputError) as caught:
-        decide(_Returns(lambda: [Rebalance("none")]), SEEN)
+        decide(BALANCING, _Returns(lambda: [Rebalance("none")]), SEEN)
     assert caught.value.line is not None
     assert source[caught.value.line - 1].strip().startswith("def decide(")
 
@@ -213,7 +206,7 @@ def test_whatever_is_raised(failure: BaseException, message: str) -> None:
         raise failure
 
     with pytest.raises(InputError) as caught:
-        decide(_Returns(fail), SEEN)
+        decide(BALANCING, _Returns(fail), SEEN)
     assert str(caught.value).endswith(f"policy _Returns {message}")
 
 
@@ -222,11 +215,11 @@ def test_an_interrupt_is_no_fault() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        decide(_Returns(interrupt), SEEN)
+        decide(BALANCING, _Returns(interrupt), SEEN)
 
 
 def test_what_a_policy_prints_is_no_result(capsys: pytest.CaptureFixture[str]) -> None:
-    decide(_Returns(lambda: print("seen") or []), SEEN)
+    decide(BALANCING, _Returns(lambda: print("seen") or []), SEEN)
     assert capsys.readouterr() == ("", "seen\n")
 
 
@@ -236,7 +229,7 @@ def test_a_bug_of_a_bundled_policy_is_told_as_such(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(OneShot, "decide", fail)
     with pytest.raises(ZeroDivisionError):
-        decide(OneShot(), SEEN)
+        decide(BALANCING, OneShot(), SEEN)
 
 
 def test_a_policy_cannot_change_what_it_sees() -> None:

@@ -9,8 +9,10 @@ import pytest
 from policy_cases import index, observed
 
 from numatwin.inputs import InputError
-from numatwin.sim.control import Policy, decide
+from numatwin.sim.control.family import decide
+from numatwin.sim.control.policy import AnyPolicy
 from numatwin.sim.control.user_policy import user_policy
+from numatwin.sim.systems.eris.balancing import BALANCING
 
 GOOD = '''\
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numatwin.sim.control import Observation, Rebalance
-from numatwin.sim.control.load_balancing import OneShot
+from numatwin.sim.systems.eris.balancing import OneShot
 
 print("hello")
 
@@ -78,7 +80,7 @@ def good(tmp_path: Path) -> Path:
     return path
 
 
-def _load(path: Path, name: str, **options: Any) -> Policy:
+def _load(path: Path, name: str, **options: Any) -> AnyPolicy:
     return user_policy(path, name, options)()
 
 
@@ -89,7 +91,7 @@ def _line(text: str) -> int:
 def test_a_policy_from_a_file(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy: Any = _load(good, "EvenKeys", step=2)
     assert (policy.step, dataclasses.is_dataclass(policy)) == (2, True)
-    (command,) = decide(policy, observed(index=index([1.0, 2.0], [0, 10, 90])))
+    (command,) = decide(BALANCING, policy, observed(index=index([1.0, 2.0], [0, 10, 90])))
     assert command.bounds is not None
     assert command.bounds.tolist() == [0, 45, 90]
     assert policy.asked == [0.5]
@@ -120,14 +122,14 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 
 def test_a_class_may_build_on_a_bundled_one(good: Path) -> None:
     seen = observed(index=index([1.0, 3.0]))
-    (command,) = decide(_load(good, "Inherits", threshold=0.2), seen)
+    (command,) = decide(BALANCING, _load(good, "Inherits", threshold=0.2), seen)
     assert command.bounds is not None
     assert command.bounds.tolist() == [0, 133, 200]
 
 
 def test_the_innermost_line_of_the_users_file(good: Path) -> None:
     with pytest.raises(InputError) as caught:
-        decide(_load(good, "Wrong"), observed(index=index([1.0, 3.0])))
+        decide(BALANCING, _load(good, "Wrong"), observed(index=index([1.0, 3.0])))
     assert str(caught.value) == (
         f"{good}:{_line('    return commands[0].sizes[5]')}: "
         "policy Wrong raised TypeError: 'NoneType' object is not subscriptable"

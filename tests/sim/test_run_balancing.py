@@ -182,7 +182,7 @@ def test_columns_move_by_size(tmp_path: Path, greedy: bool) -> None:
     path = small_file(tmp_path, SCAN, nodes=4)
     (tmp_path / "mine.py").write_text(POLICY)
     text = path.read_text() + (
-        "policies: {load_balancing: {file: mine.py, class: Once, period: 100 ms, "
+        "policies: {balancing: {file: mine.py, class: Once, period: 100 ms, "
         f"options: {{greedy: {str(greedy).lower()}}}}}}}\n"
     )
     path.write_text(text.replace("horizon: 1 s", "horizon: 10 s"))

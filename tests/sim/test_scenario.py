@@ -12,7 +12,6 @@ import pytest
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
-from numatwin.sim.control.load_balancing import MovingAverage, NoBalancing, OneShot
 from numatwin.sim.run.scenario import (
     BUNDLED,
     Scenario,
@@ -20,6 +19,8 @@ from numatwin.sim.run.scenario import (
     scenario_from_settings,
     scenario_names,
 )
+from numatwin.sim.systems.eris.balancing import MovingAverage, NoBalancing, OneShot
+from numatwin.sim.systems.registry import system_of
 from numatwin.topologies.catalogue import BUNDLED as MACHINES
 from numatwin.workloads.catalogue import BUNDLED as WORKLOADS
 
@@ -106,7 +107,7 @@ def test_loads_and_says_what_it_is(name: str) -> None:
     assert scenario.title
     assert scenario.source
     assert (BUNDLED / f"{name}.yaml").read_text(encoding="utf-8").startswith("# ")
-    assert scenario.plane in scenario.system.PLANES
+    assert scenario.plane in system_of(scenario.system).planes
     titles = [load_scenario(other).title for other in scenario_names()]
     assert titles.count(scenario.title) == 1
     # --machine may name another one.
@@ -130,7 +131,9 @@ def _assert_same(one: Scenario, other: Scenario) -> None:
     assert one.machine.description == other.machine.description
     assert one.workload.description == other.workload.description
     assert one.system == other.system
-    assert one.new_policy() == other.new_policy()
+    assert [chosen.make() for chosen in one.policies.values()] == [
+        chosen.make() for chosen in other.policies.values()
+    ]
 
 
 def test_the_experiments_of_the_paper() -> None:
@@ -183,7 +186,7 @@ def test_defaults(here: Path) -> None:
     assert scenario.seed == 0
     assert scenario.period_s == 0.5
     assert scenario.policy_name == "none"
-    assert scenario.new_policy() == NoBalancing()
+    assert scenario.policies["balancing"].make() == NoBalancing()
     system = eris_of(scenario)
     assert (system.placement, system.buffer_commands, system.command_size.value) == (
         "partitioned",
@@ -193,13 +196,13 @@ def test_defaults(here: Path) -> None:
 
 
 def test_a_balancer_with_its_settings(here: Path) -> None:
-    text = MINE + "policies: {load_balancing: {policy: ma-3, threshold: 0.25, period: 50 ms}}\n"
+    text = MINE + "policies: {balancing: {policy: ma-3, threshold: 0.25, period: 50 ms}}\n"
     scenario = load_scenario(_file("mine.yaml", text))
     assert scenario.policy_name == "ma-3"
-    assert scenario.new_policy() == MovingAverage(0.25, 3)
+    assert scenario.policies["balancing"].make() == MovingAverage(0.25, 3)
     assert scenario.period_s == 0.05
     other = load_scenario("mine.yaml", policy="one-shot")  # period and threshold stay
-    assert (other.policy_name, other.new_policy(), other.period_s) == (
+    assert (other.policy_name, other.policies["balancing"].make(), other.period_s) == (
         "one-shot",
         OneShot(0.25),
         0.05,
@@ -218,18 +221,18 @@ def test_paths_are_relative_to_their_file_or_to_the_current_folder(here: Path) -
     _file(
         "a/s.yaml",
         "name: s\nmachine: machines/m.yaml\nworkload: loads/w.yaml\nhorizon: 1 s\n"
-        "policies: {load_balancing: {file: p.py, class: Mine, options: {gain: 3}}}\n",
+        "policies: {balancing: {file: p.py, class: Mine, options: {gain: 3}}}\n",
     )
     _file("b/t.yaml", "name: t\nextends: ../a/s.yaml\nhorizon: 3 s\n")
     for path in ("a/s.yaml", "b/t.yaml", here / "b" / "t.yaml"):
         scenario = load_scenario(path)
         assert scenario.machine.name == "from-a"
         assert scenario.policy_name == "Mine"
-        assert vars(scenario.new_policy()) == {"gain": 3}
+        assert vars(scenario.policies["balancing"].make()) == {"gain": 3}
     _file("p.py", POLICY.replace("class Mine", "class Here"))
     other = load_scenario("b/t.yaml", machine="./m.yaml", policy="p.py:Here")
     assert other.machine.name == "from-here"
-    assert (other.policy_name, vars(other.new_policy())) == ("Here", {"gain": 1})
+    assert (other.policy_name, vars(other.policies["balancing"].make())) == ("Here", {"gain": 1})
     assert load_scenario("b/t.yaml", settings=["machine=./m.yaml"]).machine.name == "from-here"
 
 
@@ -244,7 +247,7 @@ def test_settings_lead_to_the_same_files_from_anywhere(
     again = scenario_from_settings(json.loads(json.dumps(scenario.settings)))
     assert again.settings == scenario.settings
     assert again.hash == scenario.hash
-    assert vars(again.new_policy()) == {"gain": 3}
+    assert vars(again.policies["balancing"].make()) == {"gain": 3}
 
 
 def test_the_hash_is_of_what_is_said_and_not_of_where(here: Path) -> None:
@@ -272,8 +275,8 @@ def test_the_hash_is_of_what_is_said_and_not_of_where(here: Path) -> None:
         "system.nodes=7",
         "machine.link_types.ht-full.bandwidth=13 GB/s",
         "workload.objects.index.keys=512_000_001",
-        "policies.load_balancing.threshold=0.11",
-        "policies.load_balancing.period=499 ms",
+        "policies.balancing.threshold=0.11",
+        "policies.balancing.period=499 ms",
     ],
 )
 def test_every_setting_changes_the_hash(setting: str) -> None:
@@ -381,8 +384,12 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
         (MINE + "scale: 1.5\n", ":5:8: scale: "),
         (MINE + "plane: paper\n", ":5:8: unknown plane: found 'paper', expected flow"),
         (MINE + "policies: ma-8\n", ":5:11: policies: expected a mapping"),
-        (MINE + "policies: {load_balancing: ma-8}\n", ":5:28: policies.load_balancing: "),
-        (MINE + "policies: {load_balancin: {}}\n", "unknown kind of policy 'load_balancin': expec"),
+        (MINE + "policies: {balancing: [ma-8]}\n", ":5:12: policies.balancing: "),
+        (
+            MINE + "policies: {balancing: p.py}\n",
+            ":5:23: policies.balancing: found 'p.py', expected FILE.py:CLASS",
+        ),
+        (MINE + "policies: {balancin: {}}\n", "unknown kind of policy 'balancin': expec"),
         (
             MINE + "system: {kind: gru}\n",
             ":5:16: system: unknown kind: found 'gru', expected one of 'eris', 'commits'",
@@ -410,11 +417,11 @@ def test_a_file_that_will_not_do(here: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("{policy: ma8}", ":5:37: unknown policy: found 'ma8', expected 'ma-8'"),
-        ("{policy: ma-8, threshold: -1}", ":5:54: policies.load_balancing.threshold: "),
-        ("{policy: ma-8, threshold: .nan}", "policies.load_balancing.threshold: "),
+        ("{policy: ma8}", ":5:32: unknown policy: found 'ma8', expected 'ma-8'"),
+        ("{policy: ma-8, threshold: -1}", ":5:49: policies.balancing.threshold: "),
+        ("{policy: ma-8, threshold: .nan}", "policies.balancing.threshold: "),
         ("{policy: ma-8, period: 1 us}", "period: found '1 us', expected at least 1 ms"),
-        ("{policy: ma-8, k: 3}", "unknown field 'k' in policies.load_balancing"),
+        ("{policy: ma-8, k: 3}", "unknown field 'k' in policies.balancing"),
         ("{policy: ma-8, options: {k: 3}}", "class and options belong to a file: expected file"),
         ("{policy: ma-8, file: p.py, class: Mine}", "expected either policy or file, not both"),
         ("{file: p.py}", "expected class, the name of the policy in the file"),
@@ -426,12 +433,12 @@ def test_a_file_that_will_not_do(here: Path, text: str, message: str) -> None:
             "{file: p.py, class: Mine, options: {gian: 1}}",
             "p.py:5: policy Mine raised TypeError: Mine.__init__() got an unexpected keyword",
         ),
-        ("{file: p.py, class: Mine, options: [1]}", "policies.load_balancing.options: "),
+        ("{file: p.py, class: Mine, options: [1]}", "policies.balancing.options: "),
     ],
 )
 def test_a_policy_that_will_not_do(here: Path, policy: str, message: str) -> None:
     _file("p.py", POLICY)
-    _file("mine.yaml", MINE + f"policies: {{load_balancing: {policy}}}\n")
+    _file("mine.yaml", MINE + f"policies: {{balancing: {policy}}}\n")
     error = _refused("mine.yaml")
     assert message in error
     assert "\n" not in error
@@ -440,20 +447,20 @@ def test_a_policy_that_will_not_do(here: Path, policy: str, message: str) -> Non
 def test_options_reach_the_users_policy_as_written(here: Path) -> None:
     _file("p.py", POLICY)
     spec = "{file: p.py, class: Mine, options: {gain: {a: null, b: [1.5, x]}}}"
-    _file("mine.yaml", MINE + f"policies: {{load_balancing: {spec}}}\n")
+    _file("mine.yaml", MINE + f"policies: {{balancing: {spec}}}\n")
     scenario = load_scenario("mine.yaml")
-    assert vars(scenario.new_policy()) == {"gain": {"a": None, "b": [1.5, "x"]}}
+    assert vars(scenario.policies["balancing"].make()) == {"gain": {"a": None, "b": [1.5, "x"]}}
     again = scenario_from_settings(json.loads(json.dumps(scenario.settings)))
-    assert vars(again.new_policy()) == vars(scenario.new_policy())
+    assert vars(again.policies["balancing"].make()) == vars(scenario.policies["balancing"].make())
 
 
 def test_a_users_policy_can_be_set_aside(here: Path) -> None:
     _file("p.py", POLICY)
     spec = "{file: p.py, class: Mine, options: {gain: 2}, period: 1 s}"
-    _file("mine.yaml", MINE + f"policies: {{load_balancing: {spec}}}\n")
+    _file("mine.yaml", MINE + f"policies: {{balancing: {spec}}}\n")
     scenario = load_scenario("mine.yaml", policy="one-shot")
     assert (scenario.policy_name, scenario.period_s) == ("one-shot", 1.0)
-    assert scenario.new_policy() == OneShot()
+    assert scenario.policies["balancing"].make() == OneShot()
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def test_any_field_can_be_set() -> None:
             "workload.operations.lookup.keys={distribution: zipf, exponent: 1.2}",
             "machine.link_types.qpi.bandwidth=20 GB/s",
             "machine.nodes.0.ids=0-3",
-            "policies.load_balancing.policy=ma-2",
-            "policies.load_balancing.threshold=0.5",
+            "policies.balancing.policy=ma-2",
+            "policies.balancing.threshold=0.5",
         ],
     )
     assert scenario.seed == 3
@@ -105,9 +105,9 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
             "objects.index.keys: found '1000.0', expected a whole number",
         ),
         ("workload.phases.1.start=5 s", "no position '1' in phases: expected 0 to 0"),
-        ("policies.load_balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),
-        ("policies.load_balancing.threshold=x", "policies.load_balancing.threshold: "),
-        ("policies.load_balancin.period=1 s", "'load_balancin' in policies: expected 'load_balanc"),
+        ("policies.balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),
+        ("policies.balancing.threshold=x", "policies.balancing.threshold: "),
+        ("policies.balancin.period=1 s", "'balancin' in policies: expected 'balanc"),
         ("plane=nativ", "unknown plane: found 'nativ', expected flow"),
         ("scale=2.0", "scale: "),
         ("scale=0.0", "scale: "),
@@ -187,7 +187,7 @@ words = st.sampled_from(
         "phases",
         "start",
         "policies",
-        "load_balancing",
+        "balancing",
         "policy",
         "file",
         "class",
@@ -210,7 +210,7 @@ def test_whatever_is_set_loads_or_is_told_in_one_line(path: str, value: str) -> 
     assert "\n" not in str(_loaded_or_told(f"{path}={value}"))
 
 
-@pytest.mark.parametrize("value", ["{}", "null", "{load_balancing: {}}"])
+@pytest.mark.parametrize("value", ["{}", "null", "{balancing: {}}"])
 def test_without_policies_there_is_none(value: str) -> None:
     assert load_scenario("eris-fig13", settings=[f"policies={value}"]).policy_name == "none"
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from small_scenarios import LOOKUP, small_file
 
-from numatwin.sim.control.policy import Observation
 from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.kernel.streams import stream_key
 from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.outcome import Outcome, ResourceUse, Why
 from numatwin.sim.planes.plane import Command, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.commands import Observation
 
 EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
 CHUNK = 1_024
@@ -152,5 +152,5 @@ def toy_scenario(
     if workload is not None:
         settings.append(f"workload.{workload}")
     if policy is not None:
-        settings.append("policies.load_balancing.period=10 ms")
+        settings.append("policies.balancing.period=10 ms")
     return load_scenario(path, policy=policy, settings=[f"horizon={horizon}", *settings])

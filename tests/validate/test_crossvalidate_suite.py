@@ -67,7 +67,7 @@ def test_each_combination_is_a_case(tmp_path: Path, machine: Machine) -> None:
         "bandwidth_Bps.memory",
     ]
     assert [str(metric) for metric in last.metrics] == ["throughput.route"]
-    assert last.native.system.buffer_commands == 128  # type: ignore[union-attr]
+    assert last.native.system.buffer_commands == 128  # type: ignore[attr-defined]
     for case in suite.cases:
         assert case.native.horizon_s == 0.01
         for plane, scenario in case.predicted.items():

@@ -12,7 +12,7 @@ from numatwin.validate.suite import BUNDLED
 MA_8 = '''\
 """MA-8 in a file of its own."""
 
-from numatwin.sim.control.load_balancing import (
+from numatwin.sim.systems.eris.balancing import (
     MovingAverage, Rebalance, bounds_for, loads_of, target_loads
 )
 

@@ -71,7 +71,7 @@ def test_another_alternative_keeps_what_it_does_not_say(tmp_path: Path) -> None:
 def test_paths_are_relative_to_the_suite(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text("extends: eris-fig8-amd\nname: my\nseed: 7\n")
     (tmp_path / "my.py").write_text(
-        "from numatwin.sim.control.load_balancing import OneShot\nclass Mine(OneShot): pass\n"
+        "from numatwin.sim.systems.eris.balancing import OneShot\nclass Mine(OneShot): pass\n"
     )
     text = CHECK.replace("eris-fig8-amd", "./my.yaml") + "    policy: my.py:Mine\n"
     check = loaded(tmp_path, text)
@@ -184,7 +184,7 @@ def test_the_length_and_the_depth_of_drops() -> None:
         workload="lookup-hot-ends",
         policy="one-shot",
         settings=[
-            "policies.load_balancing.period=40 ms",
+            "policies.balancing.period=40 ms",
             "workload.phases.0.start=300 ms",
             "horizon=1520 ms",
         ],

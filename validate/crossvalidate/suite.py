@@ -26,6 +26,7 @@ from ...sim.run.scenario import (
     load_scenario,
     scenario_from_settings,
 )
+from ...sim.systems.registry import system_of
 from ...topologies import Machine
 from ...workloads import Workload
 from ..metrics import Metric
@@ -250,7 +251,7 @@ class _Loader:
         predicted: dict[str, Scenario] = {}
         unable: dict[str, str] = {}
         for plane in run.planes:
-            if plane not in native.system.PLANES:
+            if plane not in system_of(native.system).planes:
                 continue
             try:
                 predicted[plane] = scenario_from_settings({**native.settings, "plane": plane})

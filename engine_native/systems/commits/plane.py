@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....sim.control.policy import Observation
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker
+from ....sim.run.runner import Progress
 from ....sim.systems.commits.history import CAUSES
 from ....sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
@@ -107,9 +107,8 @@ class NativeCommits:
         self.cluster.check()
         self._time_s = until_s
 
-    def observe(self, family: str) -> Observation:
-        """See Plane: nothing is balanced."""
-        return Observation(self._time_s, self._time_s - self._before.time_s, {})
+    def observe(self, family: str) -> None:
+        """See Plane: no policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
         """See Plane. There is nothing to apply, as in the event plane."""
@@ -316,8 +315,12 @@ def signal_name(number: int) -> str:
 
 
 @contextmanager
-def native_commits(transport: str | None = None) -> Iterator[Maker]:
-    """Makes planes, and ends what is left of their runs."""
+def native_commits(
+    loading: Progress | None = None, *, transport: str | None = None
+) -> Iterator[Maker]:
+    """Makes planes, and ends what is left of their runs. ``loading`` is told nothing: a cluster has
+    its data at once.
+    """
     made: list[NativeCommits] = []
 
     def make(scenario: Experiment, replication: int) -> NativeCommits:

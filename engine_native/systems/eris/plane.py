@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
-from ....sim.control.policy import ObjectObservation, Observation
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker, StartPhase
 from ....sim.run.runner import Progress
+from ....sim.systems.eris.commands import ObjectObservation, Observation
 from ....sim.systems.eris.spec import ErisSystem
 from ..._engine import STEPS, Engine, host_facts
 from ...host_mapping import HostMapping, amount, map_workers, workers_that_fit

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ....topologies import Machine
-from ...control.policy import Observation
 from ...planes.experiment import Experiment
 from ...planes.outcome import ControlEvent, Outcome, ResourceUse
 from ...planes.plane import Command
@@ -71,13 +70,12 @@ class CommitPlane:
         self.model.run(round(until_s * PS))
         self._time_s = until_s
 
-    def observe(self, family: str) -> Observation:
-        """See Plane: nothing is balanced."""
-        return Observation(self._time_s, self._time_s - self._since_s, {})
+    def observe(self, family: str) -> None:
+        """See Plane: no policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
         """See Plane. There is nothing to apply: the system refuses workloads with phases, and
-        policies have nothing to balance."""
+        has no policies."""
         assert not commands
 
     def start_counting(self) -> None:

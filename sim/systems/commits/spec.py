@@ -18,6 +18,7 @@ from ....topologies.nics import MessageCurve, message_curve
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
+from ..descriptor import SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -74,7 +75,7 @@ class Roles:
         return tuple(dict.fromkeys((*self.storage, self.timestamps, *self.clients)))
 
 
-class CommitSystem(Strict):
+class CommitSystem(SystemSpec):
     """A database on a cluster whose transactions commit under snapshot isolation.
 
     ``architecture``: ``rsi`` commits by one-sided verbs from the clients; the others by 2PC over
@@ -116,8 +117,6 @@ class CommitSystem(Strict):
     the snapshot for ``skip_after`` and that nobody claimed are set by the timestamp server.
     """
 
-    PLANES: ClassVar[tuple[str, ...]] = ("event", "reference", "native")
-    BALANCED: ClassVar[bool] = False
     PAUSE_MAX_S: ClassVar[float] = TIME_MAX_PS / PS
 
     kind: Literal["commits"]
@@ -290,6 +289,18 @@ class CommitSystem(Strict):
                     f"{node.memory_bytes / 2**30:.1f} GiB",
                 )
 
+    def check_horizon(self, played_s: float) -> None:
+        """Refuses a client that dies after the end: such a fault would do nothing, without a
+        word.
+        """
+        for at, death in enumerate(self.deaths):
+            if death.at.value >= played_s:
+                raise DescriptionError(
+                    ("deaths", at, "at"),
+                    f"client {death.client} dies at {death.at.value:g} s, after the horizon: "
+                    f"expected less than {played_s:g} s",
+                )
+
     def curve(self, machine: Machine, roles: Roles) -> MessageCurve:
         """How messages go between the nodes in use; raises DescriptionError where they differ."""
         first, *others = (
@@ -308,9 +319,7 @@ class CommitSystem(Strict):
         """Why this cannot run ``workload``, in words; None where it can."""
         if len(workload.operations) != 1:
             return f"{len(workload.operations)} operations: expected one kind of transaction"
-        ((name, operation),) = workload.operations.items()
-        if operation.kind != "transaction":
-            return f"operation '{name}' is a {operation.kind}: expected a transaction"
+        (operation,) = workload.operations.values()
         if workload.description.clients.kind != "closed":
             return "open clients: expected closed ones, as many as the system says"
         if workload.description.phases:

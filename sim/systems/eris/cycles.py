@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ErisTransfer
-from ...control.policy import Observation, Rebalance
+from .commands import Observation, Rebalance
 from .engine import Eris
 from .partitions import ColumnPartitions, IndexPartitions
 from .players import RoutedPlayer

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ....inputs import InputError
 from ....workloads.workload import PhaseState
-from ...control.policy import ObjectObservation, Observation, Rebalance
 from ...kernel.sums import group_sums
 from ...machine.costs import Scales
 from ...machine.demands import Demand, TransferDemand
@@ -18,6 +17,7 @@ from ...machine.threads import pin_workers
 from ...planes.experiment import Experiment
 from ...planes.flow_system import Piece
 from ...planes.outcome import ControlEvent
+from .commands import ObjectObservation, Observation, Rebalance
 from .costs import ErisCosts
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
-from ...control.policy import Observation, Rebalance
 from ...planes.experiment import Experiment
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import Outcome, ResourceUse, Why
 from ...planes.plane import Command, StartPhase
+from .commands import Observation, Rebalance
 from .costs import ErisCosts
 from .cycles import Cycles
 from .engine import Eris

@@ -1,22 +1,19 @@
-"""Which database engine runs on the machine, and how it is laid out there.
-
-One more engine is one more model here, told apart by its ``kind``.
-"""
+"""What a scenario may say of ERIS: how it is laid out on the machine, and its buffers."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import model_validator
 
-from ....inputs import DescriptionError, Quantity, Strict
+from ....inputs import DescriptionError, Quantity
 from ....inputs.quantities import Size, SizeOrZero
 from ....topologies import Machine
 from ....workloads import Workload
-from ..commits.spec import CommitSystem
+from ..descriptor import SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -31,7 +28,7 @@ from ..fields import (
 Ints = npt.NDArray[np.int64]
 
 
-class ErisSystem(Strict):
+class ErisSystem(SystemSpec):
     """ERIS: AEUs (autonomous execution units), each a thread pinned for life with its partitions.
 
     ``placement``: ``partitioned`` is ERIS itself; ``interleaved`` are its baselines, the shared
@@ -62,8 +59,6 @@ class ErisSystem(Strict):
     batch: Count = 128
     page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
 
-    PLANES: ClassVar[tuple[str, ...]] = ("flow", "event", "reference", "native")
-    BALANCED: ClassVar[bool] = True  # whether policies have partitions to balance
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
@@ -129,9 +124,6 @@ class ErisSystem(Strict):
 
     def misfit(self, workload: Workload) -> str | None:
         """Why this cannot run ``workload``, in words; None where it can."""
-        for name, operation in workload.operations.items():
-            if operation.kind == "transaction":
-                return f"operation '{name}' is a transaction, which ERIS does not have"
         for name, stored in workload.objects.items():
             if stored.kind == "table":
                 return f"object '{name}' is a table, which ERIS does not store"
@@ -162,6 +154,10 @@ class ErisSystem(Strict):
         per_node = [threads_of(machine, k, self.threads, "threads") for k in chosen]
         return np.repeat(np.array(chosen, dtype=np.int64), per_node)
 
+    def arrival_streams(self, machine: Machine) -> int:
+        """Each AEU has arrivals of its own."""
+        return len(self.aeu_nodes(machine))
+
     def home_position(self, machine: Machine) -> int:
         """Position of the one node with data under ``single-ram``. Raises DescriptionError."""
         if self.home is None:
@@ -178,15 +174,3 @@ class ErisSystem(Strict):
                 ("home",), f"node {self.home} of machine '{machine.name}' {what}"
             )
         return position
-
-
-def _eris_by_default(raw: Any) -> Any:
-    return {"kind": "eris", **raw} if isinstance(raw, dict) and "kind" not in raw else raw
-
-
-# What a scenario may have as its system; ERIS where it does not say.
-AnySystem = Annotated[
-    ErisSystem | CommitSystem,
-    Field(discriminator="kind"),
-    BeforeValidator(_eris_by_default),
-]

@@ -19,17 +19,37 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from .policy import Family, Floats, Ints, ObjectObservation, Observation, Policy, Rebalance
+from ....inputs import Quantity
+from ....inputs.quantities import Duration
+from ...control.family import Family
+from ...control.policy import Policy
+from ...control.policy_spec import PolicySpec
+from ...planes.outcome import ControlEvent
+from .commands import Floats, Ints, ObjectObservation, Observation, Rebalance, check_commands
 
 # The paper compares with a threshold but does not give it: a tenth of the mean load is assumed.
 THRESHOLD = 0.1
 
+# The paper says that the monitor samples, not how often. Half a second is well above the time that
+# the transfers of one cycle take on its machines, well below the 20 s between shifts of load.
+PERIOD = Quantity(0.5, 0.5, 0.5)
+
 # Sums of loads that differ by less, of their total, are the same but for rounding.
 SAME = 1e-9
+
+
+class BalancingSpec(PolicySpec):
+    """A load balancer: ``threshold``, of a bundled one, is the relative standard deviation of the
+    loads above which it acts.
+    """
+
+    threshold: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
+    period: Duration = PERIOD
 
 
 @dataclass(frozen=True)
@@ -154,7 +174,7 @@ def sizes_for(sizes: Floats, targets: Floats) -> Floats:
     return np.diff(ends, prepend=0.0)
 
 
-def _make(name: str, options: Mapping[str, Any]) -> Policy | None:
+def _make(name: str, options: Mapping[str, Any]) -> Policy[Observation, Rebalance] | None:
     if name == "none":
         return NoBalancing()
     if name == "one-shot":
@@ -163,7 +183,15 @@ def _make(name: str, options: Mapping[str, Any]) -> Policy | None:
     return MovingAverage(k=int(form[1]), **options) if form else None
 
 
-FAMILY = Family(
+def _event(command: Rebalance, policy_name: str, time_s: float) -> ControlEvent:
+    details = {"object": command.object}
+    return ControlEvent(time_s, "balance", f"{policy_name} balances {command.object}", details)
+
+
+BALANCING = Family(
+    name="balancing",
+    what="which worker owns which part of the data",
+    spec=BalancingSpec,
     titles={
         "none": "no balancing: partitions stay as they are",
         "one-shot": "One-Shot: the same load for all partitions at once",
@@ -172,4 +200,8 @@ FAMILY = Family(
     },
     make=_make,
     expected="none, one-shot or ma-K, such as ma-8",
+    check=check_commands,
+    event=_event,
+    types=(Observation, ObjectObservation, Rebalance),
+    aliases=("load_balancing",),
 )

@@ -1,0 +1,93 @@
+"""What a scenario file may say: a schema for each kind of system, and policies of its families."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, create_model
+
+from ...inputs import Document, Strict
+from ...inputs.names import Name
+from ...inputs.quantities import Duration
+from ..systems.descriptor import System, SystemSpec
+from ..systems.registry import SYSTEMS, default_kind, system_named
+from .plan import Statistics
+
+SEED_MAX = 2**64 - 1
+
+
+class Policies(Strict):
+    """The policy of each family that the system has; ``none`` by default."""
+
+
+class ScenarioDescription(Strict):
+    """A scenario file, with what it extends.
+
+    ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
+    description in full. ``system``, ``policies``: see ``description_of``. ``statistics``: of
+    planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
+    as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
+    as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
+    plane whose own is not. ``scale``: so much of the workload's objects is there.
+    """
+
+    name: Name
+    title: str = ""
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+    machine: str | dict[str, Any]
+    workload: str | dict[str, Any]
+    system: SystemSpec
+    policies: Policies
+    horizon: Duration
+    event_horizon: Duration | None = None
+    native_horizon: Duration | None = None
+    scale: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
+    seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
+    plane: str = "flow"
+    statistics: Statistics = Statistics()
+
+
+def described_system(document: Document) -> System:
+    """The system that a scenario is of. Raises InputError for an unknown one."""
+    said = document.part(("system",))
+    kind = said.get("kind", default_kind()) if isinstance(said, dict) else default_kind()
+    if not isinstance(kind, str) or kind not in SYSTEMS:
+        known = ", ".join(f"'{name}'" for name in SYSTEMS)
+        raise document.error(
+            ("system", "kind"), "system: unknown kind", token=str(kind), expected=f"one of {known}"
+        )
+    return system_named(kind)
+
+
+@cache
+def description_of(system: System) -> type[ScenarioDescription]:
+    """The schema of scenarios of that system."""
+    families: dict[str, Any] = {
+        family.name: (
+            Annotated[family.spec, BeforeValidator(_nothing_is_empty)],
+            Field(default_factory=family.spec),
+        )
+        for family in system.families
+    }
+    policies = create_model("Policies", __base__=Policies, **families)
+    fields: dict[str, Any] = {
+        "system": (
+            Annotated[system.spec, BeforeValidator(_default_kind)],
+            Field(default_factory=system.spec),
+        ),
+        "policies": (
+            Annotated[policies, BeforeValidator(_nothing_is_empty)],
+            Field(default_factory=policies),
+        ),
+    }
+    return create_model("ScenarioDescription", __base__=ScenarioDescription, **fields)
+
+
+def _nothing_is_empty(raw: Any) -> Any:
+    return {} if raw is None else raw
+
+
+def _default_kind(raw: Any) -> Any:
+    return {"kind": default_kind(), **raw} if isinstance(raw, dict) and "kind" not in raw else raw

@@ -1,0 +1,84 @@
+"""What a system tells of itself: what a scenario may say of it, what it plays, on which planes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+from ...inputs import Strict
+from ...topologies import Machine
+from ...workloads import Workload
+from ..control import Family
+
+
+class SystemSpec(Strict):
+    """What a scenario says of its system. A system's own spec adds its fields.
+
+    ``kind``: the system's name. ``PAUSE_MAX_S``: the longest pause of a client, on average, that
+    planes which count time in whole steps can play.
+    """
+
+    kind: str
+
+    PAUSE_MAX_S: ClassVar[float] = float("inf")
+
+    def misfit(self, workload: Workload) -> str | None:
+        """Why this cannot run ``workload``, whose operations it plays; None where it can."""
+        return None
+
+    def check(self, machine: Machine, workload: Workload) -> None:
+        """Raises DescriptionError where the machine does not have what this says."""
+
+    def check_horizon(self, played_s: float) -> None:
+        """Raises DescriptionError for what would come after the end of the run."""
+
+    def arrival_streams(self, machine: Machine) -> int:
+        """Into how many streams the arrivals of open clients are divided."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Later:
+    """Something of a module that is imported when it is first asked for."""
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        """Imports the module."""
+        return getattr(import_module(self.module), self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The descriptor of a system.
+
+    ``spec``: the model of a scenario's ``system``. ``operations``: kinds of operations of the
+    workloads that it plays. ``families`` of policies, in the order in which they are asked.
+    ``planes``: by name, what makes its model. For ``flow``, of an Experiment a ``FlowSystem``; for
+    planes that draw at random, of an Experiment and the number of a replication a ``RandomPlane``
+    (a ``Maker``); for ``native``, of an Experiment and what is told the part of the data that is
+    loaded (or None) a context, which gives a ``Maker`` and leaves nothing running.
+    ``facts``: what a machine file may say, in its ``engines`` under the system's name, of what such
+    an engine was measured to take there; None where nothing.
+    """
+
+    name: str
+    spec: type[SystemSpec]
+    operations: tuple[str, ...]
+    planes: Mapping[str, Later]
+    families: tuple[Family, ...] = ()
+    facts: type[Strict] | None = None
+
+    def model(self, plane: str) -> Any:
+        """What makes its model on that plane."""
+        return self.planes[plane].load()
+
+    def family(self, name: str) -> Family | None:
+        """The family of that name, or of that earlier name; None where it has none such."""
+        for family in self.families:
+            if name == family.name or name in family.aliases:
+                return family
+        return None
