@@ -12,12 +12,11 @@ from ..inputs import InputError
 from ..inputs.fields import near
 from ..sim.run.scenario import SIMULATED
 from .results import Published, Runs
-from .systems.access_paths import GRU
-from .systems.commits import NAM
-from .systems.eris import ERIS
-from .systems.joins import JOINS
+from .systems.registry import parts
 
-PUBLISHED: Mapping[str, Published] = {**ERIS, **NAM, **JOINS, **GRU}
+PUBLISHED: Mapping[str, Published] = {
+    id_: result for part in parts() for id_, result in part.published.items()
+}
 
 
 def published_rows(plane: str | None = None, id_: str | None = None) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
+from .published import PUBLISHED
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
-from .systems.commits import CLIENTS, CURVES
+from .systems.registry import parts
 from .unanswered import UNANSWERED
 
 Row = Mapping[str, Any]
@@ -26,34 +27,6 @@ Results that were published of the modelled systems, and what numatwin predicts 
 low-level facts of their machines alone. A published figure is never an input of its own prediction.
 `numatwin published` prints these rows, `numatwin published --id eris-fig9` one of them. What models
 lack is told below, and [how blind](#how-blind-these-predictions-are) these predictions are.
-"""
-
-BLINDNESS = """\
-## How blind these predictions are
-
-**ERIS.** No parameter is fitted to these rows. But the model was written with their figures in
-sight, and three of its rules came while a row was off: a worker's steps follow one another
-(`eris-fig8-amd`), a link carries what the best pair was seen to draw (`eris-fig9`), private caches
-stand before the last level (`eris-fig11-shared`). Two rules came with the event plane, for its
-sake: buffers are flushed at the end of a round too, and take room in caches. Each rests on facts of
-its own, told in [How the planes predict](model.md); still, these rows are not predictions made in
-advance.
-
-**Transactions (NAM).** Not quite blind, either. Three choices that the source leaves open were made
-with its figures in sight: that a client reads the whole bit vector (`nam-fig6-rsi`: the level is
-the timestamp server's adapter over 7.5 KB), that its own work on records costs the source's 10^-9 s
-a byte (`nam-fig6-rsi-linear`), and that an update carries the stock alone (`nam-fig6-ipoeth`). The
-notes of these rows say what other choices give. No time, rate or size was changed to meet a figure.
-The curves of IPoIB and of two-sided verbs were predicted without a published figure.
-
-**Scans on the UV 300H (GRU).** Nothing of the model or of the machine was changed for these rows.
-What a scan does with what it finds is open: it writes positions here, as the source's do, though
-adding up was tried first; the note says what that gives. `gru-fig5-cpu` is blind: scenario and
-criterion were written before the first run, and stand as they were.
-
-**Semi-joins (NAM).** The formulas are the source's own. What a shipped byte costs follows from the
-rule that transactions had before; that bandwidth alone would do as well was known when it was
-chosen, and the notes say what that gives.
 """
 
 
@@ -74,14 +47,15 @@ def pictures(rows: Sequence[Row]) -> dict[str, str]:
         if row["relative_error"] is not None
     ]
     predicted = {row["id"]: row["predicted"] for row in rows}
-    curves = [
-        Curve(what, [(n, predicted[f"{scenario}-{n}"] / 1e6) for n in CLIENTS])
-        for scenario, what in CURVES.items()
-    ]
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for id_, result in PUBLISHED.items():
+        if result.curve is not None:
+            name, at = result.curve
+            curves.setdefault(name, []).append((at, predicted[id_] / 1e6))
     axes = ("clients", "transactions per second, millions")
     return {
         ERRORS: bars_svg(bars, "predicted over published, less 1"),
-        IN_ADVANCE: curves_svg(curves, *axes),
+        IN_ADVANCE: curves_svg([Curve(*one) for one in curves.items()], *axes),
     }
 
 
@@ -138,7 +112,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
             yield ""
     yield from _in_advance(advance)
     yield from _what_it_rests_on(rows)
-    yield BLINDNESS
+    yield "## How blind these predictions are\n"
+    for part in parts():
+        yield part.blindness
     yield "## Not answered yet\n"
     yield "| result | what is missing |"
     yield "| --- | --- |"

@@ -39,6 +39,8 @@ class Published:
     """Those that can predict it; the first one does where none is asked for."""
     about: str = ""
     """What was measured, in some words."""
+    curve: tuple[str, float] | None = None
+    """Of a prediction made in advance: the curve that it is a point of, and where on it."""
 
 
 # One run is enough for a figure of three digits; intervals are for 'numatwin run'.

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["main"]
+from .status import INTERRUPTED
 
-INTERRUPTED = 130
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

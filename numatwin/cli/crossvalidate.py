@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import INTERRUPTED
 from .output import binary_size, console, latency, number, percent, print_json, table
+from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from . import INTERRUPTED
+from .status import INTERRUPTED
 
 BAD_INPUT, BUG, READER_GONE = 2, 70, 141
 DEBUG_VARIABLE = "NUMATWIN_DEBUG"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import INTERRUPTED
 from .files import check_ending
 from .output import binary_size, console, latency, number, print_facts, print_json, table
+from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..topologies.measurements import Measurement, Reading

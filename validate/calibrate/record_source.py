@@ -13,6 +13,7 @@ import numpy as np
 from ...inputs import InputError
 from ...sim.run.record import HEAD_FILE, Record, load_record
 from ...sim.run.scenario import NATIVE, scenario_from_settings
+from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
 from .candidate import Candidate
 from .native_prediction import STEPS, NativeRun, native_step_s
@@ -31,9 +32,10 @@ def read_native(path: Path, machine: Machine) -> Measured:
     created = str(record.provenance.get("created", ""))[:10] or "date unknown"
     label = path.name if path.name != HEAD_FILE else path.parent.name
     origin = Origin(file, f"{record.scenario} ({label})", created)
-    if record.settings.get("system", {}).get("kind") == "commits":
+    kind = str(record.settings.get("system", {}).get("kind", default_kind()))
+    if "flow" not in system_named(kind).planes:
         return Measured(
-            origin, (), {"transactions: no flow plane predicts them": len(record.throughput)}
+            origin, (), {f"{kind}: no flow plane predicts them": len(record.throughput)}
         )
     run = NativeRun(scenario_from_settings(_simulated(record), file))
     if run.scenario.workload.change_times(run.scenario.horizon_s):

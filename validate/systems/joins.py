@@ -74,7 +74,7 @@ def _nearly_always(runs: Runs) -> Prediction:
 # Formulas: every plane would say the same.
 PLANES = ("flow", "event", "reference")
 
-JOINS: Mapping[str, Published] = {
+PUBLISHED: Mapping[str, Published] = {
     "nam-fig7-semijoin": Published(
         0.8,
         "selectivity",
@@ -97,3 +97,9 @@ JOINS: Mapping[str, Published] = {
         about="the same over IPoEth",
     ),
 }
+
+BLINDNESS = """\
+**Semi-joins (NAM).** The formulas are the source's own. What a shipped byte costs follows from the
+rule that transactions had before; that bandwidth alone would do as well was known when it was
+chosen, and the notes say what that gives.
+"""

@@ -1,0 +1,3 @@
+"""Exit statuses that several commands return."""
+
+INTERRUPTED = 130
