@@ -6,9 +6,9 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
 PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled before does not count.
-STRICT := $(if $(NUMATWIN_WERROR),-strict)
-KERNEL := $(VENV)/.kernel$(STRICT)
-KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*')
+KERNEL := $(VENV)/.kernel$(if $(NUMATWIN_WERROR),-strict)
+KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*') setup.py
+COMPILE := $(PY) setup.py -q build_ext --inplace --force
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
 export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
@@ -28,23 +28,25 @@ help:
 
 setup: $(PACKAGES) $(KERNEL)
 
-$(PACKAGES): setup.cfg setup.py pyproject.toml
+# What has to be compiled is compiled while pip fetches the rest; its own turn comes after, and finds it.
+# setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
+$(PACKAGES): setup.cfg pyproject.toml
 	@tools/system-packages venv compiler headers
 	@# Without these the native engine is left out, or runs transactions in one process only.
 	@tools/system-packages numa ucx || true
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@echo "setup: Python packages and the compiled modules into $(VENV)"
-	@$(PIP) install --upgrade pip
-	@$(PIP) install $$($(PY) -c "import tomllib; \
+	@$(PIP) install --upgrade pip $$($(PY) -c "import tomllib; \
 	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
-	@# setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
-	@PYTHONWARNINGS='ignore:Editable installation' \
-	    $(PIP) install --no-build-isolation -e '.[test,lint]'
+	@$(COMPILE) & compiled=$$!; \
+	PYTHONWARNINGS='ignore:Editable installation' \
+	    $(PIP) install --no-build-isolation -e '.[test,lint]'; installed=$$?; \
+	wait $$compiled && exit $$installed
 	@touch $(KERNEL) $@
 
 $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 	@echo "setup: the compiled kernel and engine"
-	@$(PY) setup.py -q build_ext --inplace --force --build-temp build/kernel$(STRICT)
+	@$(COMPILE)
 	@touch $@
 
 # In a folder of its own: 'numatwin run eris-fig13' writes to another.

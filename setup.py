@@ -1,5 +1,12 @@
-"""Builds the compiled modules; everything else about the package stands in setup.cfg."""
+"""Builds the compiled modules; everything else about the package stands in setup.cfg.
 
+    python setup.py -q build_ext --inplace --force
+
+compiles what is older than what it includes, and links. Objects are kept in build/kernel, also by
+an editable installation; in build/kernel-strict where NUMATWIN_WERROR makes warnings errors.
+"""
+
+import fcntl
 import os
 import subprocess
 import sys
@@ -8,6 +15,7 @@ from glob import glob
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
 from setuptools import setup
+from setuptools.command.build_ext import build_ext
 
 SIM, ENGINE = "sim", "engine_native"
 # -ffp-contract=off: else a compiler may fuse a * b + c on one machine and not on another, and the
@@ -16,8 +24,21 @@ SIM, ENGINE = "sim", "engine_native"
 # -g0: Python's own flags ask for what a debugger wants, which is a quarter of the compiler's work.
 # -MMD: beside each object file, what it was made of (see is_stale).
 FLAGS = ["-O3", "-g0", "-MMD", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-psabi"]
+KEPT = "build/kernel"
 if os.environ.get("NUMATWIN_WERROR"):
     FLAGS.append("-Werror")
+    KEPT += "-strict"
+# What only shows to Python what others do: at -O3 half of the work of compiling it would go into
+# code that runs once a call. The other register files hold loops over events or over arrays.
+GLUE_FLAGS = ["-O1"]
+GLUE = ("module", "register_running")
+GLUE += ("register_engine", "register_host", "register_measure", "register_rsi")
+# ccache, where it is installed: the same entries for every clone.
+CCACHE = "/usr/lib/ccache"
+if os.path.isdir(CCACHE):
+    os.environ["PATH"] = f"{CCACHE}:{os.environ['PATH']}"
+    os.environ.setdefault("CCACHE_BASEDIR", os.getcwd())
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
 
 def headers(folder: str) -> list[str]:
@@ -25,10 +46,19 @@ def headers(folder: str) -> list[str]:
     return sorted(glob(f"{folder}/**/*.hpp", recursive=True))
 
 
+def is_glue(source: str) -> bool:
+    """Whether this only shows to Python what others do."""
+    return os.path.basename(source).removesuffix(".cpp") in GLUE
+
+
 def sources(folder: str) -> list[str]:
-    """All of a module's sources below ``folder``, but for tests."""
+    """All of a module's sources below ``folder``, but for tests.
+
+    Glue comes last: of an inline function that several objects hold, the linker takes the first.
+    """
     found = glob(f"{folder}/**/*.cpp", recursive=True)
-    return sorted(path for path in found if not path.startswith(f"{ENGINE}/tests/"))
+    products = (path for path in found if not path.startswith(f"{ENGINE}/tests/"))
+    return sorted(products, key=lambda path: (is_glue(path), path))
 
 
 def is_stale(made: str, source: str) -> bool:
@@ -41,6 +71,30 @@ def is_stale(made: str, source: str) -> bool:
         return made_at < max(map(os.path.getmtime, [source, __file__, *included]))
     except OSError:  # it was never made, or a header is gone
         return True
+
+
+class KeepObjects(build_ext):  # type: ignore[misc]
+    """Compiles only what changed; one process at a time."""
+
+    def finalize_options(self) -> None:
+        """An editable installation has a folder of its own else, which goes when it is done."""
+        super().finalize_options()
+        if self.editable_mode or self.inplace:
+            self.build_temp = KEPT
+
+    def build_extensions(self) -> None:
+        """Waits for what another process compiles in the same folder."""
+        compile_one = self.compiler._compile
+
+        def compiled(made, source, extension, before, after, options):  # type: ignore[no-untyped-def]
+            more = GLUE_FLAGS if is_glue(source) else []
+            compile_one(made, source, extension, before, [*after, *more], options)
+
+        self.compiler._compile = compiled
+        os.makedirs(self.build_temp, exist_ok=True)
+        with open(os.path.join(self.build_temp, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            super().build_extensions()
 
 
 def links(header: str, *libraries: str) -> bool:
@@ -80,6 +134,7 @@ def engine() -> list[Pybind11Extension]:
 ParallelCompile("NUMATWIN_BUILD_JOBS", needs_recompile=is_stale).install()
 
 setup(
+    cmdclass={"build_ext": KeepObjects},
     ext_modules=[
         Pybind11Extension(
             "numatwin.sim._kernel",
