@@ -1,37 +1,138 @@
-"""The compiled engine: ERIS and RSI on this host."""
+"""ERIS and RSI on this host: real threads, real memory, real time."""
 
-import enum
+# Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
+
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
+
+from .typed import HostFacts, ObjectMemory, Totals
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int64]
+_AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
+_AnyIndices: TypeAlias = _Indices | Sequence[int]
+
+class KeyDraws:
+    """A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
+    ``scattered`` these are ranks of popularity, which a fixed permutation (that of
+    workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.
+    """
+    def __init__(
+        self, breaks: ArrayLike, mass: _AnyFloats | float, scattered: bool = False
+    ) -> None: ...
+    @staticmethod
+    def zipf(keys: int, exponent: float, scattered: bool = False) -> KeyDraws: ...
+    @property
+    def keys(self) -> int: ...
+    def draw(self, seed: int, worker: int, count: int) -> NDArray[np.uint64]: ...
+
+class EngineSetup:
+    """What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
+
+    ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
+    ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
+    -1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
+    arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.
+    """
+    def __init__(
+        self, node: Sequence[int], cpu: Sequence[int], host_node: Sequence[int]
+    ) -> None: ...
+    def add_index(self, name: str, keys: int, key_bits: int = 64, prefix_bits: int = 8) -> None: ...
+    def add_column(self, name: str, entries: int) -> None: ...
+    def add_operation(
+        self, name: str, kind: str, object: int, selectivity: float = 0.0, result: str = "sum"
+    ) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    placement: str
+    home: int
+    buffer_commands: int
+    round_commands: int
+    incoming_commands: int
+    command_bytes: int
+    result_bytes: int
+    batch: int
+    scans_max: int
+    huge_pages: bool
+    clients: bool
+    think_ns: float
+    arrival_ns: float
+    limit_bytes: int
+    """Of each memory manager: one for each node and object."""
+    seed: int
+
+class CycleReport:
+    """A balancing cycle that is over; times in seconds since ``start``."""
+    @property
+    def object(self) -> int: ...
+    @property
+    def links(self) -> int: ...
+    @property
+    def copies(self) -> int: ...
+    @property
+    def copied_bytes(self) -> int: ...
+    @property
+    def began_s(self) -> float: ...
+    @property
+    def ended_s(self) -> float: ...
+
+class Engine:
+    """ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
+
+    Where a worker fails, all halt, and the next call raises what it raised: MemoryError,
+    RuntimeError. ValueError for what does not fit together. Nothing is left running when the engine
+    is gone.
+    """
+    def __init__(self, setup: EngineSetup) -> None: ...
+    def begin_load(self) -> None: ...
+    def wait_loaded(self, seconds: float) -> bool:
+        """Waits so long at most; whether all is loaded."""
+    def load(self) -> None:
+        """Both; a signal ends it."""
+    @property
+    def loaded(self) -> int:
+        """Keys and entries loaded so far, of ``to_load``."""
+    @property
+    def to_load(self) -> int: ...
+    def start(self) -> None: ...
+    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
+    def set_making(self, on: bool) -> None:
+        """Clients pause, or go on."""
+    def rebalance(self, object: int, wanted: Sequence[int]) -> bool:
+        """New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move."""
+    def balancing(self, object: int) -> bool: ...
+    def cycles(self) -> list[CycleReport]: ...
+    def bounds(self, object: int) -> list[int]:
+        """[A + 1]; empty of a column."""
+    def execute(
+        self, kinds: ArrayLike, objects: ArrayLike, keys: ArrayLike, values: ArrayLike
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
+        """Does commands as if one after the other: kinds 0 lookup (key), 1 upsert (key, value),
+        2 scan (entries from key to value), 3 append (value).
+
+        Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
+        answered.
+        """
+    def totals(self) -> Totals: ...
+    def latencies(self, operation: int) -> NDArray[np.uint64]:
+        """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
+    def memory(self) -> list[ObjectMemory]: ...
+    def stop(self, patience_s: float = 60.0) -> None:
+        """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
+    def cancel(self) -> None:
+        """Ends at once."""
+    def check(self) -> None:
+        """Raises what a worker failed with."""
+    @property
+    def running(self) -> bool: ...
+    @property
+    def time_s(self) -> float: ...
+
+STEPS: tuple[str, ...]
 
 HAS_UCX: bool
-"""Whether UCX's headers were there when the module was built."""
-
-class HostNode(TypedDict):
-    id: int
-    cpus: list[int]
-    """Those that this process may use."""
-    memory_bytes: int
-    free_bytes: int
-    may_allocate: bool
-    """False: the cpuset forbids this node's memory."""
-
-class HostFacts(TypedDict):
-    nodes: list[HostNode]
-    """Those with memory or CPUs that this process may use."""
-    available_bytes: int
-    """What host and cgroups can still spare; 2^64 - 1 if unknown."""
-    page_bytes: int
-    huge_page_bytes: int
-    """0: the host has none."""
-    huge_pages_free: int
-    transparent_huge_pages: str
-    """always, madvise or never"""
-    binding_refused: str
-    """Why memory cannot be bound to nodes here; empty if it can."""
 
 def host_facts() -> HostFacts:
     """What this host has for the engine, now."""
@@ -39,9 +140,127 @@ def host_facts() -> HostFacts:
 def pin_thread(cpu: int) -> None:
     """The calling thread runs on this CPU alone; ValueError if it may not."""
 
+class Block:
+    """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
+    def __init__(self, size_bytes: int, node: int, huge_pages: bool) -> None: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def huge_bytes(self) -> int:
+        """Bytes that lie in huge pages."""
+    def arrange_cycle(self, size_bytes: int, seed: int) -> int:
+        """Makes the first bytes a cycle of pointers in random order; returns its lines."""
+
+class Work:
+    """What a member of a team does; its amount is counted in the unit that its maker says."""
+
+    ...
+
+def chase(block: Block, start_line: int, warm_loads: int) -> Work:
+    """Dependent loads along the block's cycle, the first of which do not count."""
+
+def random_reads(block: Block, lines: int) -> Work:
+    """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
+
+class Traffic:
+    """What a stream does with each line, and lines read and written at the memory controller."""
+
+    READ: ClassVar[Traffic]
+    UPDATE: ClassVar[Traffic]
+    COPY: ClassVar[Traffic]
+    TRIAD: ClassVar[Traffic]
+    NON_TEMPORAL: ClassVar[Traffic]
+    NON_TEMPORAL_COPY: ClassVar[Traffic]
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> int: ...
+
+def has_non_temporal_stores() -> bool:
+    """Whether this processor has stores past the caches."""
+
+def stream(block: Block, offset: int, size_bytes: int, traffic: Traffic, delay: int) -> Work:
+    """Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB."""
+
+def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
+    """memcpy, always the same, or from and to ever other places."""
+
+def fetch_adds(block: Block, line: int) -> Work:
+    """fetch-add on a counter on that line."""
+
+def cas_increments(block: Block, line: int) -> Work:
+    """Increments of the counter on that line by compare-and-swap."""
+
+def ping_pong(block: Block, line: int, serve: bool) -> Work:
+    """One end of an exchange of messages over that line; who serves counts those of both ends."""
+
+def additions() -> Work:
+    """Additions that wait for one another, one a cycle."""
+
+def free_additions() -> Work:
+    """Additions that do not: as many a cycle as the core has adders, less what others take."""
+
+def routing(targets: int, buffer_bytes: int) -> Work:
+    """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
+
+class MeasuredIndex:
+    """A prefix tree of random 64-bit keys, or of the keys from 0 on (``dense``: no scans).
+
+    MemoryError if it does not fit.
+    """
+    def __init__(self, keys: int, dense: bool = False) -> None: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def lookups(self, batch: int) -> Work:
+        """Keys looked up, so many at a time."""
+    def upserts(self, batch: int) -> Work:
+        """Values of known keys replaced, so many keys at a time."""
+    def scans(self, pairs: int) -> Work:
+        """Pairs read in order, so many from each key on."""
+
+class Verb:
+    """What is asked of the other end of a fabric."""
+
+    GET: ClassVar[Verb]
+    PUT: ClassVar[Verb]
+    COMPARE_AND_SWAP: ClassVar[Verb]
+    FETCH_ADD: ClassVar[Verb]
+    MESSAGE: ClassVar[Verb]
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> int: ...
+
+class FabricPair:
+    """Two ends of a fabric for two threads; RuntimeError where there is no such transport."""
+    def __init__(self, transports: str, direct: bool) -> None: ...
+    def ask(self, verb: Verb, size_bytes: int) -> Work:
+        """Requests, one after the other; of messages, those of both ways."""
+    def answer(self) -> Work:
+        """What the other end does meanwhile; amounts to nothing."""
+
+def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
+    """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
+    OSError where a CPU may not be used.
+    """
+
+def paces(
+    cpus: Sequence[int], cached_bytes: int, memory_bytes: int, seconds: float, moment_ns: float
+) -> list[tuple[list[float], list[float]]]:
+    """[cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
+    caches, of memory. OSError where a CPU may not be used.
+    """
+
+def run_team(
+    members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
+) -> tuple[_Floats, _Floats, NDArray[np.bool_]]:
+    """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""
+
 class CommitRun:
     """What a run of a commit protocol is made with: systems/commits/run_setup.hpp."""
-
+    def __init__(self) -> None: ...
     one_sided: bool
     clients: int
     nodes: int
@@ -72,12 +291,12 @@ class CommitRun:
     snapshot_every: int
     snapshot_bytes: int
     factors: list[int]
-    deaths: list[tuple[int, int]]
     lease_ns: int
     skip_after_ns: int
     crowded: bool
     cpus: list[int]
     trace_rows: int
+    deaths: list[tuple[int, int]]
     transports: str
     devices: str
     direct: bool
@@ -97,12 +316,15 @@ class Phase:
     running: ClassVar[Phase]
     stopping: ClassVar[Phase]
     finished: ClassVar[Phase]
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> int: ...
 
 class CommitBoard:
     """What the roles of a run share: clients, then nodes."""
-
-    phase: Phase
     def __init__(self, run: CommitRun, descriptor: int) -> None: ...
+    phase: Phase
     def begin(self) -> None:
         """Clients begin; time counts from now."""
     @property
@@ -116,7 +338,7 @@ class CommitBoard:
         """Empty where nothing failed."""
     def counts(self) -> dict[str, Any]:
         """Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps)."""
-    def trace(self) -> npt.NDArray[np.int64]:
+    def trace(self) -> _Indices:
         """(rows, 6): as in sim/systems/commits/history.py."""
     def killed(self) -> list[int]:
         """By role: the signal that ended it, or 0."""
@@ -126,340 +348,58 @@ class CommitBoard:
 
 class ThreadCommits:
     """A run by threads of this process."""
-
     def __init__(self, run: CommitRun) -> None: ...
     @property
     def board(self) -> CommitBoard: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
-def launch_commits(run: CommitRun, board: int, control: int) -> None:
-    """Runs all roles as children of this process: systems/commits/launcher.hpp."""
-
-def measure_fabric(run: CommitRun, sizes: list[int], seconds: float) -> list[dict[str, Any]]:
+def measure_fabric(run: CommitRun, sizes: Sequence[int], seconds: float) -> list[Any]:
     """Forks: see commit_cluster.measure_fabric."""
+
+def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
+    """Forks: see benchmarks/native_commits.py."""
 
 def measure_blocks(
     run: CommitRun,
-    sizes: list[int],
-    regions: list[int],
-    cpus: list[int],
+    sizes: Sequence[int],
+    regions: Sequence[int],
+    cpus: Sequence[int],
     windows: int,
     window_ns: int,
-) -> list[dict[str, Any]]:
+) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
     size,
-    and lines_ns, one for each sample, of what depends on that."""
+    and lines_ns, one for each sample, of what depends on that.
+    """
 
 def measure_ends(
-    run: CommitRun, sizes: list[int], counts: list[int], windows: int, window_ns: int
-) -> list[dict[str, Any]]:
+    run: CommitRun, sizes: Sequence[int], counts: Sequence[int], windows: int, window_ns: int
+) -> list[Any]:
     """See systems/commits/measure_steps.hpp."""
 
 def measure_turns(
-    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int
-) -> list[dict[str, Any]]:
+    run: CommitRun, bytes: int, cpus: Sequence[int], windows: int, window_ns: int
+) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp."""
 
 def measure_block_spreads(
     run: CommitRun,
     bytes: int,
-    regions: list[int],
-    cpus: list[int],
+    regions: Sequence[int],
+    cpus: Sequence[int],
     windows: int,
     window_ns: int,
     turn_ns: float,
-) -> list[dict[str, Any]]:
+) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp; here and below, factors of each name and
-    region."""
+    region.
+    """
 
 def measure_message_spreads(
-    run: CommitRun, bytes: int, cpus: list[int], windows: int, window_ns: int, turn_ns: float
-) -> list[dict[str, Any]]:
+    run: CommitRun, bytes: int, cpus: Sequence[int], windows: int, window_ns: int, turn_ns: float
+) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp."""
 
-def measure_commit(run: CommitRun, commits: int) -> dict[str, Any]:
-    """Forks: see benchmarks/native_commits.py."""
-
-STEPS: tuple[str, ...]
-"""The steps of a worker's loop, in the order of ``Totals['step_ns']``."""
-
-class KeyDraws:
-    """A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
-    ``scattered`` these are ranks of popularity, which a fixed permutation (that of
-    workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.
-    """
-
-    def __init__(
-        self,
-        breaks: npt.ArrayLike,
-        mass: npt.ArrayLike,
-        scattered: bool = False,
-    ) -> None: ...
-    @staticmethod
-    def zipf(keys: int, exponent: float, scattered: bool = False) -> KeyDraws: ...
-    @property
-    def keys(self) -> int: ...
-    def draw(self, seed: int, worker: int, count: int) -> npt.NDArray[np.uint64]: ...
-
-class EngineSetup:
-    """What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
-
-    ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
-    ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
-    -1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
-    arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.
-    """
-
-    def __init__(
-        self, node: Sequence[int], cpu: Sequence[int], host_node: Sequence[int]
-    ) -> None: ...
-    def add_index(self, name: str, keys: int, key_bits: int = 64, prefix_bits: int = 8) -> None: ...
-    def add_column(self, name: str, entries: int) -> None: ...
-    def add_operation(
-        self, name: str, kind: str, object: int, selectivity: float = 0.0, result: str = "sum"
-    ) -> None: ...
-    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
-    placement: str
-    home: int
-    buffer_commands: int
-    round_commands: int
-    incoming_commands: int
-    command_bytes: int
-    result_bytes: int
-    batch: int
-    scans_max: int
-    huge_pages: bool
-    clients: bool
-    think_ns: float
-    arrival_ns: float
-    limit_bytes: int
-    """Of each memory manager: one for each node and object."""
-    seed: int
-
-class Totals(TypedDict):
-    """Sums since ``start``: [O, A] of operations and AEUs, [objects, A], [steps, A] or [A]."""
-
-    time_s: float
-    made: npt.NDArray[np.uint64]
-    """[O, A] commands; a scan is one."""
-    executed: npt.NDArray[np.uint64]
-    """[O, A] commands; a scan counts for each AEU that scans its part."""
-    done: npt.NDArray[np.uint64]
-    """[O, A] whole operations."""
-    latency_sum_ns: npt.NDArray[np.uint64]
-    """[O, A] of those done."""
-    object_received: npt.NDArray[np.uint64]
-    object_executed: npt.NDArray[np.uint64]
-    object_forwarded: npt.NDArray[np.uint64]
-    object_found: npt.NDArray[np.uint64]
-    object_inserted: npt.NDArray[np.uint64]
-    object_entries: npt.NDArray[np.uint64]
-    """[objects, A] keys or entries that each holds now."""
-    object_execution_ns: npt.NDArray[np.float64]
-    step_ns: npt.NDArray[np.float64]
-    """[steps, A], see ``STEPS``."""
-    busy_ns: npt.NDArray[np.uint64]
-    """[A] in rounds in which there was something to do."""
-    rounds: npt.NDArray[np.uint64]
-    refused: npt.NDArray[np.uint64]
-    """[A] flushes that found no room."""
-    retries: npt.NDArray[np.uint64]
-    """[A] exchanges of a descriptor that had to begin again."""
-    flushes: npt.NDArray[np.uint64]
-    flushed_bytes: npt.NDArray[np.uint64]
-    copied_bytes: npt.NDArray[np.uint64]
-
-class ObjectMemory(TypedDict):
-    reserved_bytes: int
-    used_bytes: int
-    huge_bytes: int
-    transparent_bytes: int
-    refusal: str
-    """Why memory does not lie where it should; empty if it does."""
-
-class CycleReport:
-    """A balancing cycle that is over; times in seconds since ``start``."""
-
-    @property
-    def object(self) -> int: ...
-    @property
-    def links(self) -> int: ...
-    @property
-    def copies(self) -> int: ...
-    @property
-    def copied_bytes(self) -> int: ...
-    @property
-    def began_s(self) -> float: ...
-    @property
-    def ended_s(self) -> float: ...
-
-class Engine:
-    """ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
-
-    Where a worker fails, all halt, and the next call raises what it raised: MemoryError,
-    RuntimeError. ValueError for what does not fit together. Nothing is left running when the engine
-    is gone.
-    """
-
-    def __init__(self, setup: EngineSetup) -> None: ...
-    def begin_load(self) -> None: ...
-    def wait_loaded(self, seconds: float) -> bool:
-        """Waits so long at most; whether all is loaded."""
-    def load(self) -> None:
-        """Both; a signal ends it."""
-    @property
-    def loaded(self) -> int:
-        """Keys and entries loaded so far, of ``to_load``."""
-    @property
-    def to_load(self) -> int: ...
-    def start(self) -> None: ...
-    def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
-    def set_making(self, on: bool) -> None:
-        """Clients pause, or go on."""
-
-    def rebalance(self, object: int, wanted: Sequence[int]) -> bool:
-        """New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move."""
-    def balancing(self, object: int) -> bool: ...
-    def cycles(self) -> list[CycleReport]: ...
-    def bounds(self, object: int) -> list[int]:
-        """[A + 1]; empty of a column."""
-    def execute(
-        self,
-        kinds: npt.ArrayLike,
-        objects: npt.ArrayLike,
-        keys: npt.ArrayLike,
-        values: npt.ArrayLike,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """Does commands as if one after the other: kinds 0 lookup (key), 1 upsert (key, value),
-        2 scan (entries from key to value), 3 append (value).
-
-        Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
-        answered.
-        """
-    def totals(self) -> Totals: ...
-    def latencies(self, operation: int) -> npt.NDArray[np.uint64]:
-        """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
-    def memory(self) -> list[ObjectMemory]: ...
-    def stop(self, patience_s: float = 60.0) -> None:
-        """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
-    def cancel(self) -> None:
-        """Ends at once."""
-    def check(self) -> None:
-        """Raises what a worker failed with."""
-    @property
-    def running(self) -> bool: ...
-    @property
-    def time_s(self) -> float: ...
-
-class Block:
-    """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
-
-    def __init__(self, size_bytes: int, node: int, huge_pages: bool) -> None: ...
-    @property
-    def size_bytes(self) -> int: ...
-    @property
-    def huge_bytes(self) -> int:
-        """Bytes that lie in huge pages."""
-
-    def arrange_cycle(self, size_bytes: int, seed: int) -> int:
-        """Makes the first bytes a cycle of pointers in random order; returns its lines."""
-
-class Work:
-    """What a member of a team does; its amount is counted in the unit that its maker says."""
-
-class Traffic(enum.Enum):
-    """What a stream does with each line, and lines read and written at the memory controller."""
-
-    READ = ...
-    UPDATE = ...
-    COPY = ...
-    TRIAD = ...
-    NON_TEMPORAL = ...
-    NON_TEMPORAL_COPY = ...
-
-def has_non_temporal_stores() -> bool:
-    """Whether this processor has stores past the caches."""
-
-def chase(block: Block, start_line: int, warm_loads: int) -> Work:
-    """Dependent loads along the block's cycle, the first of which do not count."""
-
-def random_reads(block: Block, lines: int) -> Work:
-    """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
-
-def stream(block: Block, offset: int, size_bytes: int, traffic: Traffic, delay: int) -> Work:
-    """Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB."""
-
-def copies(source: Block, target: Block, size_bytes: int, spread: bool) -> Work:
-    """memcpy, always the same, or from and to ever other places."""
-
-def fetch_adds(block: Block, line: int) -> Work:
-    """fetch-add on a counter on that line."""
-
-def cas_increments(block: Block, line: int) -> Work:
-    """Increments of the counter on that line by compare-and-swap."""
-
-def ping_pong(block: Block, line: int, serve: bool) -> Work:
-    """One end of an exchange of messages over that line; who serves counts those of both ends."""
-
-def additions() -> Work:
-    """Additions that wait for one another, one a cycle."""
-
-def free_additions() -> Work:
-    """Additions that do not: as many a cycle as the core has adders, less what others take."""
-
-def routing(targets: int, buffer_bytes: int) -> Work:
-    """Commands of 16 bytes routed to so many targets, in batches, through buffers of that size."""
-
-class MeasuredIndex:
-    """A prefix tree of random 64-bit keys, or of the keys from 0 on (``dense``: no scans).
-
-    MemoryError if it does not fit."""
-
-    def __init__(self, keys: int, dense: bool = False) -> None: ...
-    @property
-    def keys(self) -> int: ...
-    @property
-    def size_bytes(self) -> int: ...
-    def lookups(self, batch: int) -> Work:
-        """Keys looked up, so many at a time."""
-
-    def upserts(self, batch: int) -> Work:
-        """Values of known keys replaced, so many keys at a time."""
-
-    def scans(self, pairs: int) -> Work:
-        """Pairs read in order, so many from each key on."""
-
-class Verb(enum.Enum):
-    """What is asked of the other end of a fabric."""
-
-    GET = ...
-    PUT = ...
-    COMPARE_AND_SWAP = ...
-    FETCH_ADD = ...
-    MESSAGE = ...
-
-class FabricPair:
-    """Two ends of a fabric for two threads; RuntimeError where there is no such transport."""
-
-    def __init__(self, transports: str, direct: bool) -> None: ...
-    def ask(self, verb: Verb, size_bytes: int) -> Work:
-        """Requests, one after the other; of messages, those of both ways."""
-
-    def answer(self) -> Work:
-        """What the other end does meanwhile; amounts to nothing."""
-
-def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
-    """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
-    OSError where a CPU may not be used."""
-
-def paces(
-    cpus: Sequence[int], cached_bytes: int, memory_bytes: int, seconds: float, moment_ns: float
-) -> list[tuple[list[float], list[float]]]:
-    """[cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
-    caches, of memory. OSError where a CPU may not be used."""
-
-def run_team(
-    members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""
+def launch_commits(run: CommitRun, board: int, control: int) -> None:
+    """Runs all roles as children of this process: systems/commits/launcher.hpp."""

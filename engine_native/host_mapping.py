@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..inputs import InputError
 from ..topologies import Machine
-
-if TYPE_CHECKING:
-    from ._engine import HostFacts
+from .typed import HostFacts
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
 #include "register.hpp"
 #include "systems/eris/engine.hpp"
+#include "typed_dicts.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -51,11 +57,11 @@ py::array_t<std::uint64_t> of_workers(const World& world, Read read) {
         .reshape({static_cast<py::ssize_t>(world.workers())});
 }
 
-py::dict totals(const Engine& engine) {
+TotalsDict totals(const Engine& engine) {
     const World& world = engine.world();
     const double ns = ps_per_tick() / 1000;
     const std::size_t count = world.setup.operations.size(), stored = world.setup.objects.size();
-    py::dict found;
+    TotalsDict found;
     found["time_s"] = engine.time_s();
     const auto of_operations = [&](const char* name, auto read) {
         found[name] = table<std::uint64_t>(
@@ -111,8 +117,8 @@ py::array_t<std::uint64_t> latencies(const Engine& engine, std::size_t operation
     return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(counts.size()), counts.data());
 }
 
-py::list memory(const Engine& engine) {
-    py::list found;
+std::vector<ObjectMemoryDict> memory(const Engine& engine) {
+    std::vector<ObjectMemoryDict> found;
     for (const ObjectState& object : engine.world().objects) {
         std::size_t reserved = 0, used = 0, huge = 0, transparent = 0;
         std::string refusal;
@@ -124,9 +130,9 @@ py::list memory(const Engine& engine) {
             transparent += use.transparent_bytes;
             if (refusal.empty()) refusal = use.refusal;
         }
-        found.append(py::dict("reserved_bytes"_a = reserved, "used_bytes"_a = used,
-                              "huge_bytes"_a = huge, "transparent_bytes"_a = transparent,
-                              "refusal"_a = refusal));
+        found.push_back(ObjectMemoryDict("reserved_bytes"_a = reserved, "used_bytes"_a = used,
+                                         "huge_bytes"_a = huge, "transparent_bytes"_a = transparent,
+                                         "refusal"_a = refusal));
     }
     return found;
 }
@@ -146,8 +152,8 @@ void load(Engine& engine) {
     }
 }
 
-py::tuple execute(Engine& engine, const Bytes& kinds, const Words& stored, const Words& keys,
-                  const Words& values) {
+std::tuple<Words, Words, Words> execute(Engine& engine, const Bytes& kinds, const Words& stored,
+                                        const Words& keys, const Words& values) {
     const auto count = static_cast<std::size_t>(kinds.size());
     for (const auto size : {stored.size(), keys.size(), values.size()})
         if (static_cast<std::size_t>(size) != count)
@@ -168,25 +174,31 @@ py::tuple execute(Engine& engine, const Bytes& kinds, const Words& stored, const
         answers = engine.execute(asks);
     }
     const auto size = static_cast<py::ssize_t>(count);
-    py::array_t<std::uint64_t> value(size), found(size), times(size);
+    Words value(size), found(size), times(size);
     for (std::size_t k = 0; k < count; ++k) {
         value.mutable_data()[k] = answers[k].value;
         found.mutable_data()[k] = answers[k].found;
         times.mutable_data()[k] = answers[k].answers;
     }
-    return py::make_tuple(value, found, times);
+    return {value, found, times};
 }
 
-PhaseSetup phase_of(std::vector<double> shares, const std::vector<py::object>& keys) {
+// Of operations by key.
+using Keys = std::vector<std::optional<std::shared_ptr<KeyDraws>>>;
+
+PhaseSetup phase_of(std::vector<double> shares, const Keys& keys) {
     PhaseSetup phase;
     phase.shares = std::move(shares);
-    for (const auto& one : keys)
-        phase.keys.push_back(one.is_none() ? nullptr : one.cast<std::shared_ptr<KeyDraws>>());
+    for (const auto& one : keys) phase.keys.push_back(one.value_or(nullptr));
     return phase;
 }
 
 void register_setup(py::module_& module) {
-    py::class_<KeyDraws, std::shared_ptr<KeyDraws>>(module, "KeyDraws")
+    py::class_<KeyDraws, std::shared_ptr<KeyDraws>>(
+        module, "KeyDraws",
+        R"(A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
+``scattered`` these are ranks of popularity, which a fixed permutation (that of
+workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.)")
         .def(py::init([](const Words& breaks,
                          const py::array_t<double, py::array::c_style | py::array::forcecast>& mass,
                          bool scattered) {
@@ -204,7 +216,14 @@ void register_setup(py::module_& module) {
                 return keys;
             },
             "seed"_a, "worker"_a, "count"_a);
-    py::class_<EngineSetup>(module, "EngineSetup")
+    py::class_<EngineSetup>(
+        module, "EngineSetup",
+        R"(What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
+
+``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
+``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
+-1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
+arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.)")
         .def(py::init([](std::vector<std::uint32_t> node, std::vector<int> cpu,
                          std::vector<int> host_node) {
                  EngineSetup setup;
@@ -240,8 +259,7 @@ void register_setup(py::module_& module) {
             "name"_a, "kind"_a, "object"_a, "selectivity"_a = 0.0, "result"_a = "sum")
         .def(
             "set_phase",
-            [](EngineSetup& setup, std::vector<double> shares,
-               const std::vector<py::object>& keys) {
+            [](EngineSetup& setup, std::vector<double> shares, const Keys& keys) {
                 setup.phase = phase_of(std::move(shares), keys);
                 setup.clients = true;
             },
@@ -266,7 +284,8 @@ void register_setup(py::module_& module) {
         .def_readwrite("clients", &EngineSetup::clients)
         .def_readwrite("think_ns", &EngineSetup::think_ns)
         .def_readwrite("arrival_ns", &EngineSetup::arrival_ns)
-        .def_readwrite("limit_bytes", &EngineSetup::limit_bytes)
+        .def_readwrite("limit_bytes", &EngineSetup::limit_bytes,
+                       "Of each memory manager: one for each node and object.")
         .def_readwrite("seed", &EngineSetup::seed);
 }
 
@@ -275,41 +294,58 @@ void register_setup(py::module_& module) {
 void register_engine(py::module_& module) {
     register_setup(module);
     const auto free = py::call_guard<py::gil_scoped_release>();
-    py::class_<CycleReport>(module, "CycleReport")
+    py::class_<CycleReport>(module, "CycleReport",
+                            "A balancing cycle that is over; times in seconds since ``start``.")
         .def_readonly("object", &CycleReport::object)
         .def_readonly("links", &CycleReport::links)
         .def_readonly("copies", &CycleReport::copies)
         .def_readonly("copied_bytes", &CycleReport::copied_bytes)
         .def_readonly("began_s", &CycleReport::began_s)
         .def_readonly("ended_s", &CycleReport::ended_s);
-    py::class_<Engine>(module, "Engine")
+    py::class_<Engine>(module, "Engine",
+                       R"(ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
+
+Where a worker fails, all halt, and the next call raises what it raised: MemoryError,
+RuntimeError. ValueError for what does not fit together. Nothing is left running when the engine
+is gone.)")
         .def(py::init<const EngineSetup&>(), "setup"_a, free)
         .def("begin_load", &Engine::begin_load, free)
-        .def("wait_loaded", &Engine::wait_loaded, "seconds"_a, free)
-        .def("load", &load)
-        .def_property_readonly("loaded", &Engine::loaded)
+        .def("wait_loaded", &Engine::wait_loaded, "seconds"_a, free,
+             "Waits so long at most; whether all is loaded.")
+        .def("load", &load, "Both; a signal ends it.")
+        .def_property_readonly("loaded", &Engine::loaded,
+                               "Keys and entries loaded so far, of ``to_load``.")
         .def_property_readonly("to_load", &Engine::to_load)
         .def("start", &Engine::start, free)
         .def(
             "set_phase",
-            [](Engine& engine, std::vector<double> shares, const std::vector<py::object>& keys) {
+            [](Engine& engine, std::vector<double> shares, const Keys& keys) {
                 const PhaseSetup phase = phase_of(std::move(shares), keys);
                 const py::gil_scoped_release release;
                 engine.set_phase(phase);
             },
             "shares"_a, "keys"_a)
-        .def("set_making", &Engine::set_making, "on"_a)
-        .def("rebalance", &Engine::rebalance, "object"_a, "wanted"_a, free)
+        .def("set_making", &Engine::set_making, "on"_a, "Clients pause, or go on.")
+        .def("rebalance", &Engine::rebalance, "object"_a, "wanted"_a, free,
+             "New bounds [A + 1] of an index, or entries [A] of a column; False: nothing to move.")
         .def("balancing", &Engine::balancing, "object"_a, free)
         .def("cycles", &Engine::cycles, free)
-        .def("bounds", &Engine::bounds, "object"_a, free)
-        .def("execute", &execute, "kinds"_a, "objects"_a, "keys"_a, "values"_a)
+        .def("bounds", &Engine::bounds, "object"_a, free, "[A + 1]; empty of a column.")
+        .def(
+            "execute", &execute, "kinds"_a, "objects"_a, "keys"_a, "values"_a,
+            R"(Does commands as if one after the other: kinds 0 lookup (key), 1 upsert (key, value),
+2 scan (entries from key to value), 3 append (value).
+
+Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
+answered.)")
         .def("totals", &totals)
-        .def("latencies", &latencies, "operation"_a)
+        .def("latencies", &latencies, "operation"_a,
+             "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
         .def("memory", &memory)
-        .def("stop", &Engine::stop, "patience_s"_a = 60.0, free)
-        .def("cancel", &Engine::cancel, free)
-        .def("check", &Engine::check)
+        .def("stop", &Engine::stop, "patience_s"_a = 60.0, free,
+             "Lets all that was made be done, then ends. RuntimeError where commands were lost.")
+        .def("cancel", &Engine::cancel, free, "Ends at once.")
+        .def("check", &Engine::check, "Raises what a worker failed with.")
         .def_property_readonly("running", &Engine::running)
         .def_property_readonly("time_s", &Engine::time_s);
     py::list names;

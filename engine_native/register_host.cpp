@@ -4,6 +4,7 @@
 
 #include "memory/host.hpp"
 #include "register.hpp"
+#include "typed_dicts.hpp"
 
 namespace py = pybind11;
 
@@ -16,16 +17,17 @@ py::dict facts_of(const HostNode& node) {
                     "free_bytes"_a = node.free_bytes, "may_allocate"_a = node.may_allocate);
 }
 
-py::dict facts() {
+HostFactsDict facts() {
     using namespace py::literals;
     const HostFacts host = host_facts();
     py::list nodes;
     for (const HostNode& node : host.nodes) nodes.append(facts_of(node));
-    return py::dict("nodes"_a = nodes, "available_bytes"_a = host.available_bytes,
-                    "page_bytes"_a = host.page_bytes, "huge_page_bytes"_a = host.huge_page_bytes,
-                    "huge_pages_free"_a = host.huge_pages_free,
-                    "transparent_huge_pages"_a = host.transparent_huge_pages,
-                    "binding_refused"_a = host.binding_refused);
+    return HostFactsDict("nodes"_a = nodes, "available_bytes"_a = host.available_bytes,
+                         "page_bytes"_a = host.page_bytes,
+                         "huge_page_bytes"_a = host.huge_page_bytes,
+                         "huge_pages_free"_a = host.huge_pages_free,
+                         "transparent_huge_pages"_a = host.transparent_huge_pages,
+                         "binding_refused"_a = host.binding_refused);
 }
 
 }  // namespace
@@ -36,8 +38,10 @@ void register_host(py::module_& module) {
 #else
     module.attr("HAS_UCX") = false;
 #endif
-    module.def("host_facts", &facts, "What this host has for the engine, now.");
+    module.def("host_facts", &facts, "What this host has for the engine, now.",
+               "What this host has for the engine, now.");
     module.def("pin_thread", &pin_thread, py::arg("cpu"),
+               "The calling thread runs on this CPU alone; ValueError if it may not.",
                "The calling thread runs on this CPU alone; ValueError if it may not.");
 }
 

@@ -21,11 +21,14 @@ struct Handed {
     Work work;
 };
 
+using Table = py::array_t<double>;
+using Windows = std::tuple<Table, Table, py::array_t<bool>>;
+
 /// (windows, members) amounts and times, (windows,) whether disturbed.
-py::tuple as_arrays(const std::vector<Window>& windows, std::size_t members) {
+Windows as_arrays(const std::vector<Window>& windows, std::size_t members) {
     const auto rows = static_cast<py::ssize_t>(windows.size());
     const auto columns = static_cast<py::ssize_t>(members);
-    py::array_t<double> amounts({rows, columns}), elapsed_ns({rows, columns});
+    Table amounts({rows, columns}), elapsed_ns({rows, columns});
     py::array_t<bool> disturbed(rows);
     for (py::ssize_t row = 0; row < rows; ++row) {
         const Window& window = windows[static_cast<std::size_t>(row)];
@@ -36,11 +39,11 @@ py::tuple as_arrays(const std::vector<Window>& windows, std::size_t members) {
             elapsed_ns.mutable_at(row, column) = window.elapsed_ns[at];
         }
     }
-    return py::make_tuple(amounts, elapsed_ns, disturbed);
+    return {amounts, elapsed_ns, disturbed};
 }
 
-py::tuple run(const std::vector<std::pair<int, const Handed*>>& members, std::size_t wanted,
-              std::int64_t window_ns, std::int64_t limit_ns) {
+Windows run(const std::vector<std::pair<int, const Handed*>>& members, std::size_t wanted,
+            std::int64_t window_ns, std::int64_t limit_ns) {
     std::vector<Member> team;
     for (const auto& [cpu, handed] : members) team.push_back({cpu, handed->work});
     std::vector<Window> windows;
@@ -64,34 +67,44 @@ void register_measure(py::module_& module) {
         }
     });
 
-    py::class_<Block>(module, "Block")
+    py::class_<Block>(
+        module, "Block",
+        R"(A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused.)")
         .def(py::init<std::size_t, int, bool>(), py::arg("size_bytes"), py::arg("node"),
              py::arg("huge_pages"), py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("size_bytes", &Block::bytes)
-        .def_property_readonly("huge_bytes", &Block::huge_bytes)
+        .def_property_readonly("huge_bytes", &Block::huge_bytes, "Bytes that lie in huge pages.")
         .def("arrange_cycle", &Block::arrange_cycle, py::arg("size_bytes"), py::arg("seed"),
-             py::call_guard<py::gil_scoped_release>());
+             py::call_guard<py::gil_scoped_release>(),
+             "Makes the first bytes a cycle of pointers in random order; returns its lines.");
 
-    py::class_<Handed>(module, "Work");
+    py::class_<Handed>(
+        module, "Work",
+        "What a member of a team does; its amount is counted in the unit that its maker says.");
     module.def(
         "chase",
         [](const Block& block, std::size_t start_line, std::size_t warm_loads) {
             return Handed{chase(block, start_line, warm_loads)};
         },
-        py::arg("block"), py::arg("start_line"), py::arg("warm_loads"), py::keep_alive<0, 1>());
+        py::arg("block"), py::arg("start_line"), py::arg("warm_loads"), py::keep_alive<0, 1>(),
+        "Dependent loads along the block's cycle, the first of which do not count.");
     module.def(
         "random_reads",
         [](const Block& block, std::size_t lines) { return Handed{random_reads(block, lines)}; },
-        py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>());
+        py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>(),
+        "Independent loads of random lines; ``lines``, a power of two, is how many there are.");
 
-    py::enum_<Traffic>(module, "Traffic")
+    py::enum_<Traffic>(
+        module, "Traffic",
+        "What a stream does with each line, and lines read and written at the memory controller.")
         .value("READ", Traffic::kRead)
         .value("UPDATE", Traffic::kUpdate)
         .value("COPY", Traffic::kCopy)
         .value("TRIAD", Traffic::kTriad)
         .value("NON_TEMPORAL", Traffic::kNonTemporal)
         .value("NON_TEMPORAL_COPY", Traffic::kNonTemporalCopy);
-    module.def("has_non_temporal_stores", &has_non_temporal_stores);
+    module.def("has_non_temporal_stores", &has_non_temporal_stores,
+               "Whether this processor has stores past the caches.");
     module.def(
         "stream",
         [](const Block& block, std::size_t offset, std::size_t size_bytes, Traffic traffic,
@@ -99,72 +112,91 @@ void register_measure(py::module_& module) {
             return Handed{stream(block, offset, size_bytes, traffic, delay)};
         },
         py::arg("block"), py::arg("offset"), py::arg("size_bytes"), py::arg("traffic"),
-        py::arg("delay"), py::keep_alive<0, 1>());
+        py::arg("delay"), py::keep_alive<0, 1>(),
+        "Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB.");
     module.def(
         "copies",
         [](const Block& from, const Block& to, std::size_t size_bytes, bool spread) {
             return Handed{copies(from, to, size_bytes, spread)};
         },
         py::arg("source"), py::arg("target"), py::arg("size_bytes"), py::arg("spread"),
-        py::keep_alive<0, 1>(), py::keep_alive<0, 2>());
+        py::keep_alive<0, 1>(), py::keep_alive<0, 2>(),
+        "memcpy, always the same, or from and to ever other places.");
     module.def(
         "fetch_adds",
         [](const Block& block, std::size_t line) {
             return Handed{fetch_adds(counter_on(block, line))};
         },
-        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>());
+        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>(),
+        "fetch-add on a counter on that line.");
     module.def(
         "cas_increments",
         [](const Block& block, std::size_t line) {
             return Handed{cas_increments(counter_on(block, line))};
         },
-        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>());
+        py::arg("block"), py::arg("line"), py::keep_alive<0, 1>(),
+        "Increments of the counter on that line by compare-and-swap.");
     module.def(
         "ping_pong",
         [](const Block& block, std::size_t line, bool serve) {
             return Handed{ping_pong(counter_on(block, line), serve)};
         },
-        py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>());
-    module.def("additions", [] { return Handed{additions()}; });
-    module.def("free_additions", [] { return Handed{free_additions()}; });
+        py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>(),
+        R"(One end of an exchange of messages over that line; who serves counts those of both ends.)");
+    module.def(
+        "additions", [] { return Handed{additions()}; },
+        "Additions that wait for one another, one a cycle.");
+    module.def(
+        "free_additions", [] { return Handed{free_additions()}; },
+        "Additions that do not: as many a cycle as the core has adders, less what others take.");
 
     module.def(
         "routing",
         [](std::size_t targets, std::size_t buffer_bytes) {
             return Handed{routing(targets, buffer_bytes)};
         },
-        py::arg("targets"), py::arg("buffer_bytes"));
-    py::class_<Index>(module, "MeasuredIndex")
+        py::arg("targets"), py::arg("buffer_bytes"),
+        R"(Commands of 16 bytes routed to so many targets, in batches, through buffers of that size.)");
+    py::class_<Index>(
+        module, "MeasuredIndex",
+        R"(A prefix tree of random 64-bit keys, or of the keys from 0 on (``dense``: no scans).
+
+MemoryError if it does not fit.)")
         .def(py::init<std::size_t, bool>(), py::arg("keys"), py::arg("dense") = false,
              py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("keys", &Index::keys)
         .def_property_readonly("size_bytes", &Index::bytes)
         .def(
             "lookups", [](Index& index, std::size_t batch) { return Handed{index.lookups(batch)}; },
-            py::arg("batch"), py::keep_alive<0, 1>())
+            py::arg("batch"), py::keep_alive<0, 1>(), "Keys looked up, so many at a time.")
         .def(
             "upserts", [](Index& index, std::size_t batch) { return Handed{index.upserts(batch)}; },
-            py::arg("batch"), py::keep_alive<0, 1>())
+            py::arg("batch"), py::keep_alive<0, 1>(),
+            "Values of known keys replaced, so many keys at a time.")
         .def(
             "scans", [](Index& index, std::size_t pairs) { return Handed{index.scans(pairs)}; },
-            py::arg("pairs"), py::keep_alive<0, 1>());
-    py::enum_<Verb>(module, "Verb")
+            py::arg("pairs"), py::keep_alive<0, 1>(),
+            "Pairs read in order, so many from each key on.");
+    py::enum_<Verb>(module, "Verb", "What is asked of the other end of a fabric.")
         .value("GET", Verb::kGet)
         .value("PUT", Verb::kPut)
         .value("COMPARE_AND_SWAP", Verb::kCompareAndSwap)
         .value("FETCH_ADD", Verb::kFetchAdd)
         .value("MESSAGE", Verb::kMessage);
-    py::class_<FabricPair>(module, "FabricPair")
+    py::class_<FabricPair>(
+        module, "FabricPair",
+        "Two ends of a fabric for two threads; RuntimeError where there is no such transport.")
         .def(py::init<const std::string&, bool>(), py::arg("transports"), py::arg("direct"))
         .def(
             "ask",
             [](FabricPair& pair, Verb verb, std::size_t size_bytes) {
                 return Handed{pair.ask(verb, size_bytes)};
             },
-            py::arg("verb"), py::arg("size_bytes"), py::keep_alive<0, 1>())
+            py::arg("verb"), py::arg("size_bytes"), py::keep_alive<0, 1>(),
+            "Requests, one after the other; of messages, those of both ways.")
         .def(
             "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
-            py::keep_alive<0, 1>());
+            py::keep_alive<0, 1>(), "What the other end does meanwhile; amounts to nothing.");
 
     module.def(
         "gaps",
@@ -172,7 +204,9 @@ void register_measure(py::module_& module) {
             const py::gil_scoped_release release;
             return gaps(cpus, seconds, least_ns);
         },
-        py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"));
+        py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
+        R"([cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
+OSError where a CPU may not be used.)");
     module.def(
         "paces",
         [](const std::vector<int>& cpus, std::size_t cached_bytes, std::size_t memory_bytes,
@@ -184,9 +218,13 @@ void register_measure(py::module_& module) {
             return found;
         },
         py::arg("cpus"), py::arg("cached_bytes"), py::arg("memory_bytes"), py::arg("seconds"),
-        py::arg("moment_ns"));
-    module.def("run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
-               py::arg("limit_ns"));
+        py::arg("moment_ns"),
+        R"([cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
+caches, of memory. OSError where a CPU may not be used.)");
+    module.def(
+        "run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
+        py::arg("limit_ns"),
+        R"((windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU.)");
 }
 
 }  // namespace numatwin::native

@@ -14,11 +14,11 @@ namespace py = pybind11;
 namespace numatwin::native {
 namespace {
 
+constexpr const char* sabotages[] = {"none", "no-validation", "bit-before-write", "torn-reads"};
+
 Sabotage sabotage_named(const std::string& name) {
-    if (name == "none") return Sabotage::none;
-    if (name == "no-validation") return Sabotage::no_validation;
-    if (name == "bit-before-write") return Sabotage::bit_before_write;
-    if (name == "torn-reads") return Sabotage::torn_reads;
+    for (std::size_t k = 0; k < std::size(sabotages); ++k)
+        if (name == sabotages[k]) return static_cast<Sabotage>(k);
     throw std::invalid_argument("sabotage: " + name);
 }
 
@@ -107,7 +107,8 @@ py::array_t<std::int64_t> trace(const Board& board) {
 
 void register_setup(py::module_& module) {
     using S = RunSetup;
-    py::class_<S>(module, "CommitRun", "What a run is made with: systems/commits/run_setup.hpp.")
+    py::class_<S>(module, "CommitRun",
+                  "What a run of a commit protocol is made with: systems/commits/run_setup.hpp.")
         .def(py::init<>())
         .def_readwrite("one_sided", &S::one_sided)
         .def_readwrite("clients", &S::clients)
@@ -168,7 +169,8 @@ void register_setup(py::module_& module) {
             "populate", [](const S& setup) { return setup.fabric.populate; },
             [](S& setup, bool populate) { setup.fabric.populate = populate; })
         .def_property(
-            "sabotage", [](const S& setup) { return static_cast<int>(setup.sabotage); },
+            "sabotage",
+            [](const S& setup) { return sabotages[static_cast<std::size_t>(setup.sabotage)]; },
             [](S& setup, const std::string& name) { setup.sabotage = sabotage_named(name); })
         .def_property_readonly("block_bytes", &S::block_bytes)
         .def_property_readonly("blocks", &S::blocks)
@@ -179,35 +181,44 @@ void register_setup(py::module_& module) {
 
 void register_rsi(py::module_& module) {
     register_setup(module);
-    py::enum_<Phase>(module, "Phase")
+    py::enum_<Phase>(module, "Phase", "Of a run, in this order.")
         .value("starting", Phase::starting)
         .value("running", Phase::running)
         .value("stopping", Phase::stopping)
         .value("finished", Phase::finished);
-    py::class_<Board>(module, "CommitBoard", "What the roles of a run share.")
+    py::class_<Board>(module, "CommitBoard", "What the roles of a run share: clients, then nodes.")
         .def(py::init<const RunSetup&, int>(), py::arg("run"), py::arg("descriptor"))
         .def_property("phase", &Board::phase, &Board::set_phase)
-        .def("begin", &Board::begin)
+        .def("begin", &Board::begin, "Clients begin; time counts from now.")
         .def_property_readonly("now_ns", &Board::now_ns)
         .def_property_readonly(
             "all_connected",
             [](const Board& board) { return board.all_roles(RoleState::connected); })
         .def_property_readonly(
             "clients_done", [](const Board& board) { return board.all_clients(RoleState::done); })
-        .def_property_readonly("failure", &Board::failure)
-        .def("counts", &counts)
-        .def("trace", &trace)
-        .def("killed",  // by role: the signal that ended it; 0: none
-             [](Board& board) {
-                 std::vector<std::uint32_t> found;
-                 for (std::uint32_t role = 0; role < board.roles(); ++role)
-                     found.push_back(std::max(board.role(role).killed.load(), 1u) - 1);
-                 return found;
-             })
-        .def("pid", [](Board& board, std::uint32_t role) { return board.role(role).pid.load(); })
-        .def("installing", [](Board& board, std::uint32_t role) {
-            return board.role(role).installing.load() != 0;
-        });
+        .def_property_readonly("failure", &Board::failure, "Empty where nothing failed.")
+        .def(
+            "counts", &counts,
+            "Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps).")
+        .def("trace", &trace, "(rows, 6): as in sim/systems/commits/history.py.")
+        .def(
+            "killed",  // by role: the signal that ended it; 0: none
+            [](Board& board) {
+                std::vector<std::uint32_t> found;
+                for (std::uint32_t role = 0; role < board.roles(); ++role)
+                    found.push_back(std::max(board.role(role).killed.load(), 1u) - 1);
+                return found;
+            },
+            "By role: the signal that ended it, or 0.")
+        .def(
+            "pid", [](Board& board, std::uint32_t role) { return board.role(role).pid.load(); },
+            py::arg("role"))
+        .def(
+            "installing",
+            [](Board& board, std::uint32_t role) {
+                return board.role(role).installing.load() != 0;
+            },
+            py::arg("role"), "Whether it is, or died, in the middle of an install.");
     py::class_<ThreadCluster>(module, "ThreadCommits", "A run by threads of this process.")
         .def(py::init<const RunSetup&>(), py::arg("run"))
         .def_property_readonly("board", &ThreadCluster::board,
@@ -228,7 +239,8 @@ void register_rsi(py::module_& module) {
             }
             return found;
         },
-        py::arg("run"), py::arg("sizes"), py::arg("seconds"));
+        py::arg("run"), py::arg("sizes"), py::arg("seconds"),
+        "Forks: see commit_cluster.measure_fabric.");
     module.def(
         "measure_commit",
         [](const RunSetup& run, std::uint32_t commits) {
@@ -241,7 +253,7 @@ void register_rsi(py::module_& module) {
             row["hash"] = cost.hash;
             return row;
         },
-        py::arg("run"), py::arg("commits"));
+        py::arg("run"), py::arg("commits"), "Forks: see benchmarks/native_commits.py.");
     using Numbers = std::vector<std::uint64_t>;
     module.def(
         "measure_blocks",
@@ -250,7 +262,10 @@ void register_rsi(py::module_& module) {
             return steps(measure_blocks(sizes, regions, cpus, plan_of(windows, window_ns)));
         },
         py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"));
+        py::arg("window_ns"),
+        R"(Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
+size,
+and lines_ns, one for each sample, of what depends on that.)");
     module.def(
         "measure_ends",
         [](const RunSetup& run, const Numbers& sizes, const Numbers& counts, std::uint32_t windows,
@@ -258,15 +273,15 @@ void register_rsi(py::module_& module) {
             return steps(measure_ends(run, sizes, counts, plan_of(windows, window_ns)));
         },
         py::arg("run"), py::arg("sizes"), py::arg("counts"), py::arg("windows"),
-        py::arg("window_ns"));
+        py::arg("window_ns"), "See systems/commits/measure_steps.hpp.");
     module.def(
         "measure_turns",
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
            std::uint32_t windows, std::int64_t window_ns) {
             return steps(measure_turns(run, bytes, cpus, plan_of(windows, window_ns)));
         },
-        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"));
+        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
+        "Forks: see systems/commits/measure_steps.hpp.");
     module.def(
         "measure_block_spreads",
         [](const RunSetup&, std::uint64_t bytes, const Numbers& regions,
@@ -276,7 +291,9 @@ void register_rsi(py::module_& module) {
                 measure_block_spreads(bytes, regions, cpus, plan_of(windows, window_ns), turn_ns));
         },
         py::arg("run"), py::arg("bytes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"), py::arg("turn_ns"));
+        py::arg("window_ns"), py::arg("turn_ns"),
+        R"(Forks: see systems/commits/measure_steps.hpp; here and below, factors of each name and
+region.)");
     module.def(
         "measure_message_spreads",
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
@@ -285,8 +302,9 @@ void register_rsi(py::module_& module) {
                 measure_message_spreads(run, bytes, cpus, plan_of(windows, window_ns), turn_ns));
         },
         py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
-        py::arg("turn_ns"));
-    module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"));
+        py::arg("turn_ns"), "Forks: see systems/commits/measure_steps.hpp.");
+    module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"),
+               "Runs all roles as children of this process: systems/commits/launcher.hpp.");
 }
 
 }  // namespace numatwin::native

@@ -1,6 +1,6 @@
 """Writes the stubs of the compiled modules from what these say of themselves.
 
-    python tools/stubs.py            # writes sim/_kernel.pyi
+    python tools/stubs.py            # writes sim/_kernel.pyi and engine_native/_engine.pyi
     python tools/stubs.py --check    # status 1 where a stub is not what it would write
 
 Signatures are pybind11's, docstrings those of the C++ bindings; of structs that are described field
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -23,7 +24,10 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-STUBS = {"numatwin.sim._kernel": ROOT / "sim" / "_kernel.pyi"}
+STUBS = {
+    "numatwin.sim._kernel": ROOT / "sim" / "_kernel.pyi",
+    "numatwin.engine_native._engine": ROOT / "engine_native" / "_engine.pyi",
+}
 
 HEAD = """\
 # Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
@@ -32,8 +36,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-
+from numpy.typing import {arrays}
+{imports}
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
@@ -46,8 +50,10 @@ WORDS = (
     (r"typing\.Annotated\[numpy\.typing\.ArrayLike, numpy\.float64\]", "_AnyFloats | float"),
     (r"typing\.Annotated\[numpy\.typing\.ArrayLike, numpy\.int64\]", "_AnyIndices"),
     (r"typing\.Annotated\[(list\[[^]]*\]), \"FixedSize\(\d+\)\"\]", r"\1"),
+    (r"typing\.Annotated\[numpy\.typing\.ArrayLike, numpy\.\w+\]", "ArrayLike"),
     (r"numpy\.typing\.NDArray\[numpy\.float64\]", "_Floats"),
     (r"numpy\.typing\.NDArray\[numpy\.int64\]", "_Indices"),
+    (r"numpy\.typing\.NDArray\[(?:numpy\.)?bool_?\]", "NDArray[np.bool_]"),
     (r"numpy\.typing\.NDArray\[numpy\.(\w+)\]", r"NDArray[np.\1]"),
     (r"numpy\.typing\.NDArray\[numatwin::\w+\]", "NDArray[np.void]"),
     (r"collections\.abc\.", ""),
@@ -56,7 +62,7 @@ WORDS = (
     (r"\bdict\b(?!\[)", "dict[str, Any]"),
     (r"\blist\b(?!\[)", "list[Any]"),
     (r"\btuple\b(?!\[)", "tuple[Any, ...]"),
-    (r"\bobject\b", "Any"),
+    (r"\bobject\b(?!:)", "Any"),
 )
 # What a described struct's argument may be, by the type of its field.
 WIDER = {"list[float]": "_AnyFloats", "list[int]": "_AnyIndices"}
@@ -66,14 +72,20 @@ DEFAULT = re.compile(r" = (?!None\b|True\b|False\b|-?[\d.]+\b|'[^']*')[^,()]*(?:
 
 def stub(module: ModuleType) -> str:
     """The stub of a compiled module, laid out by ruff."""
-    lines = [f'"""{(module.__doc__ or "").strip()}"""', "", HEAD]
+    lines = [f'"""{(module.__doc__ or "").strip()}"""', "", ""]
     for name, member in vars(module).items():
         if name.startswith("__"):
             continue
         if inspect.isclass(member):
             lines += _class(name, member)
-        else:
+        elif callable(member):
             lines += [*_function(member.__doc__), ""]
+        else:
+            of = "tuple[str, ...]" if isinstance(member, tuple) else type(member).__name__
+            lines += [f"{name}: {of}", ""]
+    text = "\n".join(lines)
+    arrays = "ArrayLike, NDArray" if "ArrayLike" in text else "NDArray"
+    lines[2] = HEAD.format(arrays=arrays, imports=_typed_dicts(module, text))
     command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "made.pyi", "-"]
     text = "\n".join(lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
@@ -82,16 +94,33 @@ def stub(module: ModuleType) -> str:
     return done.stdout
 
 
+def _typed_dicts(module: ModuleType, text: str) -> str:
+    """Imports of the TypedDicts beside the module that its signatures name."""
+    package = (module.__package__ or module.__name__.rpartition(".")[0]) + ".typed"
+    if importlib.util.find_spec(package) is None:
+        return ""
+    known = [
+        name
+        for name, kind in vars(importlib.import_module(package)).items()
+        if inspect.isclass(kind) and re.search(rf"\b{name}\b", text)
+    ]
+    return f"\nfrom .typed import {', '.join(sorted(known))}\n"
+
+
 def _class(name: str, kind: type) -> Iterator[str]:
     base = kind.__mro__[1].__name__
     yield f"class {name}({base}):" if issubclass(kind, Exception) else f"class {name}:"
     body = list(_members(kind, name))
-    yield from _indented([*_words(kind.__doc__), *(body or ["..."])])
+    words = (kind.__doc__ or "").partition("\n\nMembers:")[0]  # of an enumeration: they follow
+    yield from _indented([*_words(words), *(body or ["..."])])
     yield ""
 
 
 def _members(kind: type, name: str) -> Iterator[str]:
     if issubclass(kind, Exception):
+        return
+    if hasattr(kind, "__members__"):
+        yield from _enumeration(kind)
         return
     fields = getattr(kind, "FIELDS", None)
     if fields is not None:
@@ -112,6 +141,16 @@ def _members(kind: type, name: str) -> Iterator[str]:
             yield from _function(member.__doc__)
         else:
             yield f"{member_name}: ClassVar[{type(member).__name__}]"
+
+
+def _enumeration(kind: Any) -> Iterator[str]:
+    yield from (f"{name}: ClassVar[{kind.__name__}]" for name in kind.__members__)
+    yield from (
+        "@property",
+        "def name(self) -> str: ...",
+        "@property",
+        "def value(self) -> int: ...",
+    )
 
 
 def _described(kind: type, fields: tuple[str, ...]) -> Iterator[str]:
@@ -186,6 +225,9 @@ def main() -> int:
     options = parser.parse_args()
     stale = 0
     for name, path in STUBS.items():
+        if importlib.util.find_spec(name) is None:
+            print(f"{name} is not built: its stub is left as it is")
+            continue
         text = stub(importlib.import_module(name))
         if options.check and text != path.read_text("utf-8"):
             print(

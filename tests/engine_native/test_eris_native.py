@@ -4,7 +4,6 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,14 +17,12 @@ from numatwin.cli import main
 from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
 from numatwin.engine_native.systems.eris import setup as eris_setup
 from numatwin.engine_native.systems.eris.plane import limit_of_workers, whole_sizes
+from numatwin.engine_native.typed import HostFacts
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
-
-if TYPE_CHECKING:
-    from numatwin.engine_native._engine import HostFacts
 
 SMALL = ["native_horizon=200 ms", "system.nodes=1", "system.threads=2", "system.buffer_commands=32"]
 
@@ -181,7 +178,7 @@ def test_data_that_do_not_fit_are_refused_with_what_would() -> None:
         eris_setup.check_room(larger, host)
 
 
-def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> "HostFacts":
+def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> HostFacts:
     return {
         "nodes": [
             {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ from ..._engine import STEPS, Engine, host_facts
 from ...host_mapping import HostMapping, amount, map_workers, workers_that_fit
 from ...host_room import threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
+from ...typed import ObjectMemory
 from .setup import check_room, engine_setup, phase_setup
-
-if TYPE_CHECKING:
-    from ..._engine import ObjectMemory
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....inputs import InputError
 from ....sim.planes.experiment import Experiment
@@ -15,9 +14,7 @@ from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ..._engine import EngineSetup, KeyDraws
 from ...host_mapping import HostMapping
-
-if TYPE_CHECKING:
-    from ..._engine import HostFacts
+from ...typed import HostFacts
 
 # Bytes that a key of a dense index may take, with its tree (what the project allows it), and an
 # entry of a column.
