@@ -30,13 +30,43 @@ class KeyDraws:
     def draw(self, seed: int, worker: int, count: int) -> NDArray[np.uint64]: ...
 
 class EngineSetup:
-    """What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
+    """What an engine is made of; its clients are on once there is a phase."""
 
-    ``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
-    ``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
-    -1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
-    arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.
-    """
+    FIELDS: ClassVar[tuple[str, ...]]
+    node: list[int]
+    """[A] of each AEU: its node in the scenario"""
+    cpu: list[int]
+    """[A] and the CPU that it is pinned to; -1: none"""
+    host_node: list[int]
+    """[nodes of the scenario] the host's node whose memory stands for it; -1: any"""
+    home: int
+    """the node that holds all data, where one does"""
+    buffer_commands: int
+    """of an outgoing buffer"""
+    round_commands: int
+    """0: as many as an AEU's outgoing buffers hold"""
+    incoming_commands: int
+    """0: four times what all send in a round"""
+    command_bytes: int
+    """on its way: at least 8, an upsert's at least 16"""
+    result_bytes: int
+    """of an answer; 0 where it goes by callback"""
+    batch: int
+    """commands that are executed together"""
+    scans_max: int
+    """of an operation under way at a time"""
+    huge_pages: bool
+    """for the data"""
+    limit_bytes: int
+    """of each memory manager: one for each node and object"""
+    clients: bool
+    """whether AEUs make commands; else they do what execute hands them"""
+    think_ns: float
+    """mean time that a client thinks between its batches; 0: never"""
+    arrival_ns: float
+    """mean time between arrivals at each AEU; 0: closed"""
+    seed: int
+    """of all draws"""
     def __init__(
         self, node: Sequence[int], cpu: Sequence[int], host_node: Sequence[int]
     ) -> None: ...
@@ -47,21 +77,6 @@ class EngineSetup:
     ) -> None: ...
     def set_phase(self, shares: Sequence[float], keys: Sequence[KeyDraws | None]) -> None: ...
     placement: str
-    home: int
-    buffer_commands: int
-    round_commands: int
-    incoming_commands: int
-    command_bytes: int
-    result_bytes: int
-    batch: int
-    scans_max: int
-    huge_pages: bool
-    clients: bool
-    think_ns: float
-    arrival_ns: float
-    limit_bytes: int
-    """Of each memory manager: one for each node and object."""
-    seed: int
 
 class CycleReport:
     """A balancing cycle that is over; times in seconds since ``start``."""
@@ -259,43 +274,118 @@ def run_team(
     """(windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU."""
 
 class CommitRun:
-    """What a run of a commit protocol is made with: systems/commits/run_setup.hpp."""
-    def __init__(self) -> None: ...
+    """What a run of a commit protocol is made with; times are real."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
     one_sided: bool
+    """RSI; else 2PC"""
     clients: int
+    """how many; each has a role of its own"""
     nodes: int
+    """servers, after the clients"""
     storage: list[int]
+    """indices of the nodes that hold records"""
     managers: list[int]
+    """and of those that run transactions (2PC)"""
     timestamps: int
+    """and of the timestamp server"""
     records: int
+    """at the beginning"""
     record_bytes: int
+    """payload of each record, a multiple of 8"""
     changed_bytes: int
+    """what an update carries to a server with a processor"""
     insert_ring: int
+    """records that a server keeps of each client's inserts"""
     reads: int
+    """distinct records that a transaction reads"""
     updates: int
+    """how many of them it writes"""
     inserts: int
+    """records that it creates"""
     keys: str
+    """uniform, zipf or hot"""
     exponent: float
+    """of zipf"""
     hot_records: int
+    """of hot: the first ones"""
     hot_probability: float
+    """and how often they are drawn"""
     think_ns: int
+    """from an outcome to the client's next transaction"""
     think_exponential: bool
+    """exponentially distributed; else always the same"""
     streams: list[int]
+    """four words a client: Philox keys of keys, thinking"""
     retries: int
+    """of an aborted transaction, before it is given up"""
     backoff_ns: int
+    """before a retry"""
     poll_ns: int
+    """between two looks at the snapshot (RSI)"""
     every_rm: bool
+    """every storage server prepares (2PC)"""
     versions: int
+    """that a record keeps"""
     timestamp_bits: int
+    """length of the bit vector (RSI)"""
     send_queue: int
+    """of a client: one bit of so many is signaled"""
     snapshot_every: int
+    """transactions per fetch of the snapshot"""
     snapshot_bytes: int
+    """0: the whole bit vector"""
     factors: list[int]
+    """by client: 1, or how much slower it is; empty: all 1"""
     lease_ns: int
+    """of a lock; 0: without this remedy"""
     skip_after_ns: int
-    crowded: bool
+    """of timestamps that hold up; 0: without this remedy"""
     cpus: list[int]
+    """by role: the processor that its process runs on; empty: any"""
+    crowded: bool
+    """more threads than processors: who waits lets them run"""
     trace_rows: int
+    """rows that each role keeps; 0: no trace"""
+    def __init__(
+        self,
+        *,
+        one_sided: bool = ...,
+        clients: int = ...,
+        nodes: int = ...,
+        storage: _AnyIndices = ...,
+        managers: _AnyIndices = ...,
+        timestamps: int = ...,
+        records: int = ...,
+        record_bytes: int = ...,
+        changed_bytes: int = ...,
+        insert_ring: int = ...,
+        reads: int = ...,
+        updates: int = ...,
+        inserts: int = ...,
+        keys: str = ...,
+        exponent: float = ...,
+        hot_records: int = ...,
+        hot_probability: float = ...,
+        think_ns: int = ...,
+        think_exponential: bool = ...,
+        streams: _AnyIndices = ...,
+        retries: int = ...,
+        backoff_ns: int = ...,
+        poll_ns: int = ...,
+        every_rm: bool = ...,
+        versions: int = ...,
+        timestamp_bits: int = ...,
+        send_queue: int = ...,
+        snapshot_every: int = ...,
+        snapshot_bytes: int = ...,
+        factors: _AnyIndices = ...,
+        lease_ns: int = ...,
+        skip_after_ns: int = ...,
+        cpus: _AnyIndices = ...,
+        crowded: bool = ...,
+        trace_rows: int = ...,
+    ) -> None: ...
     deaths: list[tuple[int, int]]
     transports: str
     devices: str

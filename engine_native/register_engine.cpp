@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/struct_binding.hpp"
 #include "register.hpp"
 #include "systems/eris/engine.hpp"
 #include "typed_dicts.hpp"
@@ -216,14 +217,10 @@ workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise
                 return keys;
             },
             "seed"_a, "worker"_a, "count"_a);
-    py::class_<EngineSetup>(
+    py::class_<EngineSetup> setup(
         module, "EngineSetup",
-        R"(What an engine is made of; fields are those of ``ErisSystem`` in sim/systems/eris/spec.py.
-
-``node`` [A]: of each AEU, its node in the scenario; ``cpu`` [A]: what it is pinned to, or -1;
-``host_node``: of each of the scenario's nodes, the host's node whose memory stands for it, or
--1. ``think_ns``, ``arrival_ns``: mean time that a client thinks between batches, and between
-arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase.)")
+        "What an engine is made of; its clients are on once there is a phase.");
+    setup
         .def(py::init([](std::vector<std::uint32_t> node, std::vector<int> cpu,
                          std::vector<int> host_node) {
                  EngineSetup setup;
@@ -271,22 +268,8 @@ arrivals at each AEU; 0: never, closed. ``clients`` are on once there is a phase
             },
             [](EngineSetup& setup, const std::string& name) {
                 setup.placement = named<Layout>(name, layouts, "placement");
-            })
-        .def_readwrite("home", &EngineSetup::home)
-        .def_readwrite("buffer_commands", &EngineSetup::buffer_commands)
-        .def_readwrite("round_commands", &EngineSetup::round_commands)
-        .def_readwrite("incoming_commands", &EngineSetup::incoming_commands)
-        .def_readwrite("command_bytes", &EngineSetup::command_bytes)
-        .def_readwrite("result_bytes", &EngineSetup::result_bytes)
-        .def_readwrite("batch", &EngineSetup::batch)
-        .def_readwrite("scans_max", &EngineSetup::scans_max)
-        .def_readwrite("huge_pages", &EngineSetup::huge_pages)
-        .def_readwrite("clients", &EngineSetup::clients)
-        .def_readwrite("think_ns", &EngineSetup::think_ns)
-        .def_readwrite("arrival_ns", &EngineSetup::arrival_ns)
-        .def_readwrite("limit_bytes", &EngineSetup::limit_bytes,
-                       "Of each memory manager: one for each node and object.")
-        .def_readwrite("seed", &EngineSetup::seed);
+            });
+    def_fields(setup);
 }
 
 }  // namespace

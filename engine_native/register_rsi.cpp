@@ -2,6 +2,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include "kernel/struct_binding.hpp"
 #include "register.hpp"
 #include "systems/commits/board.hpp"
 #include "systems/commits/launcher.hpp"
@@ -107,55 +108,19 @@ py::array_t<std::int64_t> trace(const Board& board) {
 
 void register_setup(py::module_& module) {
     using S = RunSetup;
-    py::class_<S>(module, "CommitRun",
-                  "What a run of a commit protocol is made with: systems/commits/run_setup.hpp.")
-        .def(py::init<>())
-        .def_readwrite("one_sided", &S::one_sided)
-        .def_readwrite("clients", &S::clients)
-        .def_readwrite("nodes", &S::nodes)
-        .def_readwrite("storage", &S::storage)
-        .def_readwrite("managers", &S::managers)
-        .def_readwrite("timestamps", &S::timestamps)
-        .def_readwrite("records", &S::records)
-        .def_readwrite("record_bytes", &S::record_bytes)
-        .def_readwrite("changed_bytes", &S::changed_bytes)
-        .def_readwrite("insert_ring", &S::insert_ring)
-        .def_readwrite("reads", &S::reads)
-        .def_readwrite("updates", &S::updates)
-        .def_readwrite("inserts", &S::inserts)
-        .def_readwrite("keys", &S::keys)
-        .def_readwrite("exponent", &S::exponent)
-        .def_readwrite("hot_records", &S::hot_records)
-        .def_readwrite("hot_probability", &S::hot_probability)
-        .def_readwrite("think_ns", &S::think_ns)
-        .def_readwrite("think_exponential", &S::think_exponential)
-        .def_readwrite("streams", &S::streams)
-        .def_readwrite("retries", &S::retries)
-        .def_readwrite("backoff_ns", &S::backoff_ns)
-        .def_readwrite("poll_ns", &S::poll_ns)
-        .def_readwrite("every_rm", &S::every_rm)
-        .def_readwrite("versions", &S::versions)
-        .def_readwrite("timestamp_bits", &S::timestamp_bits)
-        .def_readwrite("send_queue", &S::send_queue)
-        .def_readwrite("snapshot_every", &S::snapshot_every)
-        .def_readwrite("snapshot_bytes", &S::snapshot_bytes)
-        .def_readwrite("factors", &S::factors)
-        .def_readwrite("lease_ns", &S::lease_ns)
-        .def_readwrite("skip_after_ns", &S::skip_after_ns)
-        .def_readwrite("crowded", &S::crowded)
-        .def_readwrite("cpus", &S::cpus)
-        .def_readwrite("trace_rows", &S::trace_rows)
-        .def_property(
-            "deaths",
-            [](const S& setup) {
-                std::vector<std::pair<std::uint32_t, std::int64_t>> found;
-                for (const auto& [client, at_ns] : setup.deaths) found.emplace_back(client, at_ns);
-                return found;
-            },
-            [](S& setup, const std::vector<std::pair<std::uint32_t, std::int64_t>>& deaths) {
-                setup.deaths.clear();
-                for (const auto& [client, at_ns] : deaths) setup.deaths.push_back({client, at_ns});
-            })
+    auto run = def_struct<S>(module, "CommitRun",
+                             "What a run of a commit protocol is made with; times are real.");
+    run.def_property(
+           "deaths",
+           [](const S& setup) {
+               std::vector<std::pair<std::uint32_t, std::int64_t>> found;
+               for (const auto& [client, at_ns] : setup.deaths) found.emplace_back(client, at_ns);
+               return found;
+           },
+           [](S& setup, const std::vector<std::pair<std::uint32_t, std::int64_t>>& deaths) {
+               setup.deaths.clear();
+               for (const auto& [client, at_ns] : deaths) setup.deaths.push_back({client, at_ns});
+           })
         .def_property(
             "transports", [](const S& setup) { return setup.fabric.transports; },
             [](S& setup, const std::string& text) { setup.fabric.transports = text; })

@@ -265,63 +265,6 @@ class ErisMachine:
     """
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        node: _AnyIndices = ...,
-        core: _AnyIndices = ...,
-        home: _AnyIndices = ...,
-        issue_ps: _AnyFloats = ...,
-        receive_ps: _AnyFloats = ...,
-        flush_ps: _AnyFloats = ...,
-        copy_ps: _AnyFloats = ...,
-        batch_ps: _AnyFloats = ...,
-        round_ps: _AnyFloats = ...,
-        swap_ps: _AnyFloats = ...,
-        stream_slots: _AnyFloats = ...,
-        read_slots: _AnyFloats = ...,
-        handed_ps: _AnyIndices = ...,
-        own_cached: bool = ...,
-        exchanged_at_once: bool = ...,
-        handed_beside: bool = ...,
-        flushed_late: bool = ...,
-        read_waits: float = ...,
-        part_ps: _AnyFloats = ...,
-        part_waits: float = ...,
-        memory_idle_ps: _AnyFloats = ...,
-        memory_line_ps: _AnyFloats = ...,
-        memory_write_ps: _AnyFloats = ...,
-        load: _AnyFloats = ...,
-        load_ratio: _AnyFloats = ...,
-        lines_per_command: float = ...,
-        answer_lines: float = ...,
-        link_data_ps: _AnyIndices = ...,
-        link_request_ps: _AnyIndices = ...,
-        line_data_ps: SparseRows = ...,
-        line_control_ps: SparseRows = ...,
-        line_bytes: SparseRows = ...,
-        entering: _AnyIndices = ...,
-        predecessor: _AnyIndices = ...,
-        vertices: int = ...,
-        buffer_commands: int = ...,
-        round_commands: int = ...,
-        incoming_commands: int = ...,
-        command_bytes: int = ...,
-        batch: int = ...,
-        answers: bool = ...,
-        think_ps: float = ...,
-        arrival_ps: float = ...,
-        scans_max: int = ...,
-        scan_chunk_lines: int = ...,
-        turns: TurnSetup | None = ...,
-        pace_lasts_ps: float = ...,
-        pace_share: _AnyFloats = ...,
-        pace_slowdown: _AnyFloats = ...,
-        pace_memory_slowdown: _AnyFloats = ...,
-        near_ps: float = ...,
-        apart_ps: float = ...,
-        apart_times: float = ...,
-    ) -> None: ...
     node: list[int]
     """[A] of each worker"""
     core: list[int]
@@ -428,23 +371,68 @@ class ErisMachine:
     """how long cores are far apart at a time, on average; 0: never"""
     apart_times: float
     """as long takes a line then that a core of the same node has"""
+    def __init__(
+        self,
+        *,
+        node: _AnyIndices = ...,
+        core: _AnyIndices = ...,
+        home: _AnyIndices = ...,
+        issue_ps: _AnyFloats = ...,
+        receive_ps: _AnyFloats = ...,
+        flush_ps: _AnyFloats = ...,
+        copy_ps: _AnyFloats = ...,
+        batch_ps: _AnyFloats = ...,
+        round_ps: _AnyFloats = ...,
+        swap_ps: _AnyFloats = ...,
+        stream_slots: _AnyFloats = ...,
+        read_slots: _AnyFloats = ...,
+        handed_ps: _AnyIndices = ...,
+        own_cached: bool = ...,
+        exchanged_at_once: bool = ...,
+        handed_beside: bool = ...,
+        flushed_late: bool = ...,
+        read_waits: float = ...,
+        part_ps: _AnyFloats = ...,
+        part_waits: float = ...,
+        memory_idle_ps: _AnyFloats = ...,
+        memory_line_ps: _AnyFloats = ...,
+        memory_write_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        lines_per_command: float = ...,
+        answer_lines: float = ...,
+        link_data_ps: _AnyIndices = ...,
+        link_request_ps: _AnyIndices = ...,
+        line_data_ps: SparseRows = ...,
+        line_control_ps: SparseRows = ...,
+        line_bytes: SparseRows = ...,
+        entering: _AnyIndices = ...,
+        predecessor: _AnyIndices = ...,
+        vertices: int = ...,
+        buffer_commands: int = ...,
+        round_commands: int = ...,
+        incoming_commands: int = ...,
+        command_bytes: int = ...,
+        batch: int = ...,
+        answers: bool = ...,
+        think_ps: float = ...,
+        arrival_ps: float = ...,
+        scans_max: int = ...,
+        scan_chunk_lines: int = ...,
+        turns: TurnSetup | None = ...,
+        pace_lasts_ps: float = ...,
+        pace_share: _AnyFloats = ...,
+        pace_slowdown: _AnyFloats = ...,
+        pace_memory_slowdown: _AnyFloats = ...,
+        near_ps: float = ...,
+        apart_ps: float = ...,
+        apart_times: float = ...,
+    ) -> None: ...
 
 class ErisDemands:
     """What each operation demands of each worker: per command, or per line that a scan reads."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        core_ps: _AnyFloats = ...,
-        hit_ps: _AnyFloats = ...,
-        lines: _AnyFloats = ...,
-        slots: _AnyFloats = ...,
-        surely_ps: _AnyFloats = ...,
-        memory_lines: _AnyFloats = ...,
-        written: _AnyFloats = ...,
-        scan_lines: _AnyFloats = ...,
-    ) -> None: ...
     core_ps: list[float]
     """[O, A] instructions"""
     hit_ps: list[float]
@@ -461,27 +449,23 @@ class ErisDemands:
     """[O, A] how many of them it writes"""
     scan_lines: list[float]
     """[O, A] lines of a whole scan, 0 for operations by key"""
+    def __init__(
+        self,
+        *,
+        core_ps: _AnyFloats = ...,
+        hit_ps: _AnyFloats = ...,
+        lines: _AnyFloats = ...,
+        slots: _AnyFloats = ...,
+        surely_ps: _AnyFloats = ...,
+        memory_lines: _AnyFloats = ...,
+        written: _AnyFloats = ...,
+        scan_lines: _AnyFloats = ...,
+    ) -> None: ...
 
 class ErisTransfer:
     """A part of an index or column on its way to another worker; per unit."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        source: int = ...,
-        target: int = ...,
-        volume: float = ...,
-        source_ps: float = ...,
-        target_ps: float = ...,
-        source_lines: float = ...,
-        lines: float = ...,
-        written_lines: float = ...,
-        source_slots: float = ...,
-        target_slots: float = ...,
-        across_ps: float = ...,
-        chunk: float = ...,
-    ) -> None: ...
     source: int
     """the worker that has it"""
     target: int
@@ -506,6 +490,22 @@ class ErisTransfer:
     """latency of a line between them"""
     chunk: float
     """units of a message"""
+    def __init__(
+        self,
+        *,
+        source: int = ...,
+        target: int = ...,
+        volume: float = ...,
+        source_ps: float = ...,
+        target_ps: float = ...,
+        source_lines: float = ...,
+        lines: float = ...,
+        written_lines: float = ...,
+        source_slots: float = ...,
+        target_slots: float = ...,
+        across_ps: float = ...,
+        chunk: float = ...,
+    ) -> None: ...
 
 class ErisRouting:
     """ERIS, every buffer and every exchange of a descriptor (systems/eris/kernel/routing.hpp)."""
@@ -581,19 +581,6 @@ class SharedStep:
     """A step of a worker's loop, per operation of the mix that it does."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        core_ps: _AnyFloats = ...,
-        held_ps: _AnyFloats = ...,
-        memory: SparseRows = ...,
-        links: SparseRows = ...,
-        streamed: SparseRows = ...,
-        ways: SparseRows = ...,
-        slots: _AnyFloats = ...,
-        surely_ps: _AnyFloats = ...,
-        idle_ps: _AnyFloats = ...,
-    ) -> None: ...
     core_ps: list[float]
     """[n] instructions"""
     held_ps: list[float]
@@ -612,35 +599,24 @@ class SharedStep:
     """[streamed entries] at the most; 0: no such limit"""
     idle_ps: list[float]
     """[streamed entries] latency at no load"""
+    def __init__(
+        self,
+        *,
+        core_ps: _AnyFloats = ...,
+        held_ps: _AnyFloats = ...,
+        memory: SparseRows = ...,
+        links: SparseRows = ...,
+        streamed: SparseRows = ...,
+        ways: SparseRows = ...,
+        slots: _AnyFloats = ...,
+        surely_ps: _AnyFloats = ...,
+        idle_ps: _AnyFloats = ...,
+    ) -> None: ...
 
 class SharedSetup:
     """Workers on data that all share."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        node: _AnyIndices = ...,
-        core: _AnyIndices = ...,
-        steps: Sequence[SharedStep] = ...,
-        memory_ps: SparseRows = ...,
-        memory_lines: SparseRows = ...,
-        link_data_ps: SparseRows = ...,
-        link_control_ps: SparseRows = ...,
-        link_bytes: SparseRows = ...,
-        pair_ps: _AnyFloats = ...,
-        line_ps: _AnyFloats = ...,
-        memory_idle_ps: _AnyFloats = ...,
-        link_line_ps: _AnyFloats = ...,
-        load: _AnyFloats = ...,
-        load_ratio: _AnyFloats = ...,
-        link_load_max: float = ...,
-        shares: _AnyFloats = ...,
-        batch: int = ...,
-        chunks: int = ...,
-        think_ps: float = ...,
-        arrival_ps: float = ...,
-    ) -> None: ...
     node: list[int]
     """[A] of each worker"""
     core: list[int]
@@ -681,6 +657,30 @@ class SharedSetup:
     """a worker waits for its batch, then thinks; 0: never"""
     arrival_ps: float
     """mean time between a worker's arrivals; 0: closed"""
+    def __init__(
+        self,
+        *,
+        node: _AnyIndices = ...,
+        core: _AnyIndices = ...,
+        steps: Sequence[SharedStep] = ...,
+        memory_ps: SparseRows = ...,
+        memory_lines: SparseRows = ...,
+        link_data_ps: SparseRows = ...,
+        link_control_ps: SparseRows = ...,
+        link_bytes: SparseRows = ...,
+        pair_ps: _AnyFloats = ...,
+        line_ps: _AnyFloats = ...,
+        memory_idle_ps: _AnyFloats = ...,
+        link_line_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        link_load_max: float = ...,
+        shares: _AnyFloats = ...,
+        batch: int = ...,
+        chunks: int = ...,
+        think_ps: float = ...,
+        arrival_ps: float = ...,
+    ) -> None: ...
 
 class ErisShared:
     """ERIS's baselines, event by event (systems/eris/kernel/shared.hpp)."""

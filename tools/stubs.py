@@ -122,15 +122,14 @@ def _members(kind: type, name: str) -> Iterator[str]:
     if hasattr(kind, "__members__"):
         yield from _enumeration(kind)
         return
-    fields = getattr(kind, "FIELDS", None)
-    if fields is not None:
-        yield from _described(kind, fields)
-        return
+    fields: tuple[str, ...] = getattr(kind, "FIELDS", ())
+    yield from _described(kind, fields)
     for member_name in vars(kind):
         member = inspect.getattr_static(kind, member_name)
         if member_name == "__init__" and "Initialize self" not in member.__doc__:
-            yield from _function(member.__doc__)
-        elif member_name.startswith("_"):
+            made = _from_fields(kind, fields) if fields and "**kwargs" in member.__doc__ else None
+            yield from made or _function(member.__doc__)
+        elif member_name.startswith("_") or member_name in ("FIELDS", *fields):
             continue
         elif isinstance(member, property):
             yield from _property(member_name, member)
@@ -154,13 +153,18 @@ def _enumeration(kind: Any) -> Iterator[str]:
 
 
 def _described(kind: type, fields: tuple[str, ...]) -> Iterator[str]:
-    yield "FIELDS: ClassVar[tuple[str, ...]]"
+    if fields:
+        yield "FIELDS: ClassVar[tuple[str, ...]]"
+    for name in fields:
+        yield f"{name}: {_type_of(getattr(kind, name))}"
+        yield from _words(getattr(kind, name).__doc__)
+
+
+def _from_fields(kind: type, fields: tuple[str, ...]) -> list[str]:
+    """Of a struct that keyword arguments make."""
     types = {name: _type_of(getattr(kind, name)) for name in fields}
     arguments = [f"{name}: {WIDER.get(of, _sequence(of))} = ..." for name, of in types.items()]
-    yield f"def __init__(self, *, {', '.join(arguments)}) -> None: ..."
-    for name, of in types.items():
-        yield f"{name}: {of}"
-        yield from _words(getattr(kind, name).__doc__)
+    return [f"def __init__(self, *, {', '.join(arguments)}) -> None: ..."]
 
 
 def _sequence(of: str) -> str:

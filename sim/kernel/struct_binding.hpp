@@ -77,17 +77,10 @@ void set_fields(Struct& of, const pybind11::dict& given) {
     }
 }
 
-// The class, with what is said of it in `words`, and FIELDS: the names in their order.
-template <class Struct>
-pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
-                                    const char* words) {
+// A property for each field of a bound class, and FIELDS: their names in their order.
+template <class Struct, class... Options>
+void def_fields(pybind11::class_<Struct, Options...>& bound) {
     namespace py = pybind11;
-    py::class_<Struct> bound(module, name, words);
-    bound.def(py::init([](const py::kwargs& given) {
-        Struct made;
-        set_fields(made, given);
-        return made;
-    }));
     py::list names;
     for_each_field<Struct>([&](const auto& field) {
         using Value = std::remove_cvref_t<decltype(std::declval<Struct>().*field.member)>;
@@ -99,6 +92,20 @@ pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
             field.words);
     });
     bound.attr("FIELDS") = py::tuple(names);
+}
+
+// The class, with what is said of it in `words`: made from keyword arguments.
+template <class Struct>
+pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
+                                    const char* words) {
+    namespace py = pybind11;
+    py::class_<Struct> bound(module, name, words);
+    bound.def(py::init([](const py::kwargs& given) {
+        Struct made;
+        set_fields(made, given);
+        return made;
+    }));
+    def_fields(bound);
     return bound;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "kernel/described.hpp"
 
 namespace numatwin::native {
 
@@ -27,44 +28,48 @@ struct Death {
 };
 
 struct RunSetup {
-    bool one_sided = true;
-    std::uint32_t clients = 1;
-    std::uint32_t nodes = 2;
-    // Indices of nodes.
-    std::vector<std::uint32_t> storage{0};
-    std::vector<std::uint32_t> managers{1};
-    std::uint32_t timestamps = 1;
-
-    std::int64_t records = 1000;
-    std::uint32_t record_bytes = 1024;  // payload of each record, a multiple of 8
-    std::uint32_t changed_bytes = 8;    // what an update carries to a server with a processor
-    std::uint32_t insert_ring = 1024;   // records that a server keeps of each client's inserts
-    std::uint32_t reads = 3, updates = 3, inserts = 4;
-    std::string keys = "uniform";  // or zipf, hot
-    double exponent = 0;
-    std::int64_t hot_records = 0;
-    double hot_probability = 0;
-    std::int64_t think_ns = 0;
-    bool think_exponential = false;
-    std::vector<std::uint64_t> streams;  // four words a client: Philox keys of keys, of think times
-    std::uint32_t retries = 0;
-    std::int64_t backoff_ns = 0, poll_ns = 1000;
-
-    bool every_rm = true;
-    std::uint32_t versions = 1;
-    std::int64_t timestamp_bits = 60'000;
-    std::uint32_t send_queue = 64;
-    std::uint32_t snapshot_every = 1;
-    std::uint32_t snapshot_bytes = 0;  // 0: the whole bit vector
+    using Indices = std::vector<std::uint32_t>;
+    FIELDS_OF(RunSetup);
+    FIELD(bool, one_sided, "RSI; else 2PC", true);
+    FIELD(std::uint32_t, clients, "how many; each has a role of its own", 1);
+    FIELD(std::uint32_t, nodes, "servers, after the clients", 2);
+    FIELD(Indices, storage, "indices of the nodes that hold records", 0u);
+    FIELD(Indices, managers, "and of those that run transactions (2PC)", 1u);
+    FIELD(std::uint32_t, timestamps, "and of the timestamp server", 1);
+    FIELD(std::int64_t, records, "at the beginning", 1000);
+    FIELD(std::uint32_t, record_bytes, "payload of each record, a multiple of 8", 1024);
+    FIELD(std::uint32_t, changed_bytes, "what an update carries to a server with a processor", 8);
+    FIELD(std::uint32_t, insert_ring, "records that a server keeps of each client's inserts", 1024);
+    FIELD(std::uint32_t, reads, "distinct records that a transaction reads", 3);
+    FIELD(std::uint32_t, updates, "how many of them it writes", 3);
+    FIELD(std::uint32_t, inserts, "records that it creates", 4);
+    FIELD(std::string, keys, "uniform, zipf or hot", "uniform");
+    FIELD(double, exponent, "of zipf");
+    FIELD(std::int64_t, hot_records, "of hot: the first ones");
+    FIELD(double, hot_probability, "and how often they are drawn");
+    FIELD(std::int64_t, think_ns, "from an outcome to the client's next transaction");
+    FIELD(bool, think_exponential, "exponentially distributed; else always the same");
+    FIELD(std::vector<std::uint64_t>, streams,
+          "four words a client: Philox keys of keys, thinking");
+    FIELD(std::uint32_t, retries, "of an aborted transaction, before it is given up");
+    FIELD(std::int64_t, backoff_ns, "before a retry");
+    FIELD(std::int64_t, poll_ns, "between two looks at the snapshot (RSI)", 1000);
+    FIELD(bool, every_rm, "every storage server prepares (2PC)", true);
+    FIELD(std::uint32_t, versions, "that a record keeps", 1);
+    FIELD(std::int64_t, timestamp_bits, "length of the bit vector (RSI)", 60'000);
+    FIELD(std::uint32_t, send_queue, "of a client: one bit of so many is signaled", 64);
+    FIELD(std::uint32_t, snapshot_every, "transactions per fetch of the snapshot", 1);
+    FIELD(std::uint32_t, snapshot_bytes, "0: the whole bit vector");
+    FIELD(Indices, factors, "by client: 1, or how much slower it is; empty: all 1");
+    FIELD(std::int64_t, lease_ns, "of a lock; 0: without this remedy");
+    FIELD(std::int64_t, skip_after_ns, "of timestamps that hold up; 0: without this remedy");
+    FIELD(std::vector<int>, cpus, "by role: the processor that its process runs on; empty: any");
+    FIELD(bool, crowded, "more threads than processors: who waits lets them run");
+    FIELD(std::uint64_t, trace_rows, "rows that each role keeps; 0: no trace");
+    END_OF_FIELDS;
 
     std::vector<Death> deaths;
-    std::vector<std::uint32_t> factors;  // by client: 1, or how much slower it is; empty: all 1
-    std::int64_t lease_ns = 0, skip_after_ns = 0;  // 0: without this remedy
-
     FabricOptions fabric;
-    std::vector<int> cpus;         // by role: the processor that its process runs on; empty: any
-    bool crowded = false;          // more threads than processors: who waits lets them run
-    std::uint64_t trace_rows = 0;  // rows that each role keeps; 0: no trace
     Sabotage sabotage = Sabotage::none;
 
     std::uint32_t roles() const { return clients + nodes; }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/described.hpp"
 #include "storage/scan.hpp"
 #include "systems/eris/key_draws.hpp"
 
@@ -43,35 +44,32 @@ struct PhaseSetup {
 
 /// Of `ErisSystem` in sim/systems/eris/spec.py, where fields have the same names.
 struct EngineSetup {
+    FIELDS_OF(EngineSetup);
+    FIELD(std::vector<std::uint32_t>, node, "[A] of each AEU: its node in the scenario");
+    FIELD(std::vector<int>, cpu, "[A] and the CPU that it is pinned to; -1: none");
+    FIELD(std::vector<int>, host_node,
+          "[nodes of the scenario] the host's node whose memory stands for it; -1: any");
+    FIELD(std::uint32_t, home, "the node that holds all data, where one does");
+    FIELD(std::size_t, buffer_commands, "of an outgoing buffer", 128);
+    FIELD(std::size_t, round_commands, "0: as many as an AEU's outgoing buffers hold");
+    FIELD(std::size_t, incoming_commands, "0: four times what all send in a round");
+    FIELD(std::size_t, command_bytes, "on its way: at least 8, an upsert's at least 16", 16);
+    FIELD(std::size_t, result_bytes, "of an answer; 0 where it goes by callback");
+    FIELD(std::size_t, batch, "commands that are executed together", 128);
+    FIELD(std::size_t, scans_max, "of an operation under way at a time", 1);
+    FIELD(bool, huge_pages, "for the data", true);
+    FIELD(std::size_t, limit_bytes, "of each memory manager: one for each node and object",
+          SIZE_MAX);
+    FIELD(bool, clients, "whether AEUs make commands; else they do what execute hands them", true);
+    FIELD(double, think_ns, "mean time that a client thinks between its batches; 0: never");
+    FIELD(double, arrival_ns, "mean time between arrivals at each AEU; 0: closed");
+    FIELD(std::uint64_t, seed, "of all draws", 1);
+    END_OF_FIELDS;
+
     std::vector<ObjectSetup> objects;
     std::vector<OperationSetup> operations;
     PhaseSetup phase;
     Layout placement = Layout::partitioned;
-    /// [A] of each AEU: its node in the scenario, and the CPU that it is pinned to (-1: none).
-    std::vector<std::uint32_t> node;
-    std::vector<int> cpu;
-    /// [nodes of the scenario] the host's node whose memory stands for it (-1: any).
-    std::vector<int> host_node;
-    /// Under single_ram: the node of the scenario that holds all data.
-    std::uint32_t home = 0;
-    std::size_t buffer_commands = 128;
-    /// By default (0): as many as an AEU's outgoing buffers hold; four times what all send in a
-    /// round.
-    std::size_t round_commands = 0, incoming_commands = 0;
-    /// Bytes of a command on its way, at least 8, an upsert's at least 16; of an answer, 0 where it
-    /// goes by callback.
-    std::size_t command_bytes = 16, result_bytes = 0;
-    std::size_t batch = 128;
-    std::size_t scans_max = 1;
-    bool huge_pages = true;
-    /// Of each memory manager: one for each node and object.
-    std::size_t limit_bytes = SIZE_MAX;
-    /// Whether AEUs make commands; else they only do what `execute` hands them.
-    bool clients = true;
-    /// Mean time that a client thinks between its batches; between arrivals at each AEU, where
-    /// clients are open; 0: never, closed.
-    double think_ns = 0, arrival_ns = 0;
-    std::uint64_t seed = 1;
 
     std::size_t workers() const noexcept { return node.size(); }
     std::size_t commands_per_round() const noexcept {
