@@ -33,7 +33,7 @@ HEAD = """\
 # Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import {typing}
 
 import numpy as np
 from numpy.typing import {arrays}
@@ -85,7 +85,9 @@ def stub(module: ModuleType) -> str:
             lines += [f"{name}: {of}", ""]
     text = "\n".join(lines)
     arrays = "ArrayLike, NDArray" if "ArrayLike" in text else "NDArray"
-    lines[2] = HEAD.format(arrays=arrays, imports=_typed_dicts(module, text))
+    typing = "Any, ClassVar, TypeAlias" + ", overload" * ("@overload" in text)
+    imports = _typed_dicts(module, text)
+    lines[2] = HEAD.format(typing=typing, arrays=arrays, imports=imports)
     command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "made.pyi", "-"]
     text = "\n".join(lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
@@ -187,8 +189,13 @@ def _type_of(member: property) -> str:
 
 
 def _function(text: str | None) -> Iterator[str]:
-    """A definition from pybind11's signature and the words behind it."""
+    """A definition from pybind11's signature and the words behind it; one for each overload."""
     head, _, words = (text or "").partition("\n")
+    if words.startswith("Overloaded function."):
+        for one in re.split(r"\n\d+\. ", words)[1:]:
+            yield "@overload"
+            yield from _function(one)
+        return
     found = SIGNATURE.fullmatch(head)
     if found is None:
         raise SystemExit(f"not a signature: {head}")
