@@ -19,7 +19,7 @@ help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   all tests"
 	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
-	@echo "make lint   style, types, formatting"
+	@echo "make lint   style, types, formatting, who may import whom"
 	@echo "make stubs  writes the types of the compiled modules anew"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
@@ -90,7 +90,7 @@ test: setup
 gate: setup
 	@$(NUMATWIN) regress policies
 
-# mypy finds a package by its folder: a tree of links shows it the folders under their installed names.
+# Tools find a package by its folder: a tree of links shows them the folders under their installed names.
 TYPES := build/types
 lint: setup
 	@$(VENV)/bin/ruff check
@@ -100,6 +100,10 @@ lint: setup
 	@ln -s $(foreach part,topologies workloads sim engine_native validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
+	@$(PY) tools/check_imports.py $(TYPES)
+	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports --config $(CURDIR)/pyproject.toml \
+	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }
+	@$(PY) tools/check_includes.py
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
 	@$(PY) tools/stubs.py --check
 	@echo "lint: fine"

@@ -23,6 +23,7 @@ from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
 from ..sim.run.scenario import SIMULATED, Scenario, load_scenario
 from .metrics import BIN_HALF, Metric
+from .relative_paths import seen_from
 
 BUNDLED = Path(__file__).parent / "suites"
 BASELINE_ENDING = ".baseline.json"
@@ -269,10 +270,7 @@ def _over(check: Alternative, other: Alternative) -> Alternative:
 
 def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) -> Scenario:
     def beside(text: str | None) -> str | None:
-        """A path that is relative to the suite's file, from here."""
-        if text is None or not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
-            return text
-        return str(folder / text)
+        return None if text is None else seen_from(folder, text)
 
     name = beside(check.scenario)
     assert name is not None

@@ -138,6 +138,7 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
         "scenario": record.scenario,
         "scenario_hash": record.scenario_hash,
         "policy": record.policy,
+        "policies": dict(record.policies),
         "machine": record.machine["name"],
         "plane": record.plane,
         "seed": record.seed,

@@ -1,4 +1,4 @@
-"""Workers: threads pinned for life, such as ERIS's AEUs; where, and which of them share a core."""
+"""Workers pinned to cores: where they are, and which of them share a core."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from ...sim.systems.registry import system_of
 from ...topologies import Machine
 from ...workloads import Workload
 from ..metrics import Metric
+from ..relative_paths import seen_from
 from .sizes import bytes_of, entries_of, size_bytes
 
 CATALOGUE = Catalogue(Path(__file__).parent.parent / "suites" / "crossvalidate", "suite")
@@ -364,10 +365,7 @@ class _Loader:
 
     def _beside(self, value: Value | None) -> str | None:
         """A path that is relative to the suite's file, from here."""
-        text = None if value is None else str(value)
-        if text is None or not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
-            return text
-        return str(self.folder / text)
+        return None if value is None else seen_from(self.folder, str(value))
 
 
 def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -> bool:

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Imports between Python files: no circle, and no system imports another one.
+
+    tools/check_imports.py TREE    # a folder with the package numatwin, as 'make lint' makes it
+
+Imports for type checkers and within functions count. That folders import in one order only is held
+by import-linter (pyproject.toml). Status 1 where something is found, a line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import grimp
+import networkx as nx
+
+PACKAGE = "numatwin"
+# Each package in one of these is a system's home.
+HOMES = (f"{PACKAGE}.sim.systems", f"{PACKAGE}.engine_native.systems")
+# What is known and about to go.
+EXCEPTIONS = {("numatwin.sim.systems.commits.apart", "numatwin.sim.systems.commits.parameters")}
+
+
+def imports(tree: Path) -> nx.DiGraph:
+    """The modules of the package in ``tree``; an edge leads to what a module imports."""
+    sys.path.insert(0, str(tree))
+    found = grimp.build_graph(PACKAGE, cache_dir=None)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(found.modules)
+    for module in found.modules:
+        for imported in found.find_modules_directly_imported_by(module):
+            if (module, imported) not in EXCEPTIONS:
+                graph.add_edge(module, imported)
+    return graph
+
+
+def circles(graph: nx.DiGraph) -> Iterator[str]:
+    """The shortest circle of each knot of modules that import one another."""
+    for knot in nx.strongly_connected_components(graph):
+        if len(knot) > 1:
+            found = min(nx.simple_cycles(graph.subgraph(knot)), key=len)
+            first = found.index(min(found))
+            around = [*found[first:], *found[:first], min(found)]
+            yield f"circle of imports: {' → '.join(around)}"
+
+
+def crossings(graph: nx.DiGraph) -> Iterator[str]:
+    """Imports from one system's home into another's."""
+    homes = {
+        module.rpartition(".")[0]
+        for module in graph
+        if module.rpartition(".")[0].rpartition(".")[0] in HOMES
+    }
+
+    def home_of(module: str) -> str | None:
+        return next((one for one in homes if f"{module}.".startswith(f"{one}.")), None)
+
+    for module, imported in sorted(graph.edges):
+        names = [home and home.rpartition(".")[2] for home in map(home_of, (module, imported))]
+        if None not in names and names[0] != names[1]:
+            yield f"{module} imports {imported}: systems know nothing of each other"
+
+
+def main() -> int:
+    """Prints what is found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tree", type=Path)
+    graph = imports(parser.parse_args().tree)
+    found = [*circles(graph), *crossings(graph)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
