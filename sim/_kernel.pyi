@@ -965,6 +965,8 @@ class Stream:
         """The next number in [0, 1): that of numpy.random.Generator.random()."""
     def uniforms(self, count: int) -> _Floats:
         """The next so many numbers in [0, 1): [count]."""
+    def take_back(self, count: int) -> None:
+        """Takes back the last words, at most all that were drawn: they come again."""
     def below(self, n: int) -> int:
         """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
     def exponential(self, mean: float = 1.0) -> float:

@@ -79,8 +79,20 @@ class EventQueue {
         return heap_.front();
     }
 
-    // Which event comes next, if none is scheduled before it; to be called after pop().
-    const Event& next() const { return heap_[1 + least_of(heap_.data() + 1)]; }
+    // Events that moved towards the root when the last one left: ones that are among the first 5
+    // or so, 20 and 80; maybe again, and maybe one that never happens. To be called after top().
+    struct Rising {
+        const Event &near, &halfway, &far;
+    };
+    Rising rising() const {
+        constexpr std::size_t one = children, two = children * (one + 1),
+                              three = children * (two + 1);
+        std::size_t far = sunk_;
+        while (far > three) far = (far - 1) / children;
+        const std::size_t halfway = far > two ? (far - 1) / children : far;
+        const std::size_t near = halfway > one ? (halfway - 1) / children : halfway;
+        return {heap_[near], heap_[halfway], heap_[far]};
+    }
 
     // Takes out all events for which this holds. Costs as much as a look at each event.
     template <class Predicate>
@@ -119,6 +131,7 @@ class EventQueue {
             at = least;
         }
         heap[at] = event;
+        sunk_ = at;
     }
 
     // Which of four comes first. Which one that is cannot be predicted, so this takes no branch but
@@ -138,6 +151,7 @@ class EventQueue {
     std::vector<Event> heap_;
     std::size_t used_ = 0;  // places, of which the first is empty where there is a hole
     std::size_t hole_ = 0;  // 0 or 1
+    std::size_t sunk_ = 0;  // where the last sink ended: what lies above it has moved up
 };
 
 }  // namespace numatwin

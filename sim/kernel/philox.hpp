@@ -23,6 +23,18 @@ class alignas(64) Stream {
         return buffer_[used_++];
     }
 
+    // Words drawn so far.
+    std::uint64_t taken() const { return 4 * counter_ + used_ - 4; }
+    // Takes back the last `count` words, at most all that were drawn: they come again.
+    void take_back(std::uint64_t count) {
+        const std::uint64_t left = taken() - count;
+        counter_ = left / 4;
+        used_ = 4;
+        if (left % 4 == 0) return;
+        refill();
+        used_ = static_cast<unsigned>(left % 4);
+    }
+
     // In [0, 1), 53 bits: as numpy.random.Generator.random().
     double uniform() { return static_cast<double>(bits() >> 11) * 0x1.0p-53; }
 

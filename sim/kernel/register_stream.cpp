@@ -1,6 +1,8 @@
 // Python's view of random streams: Stream.
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 #include "kernel/arrays.hpp"
 #include "kernel/philox.hpp"
 #include "kernel/register.hpp"
@@ -14,6 +16,13 @@ Doubles uniforms(Stream& stream, std::size_t count) {
     Doubles values(static_cast<py::ssize_t>(count));
     for (double& value : written(values)) value = stream.uniform();
     return values;
+}
+
+void take_back(Stream& stream, std::uint64_t count) {
+    if (count > stream.taken())
+        throw std::invalid_argument("count: expected at most what was drawn, " +
+                                    std::to_string(stream.taken()));
+    stream.take_back(count);
 }
 
 std::uint64_t below(Stream& stream, std::uint64_t n) {
@@ -35,6 +44,8 @@ Each draw takes one word. Whoever is handed a stream draws from a copy, from whe
              "The next number in [0, 1): that of numpy.random.Generator.random().")
         .def("uniforms", &uniforms, py::arg("count"),
              "The next so many numbers in [0, 1): [count].")
+        .def("take_back", &take_back, py::arg("count"),
+             "Takes back the last words, at most all that were drawn: they come again.")
         .def("below", &below, py::arg("n"),
              "A whole number from 0 to n - 1, all alike to within n * 2^-64.")
         .def("exponential", &Stream::exponential, py::arg("mean") = 1.0,

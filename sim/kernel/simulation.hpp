@@ -31,7 +31,7 @@ class Interrupt {
 //         void handle(const Event& event);
 //         static const char* event_name(std::uint32_t kind);  // optional, for error messages
 //         bool looks_ahead() const;                           // optional, both: whether to be told
-//         void expect(const Event& event) const;              // which event comes next, maybe
+//         void expect(const EventQueue::Rising& soon) const;  // which events are about to come
 //         Simulation clock;
 //     };
 //     model.clock.run(model, until, interrupt);
@@ -92,9 +92,9 @@ class Simulation {
                 if (interrupt->requested()) return false;
                 ask = events_ + interval;
             }
+            if constexpr (requires { model.looks_ahead(); })
+                if (model.looks_ahead()) model.expect(queue_.rising());
             Event event = queue_.pop();
-            if constexpr (requires { model.expect(event); })
-                if (model.looks_ahead()) model.expect(queue_.next());
             if (event.kind == TimerTable::kind && !timers_.resolve(event)) continue;
             now_ = event.time;
             ++events_;

@@ -79,6 +79,8 @@ class ErisBatches {
         return at == end_ || !is_full(at) ? at : block_before(at)->next->batch;
     }
 
+    // Where the next one goes, if its block has room.
+    const ErisBatch* next_place() const { return end_; }
     void push(const ErisBatch& batch, ErisBlocks& pool) {
         if (is_full(end_)) {
             ErisBlock* const block = pool.take();

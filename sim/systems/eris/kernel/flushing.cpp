@@ -22,10 +22,10 @@ bool ErisRouting::is_behind(std::uint32_t i) const {
 // A cell of the table; few steps from where the guide says.
 std::uint32_t ErisRouting::draw(std::uint32_t i) {
     const double u = streams_[i].uniform();
-    const double* end = table_.sum.data() + 1;
-    auto cell = table_.guide[static_cast<std::uint32_t>(u * guide_slots_)];
+    const double* end = sum_.data() + 1;
+    std::uint32_t cell = guide_[static_cast<std::uint32_t>(u * guide_slots_)];
     while (u >= end[cell]) ++cell;
-    return static_cast<std::uint32_t>(cell);
+    return cell;
 }
 
 void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operation,
@@ -82,6 +82,7 @@ void ErisRouting::make(std::uint32_t i) {
     const auto count = static_cast<std::uint32_t>(workers());
     const auto by_key = static_cast<std::uint32_t>(keyed_) * count;
     const auto room = static_cast<std::uint32_t>(machine_.buffer_commands);
+    const bool ahead = !drawn_.empty();
     const Time now = clock.now();
     w.made = 0;
     w.full = none;
@@ -96,7 +97,7 @@ void ErisRouting::make(std::uint32_t i) {
                 w.pending_since = w.next_arrival;
                 w.next_arrival += rounded_ps(streams_[i].exponential(machine_.arrival_ps));
             }
-            w.pending = draw(i);
+            w.pending = ahead ? next_drawn(i) : draw(i);
         }
         if (w.pending >= by_key) {
             const auto before = w.in_row;

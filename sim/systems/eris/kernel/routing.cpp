@@ -72,13 +72,16 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     running_scans_.assign(operations_, 0);
     scan_waiters_.resize(operations_);
     worker_.resize(count);
+    node_.assign(machine_.node.begin(), machine_.node.end());
     for (std::uint32_t i = 0; i < count; ++i) {
-        worker_[i].node = static_cast<std::uint32_t>(machine_.node[i]);
         worker_[i].core = static_cast<std::uint32_t>(machine_.core[i]);
         worker_[i].incoming[0].word = active_bit;
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
     }
+    looks_ahead_ = count >= looks_ahead_from;
+    if (looks_ahead_ && machine_.think_ps <= 0 && machine_.arrival_ps <= 0)
+        drawn_.resize(count * draws_ahead);
     start_counting();
 }
 
@@ -106,8 +109,10 @@ void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>
         for (const auto& move : of_worker)
             if (move.operation >= keyed_ || move.target >= workers())
                 throw std::invalid_argument("moves: expected operations by key and workers");
-    table_ = std::move(table);
-    guide_slots_ = static_cast<double>(table_.guide.size());
+    draw_anew();
+    sum_ = std::move(table.sum);
+    guide_.assign(table.guide.begin(), table.guide.end());
+    guide_slots_ = static_cast<double>(guide_.size());
     ++version_;
     for (std::size_t i = 0; i < moves.size(); ++i)
         for (auto move : moves[i]) {
@@ -152,20 +157,6 @@ void ErisRouting::handle(const Event& event) {
             return go_on_balancing(i);
     }
     throw std::logic_error("unknown kind of event");
-}
-
-void ErisRouting::expect(const Event& event) const {
-    const auto fetch = [](std::uintptr_t at) {
-        __builtin_prefetch(reinterpret_cast<const void*>(at), 1);
-    };
-    const auto place = [](const auto* of) { return reinterpret_cast<std::uintptr_t>(of); };
-    const std::uintptr_t worker = place(worker_.data()) + event.subject * sizeof(Worker);
-    for (std::uintptr_t line = 0; line < 4; ++line) fetch(worker + 64 * line);
-    // Data of a flush's events: to whom.
-    fetch(place(worker_.data()) + event.data * sizeof(Worker));
-    const std::size_t at = pair(event.subject, event.data);
-    fetch(place(count_.place(0)) + at);
-    fetch(place(first_.data()) + at * sizeof(Time));
 }
 
 // -- receiving ------------------------------------------------------------------------------------
@@ -216,7 +207,7 @@ void ErisRouting::take(std::uint32_t i) {
     std::size_t b = 0;
     for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
         all += at->count + at->answers + at->references;
-        const std::uint32_t here = parts_in(w, *at, b);
+        const std::uint32_t here = parts_in(i, *at, b);
         parts += here;
         waits += here * lines_awaited(machine_.part_waits, i, at->source);
         held += handed_lines_ps(i, at->source, lines_of(at->count + at->references, at->answers),
@@ -231,8 +222,9 @@ void ErisRouting::take(std::uint32_t i) {
     clock.schedule(handing(i, receive, core, held) + waits, received, i);
 }
 
-std::uint32_t ErisRouting::parts_in(const Worker& w, const ErisBatch& batch, std::size_t b) const {
-    if (machine_.part_ps[w.node] == 0 && machine_.part_waits == 0) return 0;
+std::uint32_t ErisRouting::parts_in(std::size_t i, const ErisBatch& batch, std::size_t b) const {
+    const Worker& w = worker_[i];
+    if (machine_.part_ps[node(i)] == 0 && machine_.part_waits == 0) return 0;
     const auto is_part = [&](std::uint32_t count) { return count > 0 && count < whole_; };
     if (keyed_ < 2) return is_part(batch.count);
     const auto& by_operation = w.beside[w.taken].by_operation;

@@ -110,10 +110,9 @@ class ErisRouting {
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
     void handle(const Event& event);
-    // This event comes soon: what it looks at is brought into the cache. Few workers are in it
-    // anyhow.
-    bool looks_ahead() const { return worker_.size() >= 256; }
-    void expect(const Event& event) const;
+    // What events that come soon look at is brought into the cache. Few workers are in it anyhow.
+    bool looks_ahead() const { return looks_ahead_; }
+    void expect(const EventQueue::Rising& soon) const;
     void start_counting();
     // Throws std::logic_error where a command was lost or done twice.
     void check() const;
@@ -162,6 +161,8 @@ class ErisRouting {
     static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
+    static constexpr std::uint32_t looks_ahead_from = 256;  // workers
+    static constexpr std::uint32_t draws_ahead = 32;
     // Batches of closed clients of which each target gets so many commands on average are told
     // apart in its buffer, as in the engine; else a flush holds parts of many.
     static constexpr std::int64_t told_apart_min = 16;
@@ -201,7 +202,7 @@ class ErisRouting {
         std::uint64_t read_word = 0;
         Portion sends;
         std::uint32_t to = 0;
-        std::uint32_t node = 0, core = 0;
+        std::uint32_t core = 0;
         std::uint8_t into = 0;
         After after = After::making;
         bool received = false;  // the commands of `taken` are in `to_do`
@@ -215,6 +216,7 @@ class ErisRouting {
         std::uint32_t full = none;     // a buffer that has just been filled
         std::uint32_t made = 0;
         std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
+        std::uint32_t drawn = draws_ahead;  // cells drawn ahead: the next one's place
         // Line 3: the round.
         std::uint64_t to_make = 0;
         std::uint64_t in_row = 0;  // commands in its outgoing buffers
@@ -272,7 +274,7 @@ class ErisRouting {
     };
 
     std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
-    std::size_t node(std::size_t i) const { return worker_[i].node; }
+    std::size_t node(std::size_t i) const { return node_[i]; }
     double threads(std::size_t i) const { return core_[worker_[i].core].threads; }
     std::uint64_t& to_do(std::size_t i, std::size_t operation) {
         return to_do_[i * operations_ + operation];
@@ -300,8 +302,8 @@ class ErisRouting {
     Time lines_awaited(double waits, std::size_t i, std::size_t t) {
         return rounded_ps(waits * static_cast<double>(handed(i, t)));
     }
-    // Headers of parts of what was made together, in the batch at place `b` of `taken`.
-    std::uint32_t parts_in(const Worker& w, const ErisBatch& batch, std::size_t b) const;
+    // Headers of parts of what was made together, in the batch at place `b` of what was taken.
+    std::uint32_t parts_in(std::size_t i, const ErisBatch& batch, std::size_t b) const;
 
     // Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
     // lines at the controller, and those of them that it writes.
@@ -346,7 +348,18 @@ class ErisRouting {
     void made(std::uint32_t i);
     void transfer_event(const Event& event);
     std::uint32_t draw(std::uint32_t i);
+    std::uint32_t next_drawn(std::uint32_t i);
+    void draw_ahead(std::uint32_t i, std::uint32_t* cells);
+    void draw_anew();
     bool ask_scan(std::uint32_t i, std::uint32_t operation, Time since);
+    bool is_flush(const Event& event) const {
+        return event.kind == attempted || event.kind == copied || event.kind == released;
+    }
+    void expect_far(const Event& event) const;
+    void expect_halfway(const Event& event) const;
+    void expect_near(const Event& event) const;
+    void expect_making(std::uint32_t i) const;
+    void expect_target(std::uint32_t i, std::uint32_t to) const;
     void begin_flush(std::uint32_t i, std::uint32_t to, After after);
     void read_descriptor(std::uint32_t i);
     void attempt(std::uint32_t i);
@@ -369,13 +382,18 @@ class ErisRouting {
 
     ErisMachine machine_;
     LargeVector<Demand> demand_;  // [O, A]
-    ErisTable table_;
+    Numbers sum_;                 // of ErisTable
+    std::vector<std::uint32_t> guide_;
     double guide_slots_ = 0;
     std::size_t nodes_, operations_, keyed_;
     std::uint32_t version_ = 0;
+    bool looks_ahead_ = false;
+    LargeVector<std::uint32_t>
+        drawn_;  // [A, draws_ahead] cells, where a worker's stream tells these alone
     LargeVector<Stream> streams_;  // but those of others' turns
     Turns turns_;                  // by worker
     LargeVector<Worker> worker_;
+    std::vector<std::uint32_t> node_;   // [A]
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
     LargeVector<Core> core_;
     std::vector<Backlog> memory_;
