@@ -20,10 +20,13 @@ def test_tiny_run_prints_figures_and_the_same_hashes_again() -> None:
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert [line["name"] for line in lines] == [
             "eris_events/cost_16_aeus",
+            "eris_events/cost_16_aeus_growth",
             "eris_events/command_cost_16_aeus",
+            "eris_events/command_cost_16_aeus_growth",
             "eris_events/fig1_16_aeus_500_us",
         ]
-        assert [line["unit"] for line in lines] == ["ns/event", "ns/command", "s"]
+        units = [line["unit"] for line in lines]
+        assert units == ["ns/event", "x", "ns/command", "x", "s"]
         for line in lines:
             assert set(line) == {"name", "value", "unit", "versus", "ratio"}
             assert line["value"] > 0

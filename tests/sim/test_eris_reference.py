@@ -69,6 +69,12 @@ def test_bundled_scenarios(scenario: str, until_us: int, more: tuple[str, ...]) 
     check(Case(scenario, until_us * US, settings=more))
 
 
+def test_many_workers_whose_commands_are_drawn_ahead() -> None:
+    """From 256 workers on the kernel draws a worker's commands before they are made."""
+    settings = ("system.nodes=32", "system.threads=8", "system.buffer_commands=2")
+    check(Case("eris-fig1", 5 * US, settings=settings))
+
+
 def test_a_crowd_meets_all_that_the_protocol_has() -> None:
     """Retries, full buffers and sleepers; or the comparison would say little."""
     compiled, plain = players(CROWDED)

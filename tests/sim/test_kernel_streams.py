@@ -39,6 +39,16 @@ def test_named_streams_differ_and_repeat() -> None:
     assert first(1, 0, "a") == first(1, 0, "a")
 
 
+@given(words, st.integers(0, 13), st.integers(0, 13))
+def test_words_that_are_taken_back_come_again(key: int, kept: int, back: int) -> None:
+    draws = Stream(key, 1)
+    words = [draws.bits() for _ in range(kept + back)]
+    draws.take_back(back)
+    assert [draws.bits() for _ in range(back)] == words[kept:]
+    with pytest.raises(ValueError, match="count: expected at most what was drawn"):
+        draws.take_back(kept + back + 1)
+
+
 def uniforms(count: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     return stream(SEED, 0, "draws").uniforms(count)
 
