@@ -39,7 +39,12 @@ void ErisRouting::expect_far(const Event& event) const {
     }
     const auto to = static_cast<std::uint32_t>(event.data);
     fetch(worker_.data() + to);
+    fetch(reinterpret_cast<const char*>(worker_.data() + to) + 64);
     fetch(handed_.data() + node(i) * nodes_ + node(to));
+    if (event.kind == attempted && !wire_.empty()) {
+        fetch(ways_from(node(i)) + node(to));
+        fetch(ways_from(node(to)) + node(i));
+    }
     if (event.kind == copied) {
         const std::size_t at = pair(i, to);
         fetch(count_.place(at));
@@ -53,6 +58,10 @@ void ErisRouting::expect_halfway(const Event& event) const {
     switch (event.kind) {
         case attempted:
             fetch(core_.data() + w.core);
+            if (!wire_.empty()) {
+                expect_wires(node(i), node(w.to));
+                expect_wires(node(w.to), node(i));
+            }
             return;
         case copied: {
             const auto* place = worker_[w.to].incoming[w.into].batches.next_place();
@@ -65,11 +74,12 @@ void ErisRouting::expect_halfway(const Event& event) const {
                 const std::uint32_t to = i + w.next_flush + 1;
                 const auto count = static_cast<std::uint32_t>(workers());
                 expect_target(i, to < count ? to : to - count);
-            } else if (w.of_making > 0 && !drawn_.empty()) {
+            } else {
                 fetch(core_.data() + w.core);
+                fetch(streams_.data() + i);
+                if (drawn_.empty()) return;
                 fetch(drawn_.data() + i * draws_ahead + std::min(w.drawn, draws_ahead - 1));
                 fetch(drawn_.data() + i * draws_ahead + draws_ahead - 1);
-                fetch(streams_.data() + i);
             }
             return;
         case issued:
@@ -100,6 +110,15 @@ void ErisRouting::expect_making(std::uint32_t i) const {
     const auto* const row = count_.place(pair(i, 0));
     if (keyed_ > 1) return;
     for (std::uint32_t k = worker_[i].drawn; k < draws_ahead; ++k) fetch(row + cells[k]);
+}
+
+void ErisRouting::expect_wires(std::size_t from, std::size_t to) const {
+    const Way* const ways = ways_from(from);
+    for (std::size_t at = to; at != from; at = ways[at].before) {
+        const auto* const wire = reinterpret_cast<const char*>(wire_.data() + ways[at].link);
+        fetch(wire);
+        fetch(wire + 64);
+    }
 }
 
 void ErisRouting::expect_target(std::uint32_t i, std::uint32_t to) const {
