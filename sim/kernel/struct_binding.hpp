@@ -32,7 +32,9 @@ template <class Number>
     requires std::is_arithmetic_v<Number>
 void assign(std::vector<Number>& to, pybind11::handle given) {
     namespace py = pybind11;
-    if (!py::isinstance<py::array>(given)) {
+    // Plain sequences first: looking for arrays loads NumPy, and the engine's processes have none.
+    if (py::isinstance<py::list>(given) || py::isinstance<py::tuple>(given) ||
+        !py::isinstance<py::array>(given)) {
         to = py::cast<std::vector<Number>>(given);
         return;
     }

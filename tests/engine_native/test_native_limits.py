@@ -124,8 +124,9 @@ def test_loading_tells_how_far_it_is() -> None:
 
 SHOW = """
 import json, runpy, setuptools
-setuptools.setup = lambda ext_modules: print(json.dumps([vars(one) for one in ext_modules],
-                                                        default=str))
+setuptools.setup = lambda ext_modules, cmdclass: print(
+    json.dumps([vars(one) for one in ext_modules], default=str)
+)
 runpy.run_path("setup.py")
 """
 
