@@ -6,8 +6,7 @@ reads, new blocks) is left out. In turn with each commit, on other records that 
 likewise: its three CAS and three copies with nothing between, on the shared mapping (raw), and
 through the fabric. A copy is done when others can see it, so the raw parts end with a fence, as the
 commit ends with an atomic add. Means without the slowest twentieth and the clock's own time; the
-median of ``--repeat`` such runs by their ratio, of those before and after which all cores were calm
-(``numatwin.validate.measure.quiet``), if any was. ``by_ucx``: the same where each request goes
+median of ``--repeat`` such runs by their ratio. ``by_ucx``: the same where each request goes
 through UCX's calls.
 
 One JSON object a line goes to standard output, the hash of the records' stocks to standard error.
@@ -25,16 +24,11 @@ from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.systems.commits.cluster import measure_fabric, ucx_settings
 from numatwin.sim.kernel.streams import stream_key
-from numatwin.validate.measure.layout import host_layout
-from numatwin.validate.measure.quiet import Quiet, core_probe
 
 SEED = 1
-PATIENCE_EACH_S = 5.0
 
 
-def commit_costs(
-    direct: bool, records: int, commits: int, repeat: int, quiet: Quiet
-) -> dict[str, Any]:
+def commit_costs(direct: bool, records: int, commits: int, repeat: int) -> dict[str, Any]:
     """The run of median ratio."""
     run = {
         "clients": 1,
@@ -56,8 +50,7 @@ def commit_costs(
         finally:
             process.close()
 
-    taken = [quiet.take(measure) for _ in range(repeat)]
-    runs = [one for one, calm in taken if calm] or [one for one, _ in taken]
+    runs = [measure() for _ in range(repeat)]
     runs.sort(key=lambda one: one["commit_ns"] / (one["raw_ns"] or one["raw_fabric_ns"]))
     return runs[len(runs) // 2]
 
@@ -81,10 +74,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="*", default=[8, 1024, 8192])
     parser.add_argument("--seconds", type=float, default=0.05, help="for each cost of the fabric")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds, for calm cores")
     options = parser.parse_args()
-    quiet = Quiet(core_probe(host_layout()), options.patience, PATIENCE_EACH_S)
-    amounts = (options.records, options.commits, options.repeat, quiet)
+    amounts = (options.records, options.commits, options.repeat)
     direct = commit_costs(True, *amounts)
     report("commit", direct, "raw_ns", "raw CAS and copies")
     report("commit/against_fabric", direct, "raw_fabric_ns", "CAS and copies by the fabric")

@@ -6,10 +6,9 @@ finding owners, splitting, gathering, writing into incoming buffers. ``with_rece
 core takes everything out again too, and looks at every word. ``two_threads``: another core does
 that; waiting for it counts. Against: one memcpy of the whole stream to a destination of the same
 size, in turns in the same process; ``copy_into_cache`` and ``copy_in_cache`` say what memcpy makes
-of a destination, or of both sides, in the cache. CPU time; medians of the turns of ``--runs`` runs,
-of those before and after which all cores were calm (``numatwin.validate.measure.quiet``), if any
-was. The sweep over commands per buffer is figure 5 of the ERIS paper. One JSON object a line goes
-to standard output, the hash of what arrived to standard error.
+of a destination, or of both sides, in the cache. CPU time; medians of the turns of ``--runs`` runs.
+The sweep over commands per buffer is figure 5 of the ERIS paper. One JSON object a line goes to
+standard output, the hash of what arrived to standard error.
 """
 
 from __future__ import annotations
@@ -25,13 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from numatwin.validate.measure.layout import host_layout
-from numatwin.validate.measure.quiet import Quiet, core_probe
-
 HERE = Path(__file__).parent
 ENGINE = HERE.parent / "engine_native"
 USUAL_BUFFER = 128
-PATIENCE_EACH_S = 10.0
 COLUMNS = ("routing", "with_receiving", "memcpy", "copy_into_cache", "copy_in_cache")
 
 
@@ -53,8 +48,8 @@ class Turns:
 class Program:
     """The C++ side, compiled as the Python module is."""
 
-    def __init__(self, folder: Path, runs: int, patience_s: float) -> None:
-        self.quiet, self.runs = Quiet(core_probe(host_layout()), patience_s, PATIENCE_EACH_S), runs
+    def __init__(self, folder: Path, runs: int) -> None:
+        self.runs = runs
         self.path = folder / "native_routing"
         sources = [HERE / "native_routing.cpp", *sorted((ENGINE / "routing").glob("*.cpp"))]
         flags = ["-std=c++20", "-O3", "-pthread", f"-I{ENGINE}"]
@@ -65,10 +60,9 @@ class Program:
             raise SystemExit(f"native_routing.cpp does not compile:\n{done.stderr[:2000]}")
 
     def run(self, owners: int, per_buffer: int, commands: int, repeat: int, threads: int) -> Turns:
-        """The turns of all calm runs; of all runs where none was."""
+        """The turns of all runs."""
         arguments = [str(number) for number in (owners, per_buffer, commands, repeat, threads)]
-        taken = [self.quiet.take(lambda: self.run_once(arguments)) for _ in range(self.runs)]
-        kept = [turns for turns, calm in taken if calm] or [turns for turns, _ in taken]
+        kept = [self.run_once(arguments) for _ in range(self.runs)]
         columns = {name: [rate for one in kept for rate in one.columns[name]] for name in COLUMNS}
         return Turns(columns, kept[0].result)
 
@@ -101,10 +95,9 @@ def main() -> None:
     parser.add_argument("--commands", type=int, default=12_000_000, help="in the stream")
     parser.add_argument("--repeat", type=int, default=5, help="turns of a run")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds, for calm cores")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = Program(Path(folder), options.runs, options.patience)
+        program = Program(Path(folder), options.runs)
         for owners in options.owners:
             case = f"{owners}_owners"
             turns = program.run(owners, USUAL_BUFFER, options.commands, options.repeat, 1)

@@ -261,13 +261,6 @@ def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[floa
     OSError where a CPU may not be used.
     """
 
-def paces(
-    cpus: Sequence[int], cached_bytes: int, memory_bytes: int, seconds: float, moment_ns: float
-) -> list[tuple[list[float], list[float]]]:
-    """[cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
-    caches, of memory. OSError where a CPU may not be used.
-    """
-
 def run_team(
     members: Sequence[tuple[int, Work]], wanted: int, window_ns: int, limit_ns: int
 ) -> tuple[_Floats, _Floats, NDArray[np.bool_]]:
@@ -459,8 +452,7 @@ def measure_blocks(
     window_ns: int,
 ) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
-    size,
-    and lines_ns, one for each sample, of what depends on that.
+    size.
     """
 
 def measure_ends(
@@ -470,24 +462,6 @@ def measure_ends(
 
 def measure_turns(
     run: CommitRun, bytes: int, cpus: Sequence[int], windows: int, window_ns: int
-) -> list[Any]:
-    """Forks: see systems/commits/measure_steps.hpp."""
-
-def measure_block_spreads(
-    run: CommitRun,
-    bytes: int,
-    regions: Sequence[int],
-    cpus: Sequence[int],
-    windows: int,
-    window_ns: int,
-    turn_ns: float,
-) -> list[Any]:
-    """Forks: see systems/commits/measure_steps.hpp; here and below, factors of each name and
-    region.
-    """
-
-def measure_message_spreads(
-    run: CommitRun, bytes: int, cpus: Sequence[int], windows: int, window_ns: int, turn_ns: float
 ) -> list[Any]:
     """Forks: see systems/commits/measure_steps.hpp."""
 

@@ -7,7 +7,6 @@
 
 #include "measure/engine_work.hpp"
 #include "measure/gaps.hpp"
-#include "measure/paces.hpp"
 #include "measure/work.hpp"
 #include "register.hpp"
 
@@ -207,20 +206,6 @@ MemoryError if it does not fit.)")
         py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
         R"([cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
 OSError where a CPU may not be used.)");
-    module.def(
-        "paces",
-        [](const std::vector<int>& cpus, std::size_t cached_bytes, std::size_t memory_bytes,
-           double seconds, double moment_ns) {
-            std::vector<std::pair<std::vector<double>, std::vector<double>>> found;
-            const py::gil_scoped_release release;
-            for (Paces& one : paces(cpus, cached_bytes, memory_bytes, seconds, moment_ns))
-                found.emplace_back(std::move(one.cached_ns), std::move(one.memory_ns));
-            return found;
-        },
-        py::arg("cpus"), py::arg("cached_bytes"), py::arg("memory_bytes"), py::arg("seconds"),
-        py::arg("moment_ns"),
-        R"([cpus] ns [moments] that a piece of work takes mostly at each moment: with words of its own
-caches, of memory. OSError where a CPU may not be used.)");
     module.def(
         "run_team", &run, py::arg("members"), py::arg("wanted"), py::arg("window_ns"),
         py::arg("limit_ns"),

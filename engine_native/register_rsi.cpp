@@ -32,21 +32,6 @@ py::list steps(const std::vector<StepCost>& costs) {
         row["region"] = cost.region;
         row["count"] = cost.count;
         row["samples_ns"] = cost.samples_ns;
-        row["lines_ns"] = cost.lines_ns;
-        found.append(row);
-    }
-    return found;
-}
-
-py::list spreads(const std::vector<StepSpread>& measured) {
-    py::list found;
-    for (const auto& spread : measured) {
-        py::dict row;
-        row["name"] = spread.name;
-        row["bytes"] = spread.bytes;
-        row["region"] = spread.region;
-        row["steps"] = spread.steps;
-        row["factors"] = spread.factors;
         found.append(row);
     }
     return found;
@@ -229,8 +214,7 @@ void register_rsi(py::module_& module) {
         py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
         py::arg("window_ns"),
         R"(Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
-size,
-and lines_ns, one for each sample, of what depends on that.)");
+size.)");
     module.def(
         "measure_ends",
         [](const RunSetup& run, const Numbers& sizes, const Numbers& counts, std::uint32_t windows,
@@ -247,27 +231,6 @@ and lines_ns, one for each sample, of what depends on that.)");
         },
         py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
         "Forks: see systems/commits/measure_steps.hpp.");
-    module.def(
-        "measure_block_spreads",
-        [](const RunSetup&, std::uint64_t bytes, const Numbers& regions,
-           const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns,
-           double turn_ns) {
-            return spreads(
-                measure_block_spreads(bytes, regions, cpus, plan_of(windows, window_ns), turn_ns));
-        },
-        py::arg("run"), py::arg("bytes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"), py::arg("turn_ns"),
-        R"(Forks: see systems/commits/measure_steps.hpp; here and below, factors of each name and
-region.)");
-    module.def(
-        "measure_message_spreads",
-        [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
-           std::uint32_t windows, std::int64_t window_ns, double turn_ns) {
-            return spreads(
-                measure_message_spreads(run, bytes, cpus, plan_of(windows, window_ns), turn_ns));
-        },
-        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
-        py::arg("turn_ns"), "Forks: see systems/commits/measure_steps.hpp.");
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"),
                "Runs all roles as children of this process: systems/commits/launcher.hpp.");
 }

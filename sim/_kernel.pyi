@@ -19,7 +19,6 @@ class CommitSetup:
     processors: int
     processor_slice_ps: int
     processor_switch_ps: int
-    processor_cold_ps: int
     processor_look_ps: int
     processor_connection_ps: list[int]
     processor_spin_ps: int
@@ -68,20 +67,6 @@ class CommitSetup:
     processor_awake_ps: int
     streams: list[int]
     traced: bool
-    def set_spreads(
-        self, tables: Sequence[Spread], of_type: Sequence[int], of_wake: int, streams: Sequence[int]
-    ) -> None: ...
-    def set_turns(self, turns: TurnSetup, keys: Sequence[tuple[int, int]]) -> None: ...
-    def set_paces(
-        self,
-        lasts_ps: float,
-        share: Sequence[float],
-        slowdown: Sequence[float],
-        keys: Sequence[tuple[int, int]],
-    ) -> None: ...
-    def set_apart(
-        self, near_ps: float, apart_ps: float, costs: Sequence[int], stream: Sequence[int]
-    ) -> None: ...
 
 class TwoPhaseCommits:
     """Snapshot isolation by 2PC."""
@@ -181,6 +166,23 @@ class OneSidedCommits:
     def latency_total_ps(self) -> int: ...
     def latency_quantile_ps(self, q: float) -> int: ...
 
+class Disturbances:
+    """What others do to cores, none by default: see Interruptions in
+    machine/disturbances/facts.py. keys: a Philox key for each core. Raises ValueError where
+    every_ps is not above 0, a length_ps is below 0, or share does not end at 1.
+    """
+    def __init__(
+        self,
+        every_ps: float = 0.0,
+        length_ps: Sequence[float] = ...,
+        share: Sequence[float] = ...,
+        keys: Sequence[tuple[int, int]] = ...,
+    ) -> None: ...
+    def stretched(self, core: int, now_ps: int, end_ps: int) -> int:
+        """When work of a core ends that begins now and would end at end_ps. Asked as time
+        goes on.
+        """
+
 class Durations:
     """A distribution of times in whole picoseconds, up to 2^55 (ten hours).
 
@@ -204,28 +206,6 @@ class Durations:
         """The mean, exact but for rounding."""
     def draw(self, stream: Stream) -> int:
         """A time in picoseconds, with the next word of the stream."""
-
-class Spread:
-    """How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
-    and on straight lines in between. Raises ValueError where shares or factors fall.
-    """
-    def __init__(self, share: Sequence[float], factor: Sequence[float]) -> None: ...
-    def draw(self, mean_ps: int, stream: Stream) -> int:
-        """A time in picoseconds, with the next word of the stream."""
-
-class TurnSetup:
-    """Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
-    every_ps is not above 0, a length_ps is below 0, or share does not end at 1.
-    """
-    def __init__(
-        self, every_ps: float, length_ps: Sequence[float], share: Sequence[float]
-    ) -> None: ...
-    @property
-    def every_ps(self) -> float: ...
-    @property
-    def length_ps(self) -> list[float]: ...
-    @property
-    def share(self) -> list[float]: ...
 
 class KeyDraws:
     """Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones."""
@@ -355,22 +335,8 @@ class ErisMachine:
     """scans of an operation under way at a time"""
     scan_chunk_lines: int
     """after so many lines others get their turn"""
-    turns: TurnSetup | None
-    """of others on each worker's core"""
-    pace_lasts_ps: float
-    """how long a core stays slow, on average; 0: always as usual"""
-    pace_share: list[float]
-    """[K] of the time, from 0 to 1, in which it is that slow or slower"""
-    pace_slowdown: list[float]
-    """[K] how many times as long usual work takes then"""
-    pace_memory_slowdown: list[float]
-    """[K] and waiting for lines of memory"""
-    near_ps: float
-    """how long at a time, on average"""
-    apart_ps: float
-    """how long cores are far apart at a time, on average; 0: never"""
-    apart_times: float
-    """as long takes a line then that a core of the same node has"""
+    disturbances: Disturbances
+    """of the workers' cores, one for each worker"""
     def __init__(
         self,
         *,
@@ -419,14 +385,7 @@ class ErisMachine:
         arrival_ps: float = ...,
         scans_max: int = ...,
         scan_chunk_lines: int = ...,
-        turns: TurnSetup | None = ...,
-        pace_lasts_ps: float = ...,
-        pace_share: _AnyFloats = ...,
-        pace_slowdown: _AnyFloats = ...,
-        pace_memory_slowdown: _AnyFloats = ...,
-        near_ps: float = ...,
-        apart_ps: float = ...,
-        apart_times: float = ...,
+        disturbances: Disturbances = ...,
     ) -> None: ...
 
 class ErisDemands:

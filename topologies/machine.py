@@ -28,15 +28,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CacheLevel:
-    """A cache level: bytes of one instance, cores that share it, latency (None: unknown), bytes
-    that others than the machine's cores bring into an instance in a second."""
+    """A cache level: bytes of one instance, cores that share it, latency (None: unknown)."""
 
     level: int
     size_bytes: float
     shared_by_cores: int
     line_bytes: float
     latency_ns: float | None
-    others_Bps: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,7 @@ class HostState(Strict):
 
     Shares are of the time of all CPUs (``steal``: taken by the hypervisor, ``others``: used by
     other programs), ``clock_drift`` how far the median of a loop of known cycles was
-    above its minimum, ``restless`` the share of looks at which a core was slower or farther from
-    another than mostly. ``passes``: how often all was measured, apart in time.
+    above its minimum. ``passes``: how often all was measured, minutes after each other.
     """
 
     date: Line
@@ -160,4 +159,3 @@ class HostState(Strict):
     steal: Share | None = None
     others: Share | None = None
     clock_drift: Share | None = None
-    restless: Share | None = None

@@ -86,7 +86,6 @@ def _node(
                 cache.shared_by_cores,
                 cache.line.value if cache.line else DEFAULT_LINE_BYTES,
                 in_ns(cache.latency),
-                si(cache.others) or 0.0,
             )
             for cache in sorted(kind.caches, key=lambda cache: cache.level)
         ),

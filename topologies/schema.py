@@ -94,18 +94,13 @@ class FactOrZero(Fact):
 
 
 class Cache(Strict):
-    """One level of cache, and how many cores share one instance of it.
-
-    ``others``: what others than this machine's cores bring into an instance all the time, such as
-    other tenants of the processor.
-    """
+    """One level of cache, and how many cores share one instance of it."""
 
     level: Annotated[int, Field(strict=True, ge=1, le=4)]
     size: Size
     shared_by_cores: Count = 1
     line: Size | None = None
     latency: Duration | None = None
-    others: Bandwidth | None = None
 
 
 class Tlb(Strict):
@@ -312,8 +307,8 @@ class LoadedPoint(Strict):
 
 
 DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
-# From here on one is a turn of others: no step of a commit has it in its table, the clock draws it.
-TURN_MIN_S = 100e-6
+# Longer ones are another program's turns, which no plane plays (docs/model.md, Disturbances).
+INTERRUPTION_MAX_S = 100e-6
 
 
 class Interruption(Strict):
@@ -330,50 +325,6 @@ class Interruption(Strict):
             raise ValueError(f"length: expected at most {DISTURBANCE_MAX_S:,.0f} s")
         if not DISTURBANCE_MIN_S <= self.every.value <= DISTURBANCE_MAX_S:
             raise ValueError(f"every: expected from 1 ns to {DISTURBANCE_MAX_S:,.0f} s")
-        return self
-
-
-# Shares of a core's time, rising, for which a machine file has its paces.
-PACE_SHARES = (0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
-PaceFacts = Annotated[
-    tuple[Fact, ...], Field(min_length=len(PACE_SHARES), max_length=len(PACE_SHARES))
-]
-
-
-class Paces(Strict):
-    """How a core goes now slower, now faster, as others use what it shares with them: another
-    machine's program on its other thread, in its caches, at its memory.
-
-    ``cached``: for each of PACE_SHARES, how fast it is at most in that share of its time, with
-    what it has in its own caches, 1 as fast as it mostly is; ``memory``: the same of what waits for
-    memory. ``lasts``: how long it stays slow, in the middle of such a time.
-    """
-
-    lasts: Duration
-    cached: PaceFacts
-    memory: PaceFacts
-
-
-class Apart(Strict):
-    """How CPUs of a host are now near each other, now far apart: a hypervisor moves them to parts
-    of the socket that have no cache in common, and back.
-
-    ``near``: the share of the time in which they are near, up to 1. ``lasts``: how long they stay
-    apart, in the middle of such a time. ``line``, ``line_apart``: what a line of the other's takes
-    while they are near, and while they are not.
-    """
-
-    near: FactOrZero
-    lasts: Duration
-    line: Duration
-    line_apart: Duration
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Apart:
-        if self.near.value > 1.0:
-            raise ValueError("near: expected at most 1")
-        if not DISTURBANCE_MIN_S <= self.lasts.value <= DISTURBANCE_MAX_S:
-            raise ValueError(f"lasts: expected from 1 ns to {DISTURBANCE_MAX_S:,.0f} s")
         return self
 
 
@@ -461,7 +412,8 @@ class MachineDescription(Strict):
     name says writes. SLIT is a hint for people only. ``processes``: of a machine that is one host.
     ``engines``: by system, what an engine of it was measured to take on this machine; each system
     has the schema of its own part. No plane reads ``warnings``, ``host`` and ``measurements``,
-    which come from ``numatwin machine measure``.
+    which come from ``numatwin machine measure``. ``ignored``: parts of a file of an earlier version
+    that were left out as it was read, as nothing reads them any more.
     """
 
     name: Name
@@ -484,12 +436,11 @@ class MachineDescription(Strict):
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
-    paces: Paces | None = None
-    apart: Apart | None = None
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
     processes: ProcessFacts | None = None
     engines: dict[Name, AnyPart] = Field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

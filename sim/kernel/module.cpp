@@ -7,6 +7,7 @@ PYBIND11_MODULE(_kernel, module) {
     module.doc() =
         "numatwin's compiled kernel (C++20): max-min fair shares, random streams, event models.";
     numatwin::register_commits(module);
+    numatwin::register_disturbances(module);
     numatwin::register_draws(module);
     numatwin::register_eris(module);
     numatwin::register_eris_shared(module);

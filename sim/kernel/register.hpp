@@ -6,6 +6,7 @@
 namespace numatwin {
 
 void register_commits(pybind11::module_& module);
+void register_disturbances(pybind11::module_& module);
 void register_draws(pybind11::module_& module);
 void register_eris(pybind11::module_& module);
 void register_eris_shared(pybind11::module_& module);

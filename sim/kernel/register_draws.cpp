@@ -1,4 +1,4 @@
-// Python's view of distributions: Durations, Spread, TurnSetup, KeyDraws.
+// Python's view of distributions: Durations, KeyDraws.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -6,8 +6,6 @@
 #include "kernel/durations.hpp"
 #include "kernel/key_draws.hpp"
 #include "kernel/register.hpp"
-#include "kernel/spread.hpp"
-#include "machine/disturbances/kernel/turns.hpp"
 
 namespace py = pybind11;
 
@@ -54,23 +52,6 @@ a larger word gives no shorter time. Raises ValueError for values out of range.)
         .def_property_readonly("mean_ps", &Durations::mean_ps, "The mean, exact but for rounding.")
         .def("draw", &Durations::draw, py::arg("stream"),
              "A time in picoseconds, with the next word of the stream.");
-    py::class_<Spread>(
-        module, "Spread",
-        R"(How a step's time varies: factor [N] on its mean at the share [N] of all draws, from 0 to 1,
-and on straight lines in between. Raises ValueError where shares or factors fall.)")
-        .def(py::init<std::vector<double>, std::vector<double>>(), py::arg("share"),
-             py::arg("factor"))
-        .def("draw", &Spread::draw, py::arg("mean_ps"), py::arg("stream"),
-             "A time in picoseconds, with the next word of the stream.");
-    py::class_<TurnSetup>(
-        module, "TurnSetup",
-        R"(Others' turns: see Turns in sim/machine/disturbances/facts.py. Raises ValueError where
-every_ps is not above 0, a length_ps is below 0, or share does not end at 1.)")
-        .def(py::init<double, std::vector<double>, std::vector<double>>(), py::arg("every_ps"),
-             py::arg("length_ps"), py::arg("share"))
-        .def_readonly("every_ps", &TurnSetup::every_ps)
-        .def_readonly("length_ps", &TurnSetup::length_ps)
-        .def_readonly("share", &TurnSetup::share);
     py::class_<KeyDraws>(
         module, "KeyDraws",
         R"(Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones.)")

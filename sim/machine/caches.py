@@ -5,8 +5,7 @@ characteristic time T after its last use (Che, Tung and Wang 2002; Fricker et al
 
     sum over lines of (1 - exp(-rate * T)) = C,    P(hit) = 1 - exp(-rate * T)
 
-Lines are grouped into regions of equal popularity: an index of 10^9 keys is a dozen numbers. Lines
-that others bring, f in a unit of time, and do not use again take f * T of the room.
+Lines are grouped into regions of equal popularity: an index of 10^9 keys is a dozen numbers.
 """
 
 from __future__ import annotations
@@ -17,44 +16,40 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def hit_rates(
-    lines: Floats, rate: Floats, capacity_lines: Floats, others: Floats | float = 0.0
-) -> Floats:
+def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
     """(n, R) hit probability in n caches of R regions each.
 
     ``lines`` (n, R): cache lines of each region; ``rate`` (n, R): how often the whole region is
     used, of which only the proportions matter; ``capacity_lines`` (n,). Lines that are never used
-    take no room; a region without lines always hits. ``others`` (n,): lines that others bring into
-    each cache, in the same unit of time as ``rate``.
+    take no room; a region without lines always hits.
     """
     used = (lines > 0) & (rate > 0)
     n = np.where(used, lines, 0.0)
     per_line = np.divide(rate, lines, out=np.zeros_like(rate), where=used)
     capacity = np.asarray(capacity_lines, dtype=np.float64)
-    brought = np.broadcast_to(np.asarray(others, dtype=np.float64), capacity.shape)
-    fits = (n.sum(axis=1) <= capacity) & (brought <= 0)
+    fits = n.sum(axis=1) <= capacity
     hit = np.where(lines > 0, 0.0, 1.0)
     hit[used & fits[:, None]] = 1.0
     rows = np.flatnonzero(~fits & (capacity > 0))
     if len(rows):
-        n, per_line, wanted, brought = n[rows], per_line[rows], capacity[rows], brought[rows]
-        found = -np.expm1(-per_line * _characteristic_time(n, per_line, wanted, brought)[:, None])
+        n, per_line, wanted = n[rows], per_line[rows], capacity[rows]
+        found = -np.expm1(-per_line * _characteristic_time(n, per_line, wanted)[:, None])
         hit[rows] = np.where(used[rows], found, hit[rows])
     return hit
 
 
-def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats, brought: Floats) -> Floats:
+def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats) -> Floats:
     """(n,) T of each row, by Newton's method kept within a bracket.
 
     The occupancy is a smooth, rising and concave function of T: from the left, Newton's steps
     never overshoot.
     """
     # Occupancy is at most rate * T: too short.
-    time = capacity / ((n * per_line).sum(axis=1) + brought)
+    time = capacity / (n * per_line).sum(axis=1)
     for _ in range(200):
         stay = np.exp(-per_line * time[:, None])
-        error = capacity + (n * np.expm1(-per_line * time[:, None])).sum(axis=1) - brought * time
-        slope = (n * per_line * stay).sum(axis=1) + brought
+        error = capacity + (n * np.expm1(-per_line * time[:, None])).sum(axis=1)
+        slope = (n * per_line * stay).sum(axis=1)
         step = np.divide(error, slope, out=np.zeros_like(error), where=slope > 0)
         # Far out on the flat part a step is long: no more than three times as far at once.
         time = np.minimum(time + np.maximum(step, 0.0), 3.0 * time)

@@ -73,8 +73,7 @@ class Scales:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit, lines
-    that others than the machine's cores bring into one in a second.
+    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
 
     0 lines where there is no such cache, 0 s where the latency is unknown.
     """
@@ -82,7 +81,6 @@ class CacheFacts:
     sharers: Floats
     lines: Floats
     latency_s: Floats
-    others_per_s: Floats
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
@@ -464,8 +462,7 @@ class CostModel:
         sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
         lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
         latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        others = np.array([cache.others_Bps / LINE_BYTES if cache else 0.0 for cache in caches])
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, others)
+        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,6 @@ class Latency:
     idle_handed_s: Floats
     memory_s: Floats
     links_s: Floats | None
-
-    def farther(self, times: float) -> Latency:
-        """The same where lines that a core of the same node hands over take so many ``times`` as
-        long."""
-        own = np.eye(len(self.idle_s)) * (times - 1.0)
-        return replace(self, idle_handed_s=self.idle_handed_s * (1.0 + own))
 
     def read_s(self, lines: Floats) -> Floats:
         """(n,) latency of all ``lines`` (n, n) that each node reads, one after the other."""

@@ -16,7 +16,6 @@ from .._kernel import solve_max_min
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import Demand, Exchange, Reads, TransferDemand
-from ..machine.hand_overs import TIME_MIN_S
 from .exchange import ExchangeStep, ExchangeTimes, overlapped
 from .latency import Latency
 from .rates import Loads, Rates
@@ -195,8 +194,8 @@ class _Search:
             passed_s = self.demand.contended * latency.handed_s(evenly)[nodes]
             np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
-        # Others take a part of each core's time, and of what it does in the time.
-        left, left_memory = self.costs.disturbances.left, self.costs.disturbances.left_memory
+        # Others take a part of each core's time.
+        left = self.costs.disturbances.left
         for step in self.demand.steps:
             needs_s, held_s = step.core_s / left, step.hit_s / left
             for reads in step.reads:
@@ -206,7 +205,7 @@ class _Search:
                 else:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.pace
-                held_s = held_s + reads.weight * each_s / left_memory
+                held_s = held_s + reads.weight * each_s / left
             takes_s = overlapped(needs_s, held_s, self.solver.threads)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
@@ -219,26 +218,15 @@ class _Search:
     def _exchanged(
         self, times: tuple[Floats, Floats, Floats], left: float, latency: Latency
     ) -> tuple[Floats, ...]:
-        """``times`` (C,) of workers, of executing and of miss slots, with those of messages: means
-        of units, of which more are done in times in which cores are near each other."""
+        """``times`` (C,) of workers, of executing and of miss slots, with those of messages."""
         assert self.exchange is not None
-        found: list[tuple[Floats, ...]] = []
-        units: list[Floats] = []
-        for share, farther in self.costs.disturbances.distances:
-            lines = latency if farther == 1.0 else latency.farther(farther)
-            took = self.exchange.times(times[0] * left, lines)
-            self._exchange_traffic(self.exchange.exchange, took)
-            found.append((took.worker_s, took.core_s, took.miss_s, took.making, took.receiving))
-            units.append(share / np.maximum(times[0] + took.worker_s / left, TIME_MIN_S))
-        means = found[0]
-        if len(found) > 1:
-            parts = np.array(units) / np.sum(units, axis=0)
-            means = tuple(
-                np.sum(parts * np.array(each), axis=0) for each in zip(*found, strict=True)
-            )
-        for name, each in zip(self.exchange.exchange.names, means[3:], strict=True):
+        took = self.exchange.times(times[0] * left, latency)
+        self._exchange_traffic(self.exchange.exchange, took)
+        steps = took.making, took.receiving
+        for name, each in zip(self.exchange.exchange.names, steps, strict=True):
             self.steps[name] = each / left
-        return tuple(a + b / left for a, b in zip(times, means[:3], strict=True))
+        routed = took.worker_s, took.core_s, took.miss_s
+        return tuple(a + b / left for a, b in zip(times, routed, strict=True))
 
     def _latency(self, loads: Loads) -> Latency:
         """Latencies under load."""

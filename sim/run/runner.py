@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
 from ...topologies.draw import picture_data
+from ...topologies.old_form import ignored_parts
 from ..control.control_plane import ControlPlane
 from ..planes.flow import FlowPlane
 from ..planes.plane import Maker
@@ -73,7 +74,7 @@ def run_scenario(
         control_events=tuple(events),
         confidence={},
         model=outcome.model,
-        warnings=outcome.warnings,
+        warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
         series=outcome.series,
     )
@@ -162,7 +163,12 @@ def _random_record(
         control_events=done[0].events,
         confidence=together.confidence,
         model=together.model,
-        warnings=(*together.warnings, *warm_up.notes, *_notes(scenario, done)),
+        warnings=(
+            *ignored_parts(scenario.machine.description),
+            *together.warnings,
+            *warm_up.notes,
+            *_notes(scenario, done),
+        ),
         provenance=_provenance(wall_s, steps) | rate,
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,

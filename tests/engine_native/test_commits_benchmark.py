@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 
 
 def test_tiny_run_prints_figures_and_hashes() -> None:
-    sizes = ["--records", "300", "--commits", "200", "--repeat", "1", "--patience", "0"]
+    sizes = ["--records", "300", "--commits", "200", "--repeat", "1"]
     fabric = ["--sizes", "8", "--seconds", "0.002"]
     command = [sys.executable, str(SCRIPT), *sizes, *fabric]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -25,7 +25,6 @@ from numatwin.sim.systems.commits.parameters import (
 from numatwin.sim.systems.commits.reference.commits import CommitModel
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
-from numatwin.sim.systems.commits.spread import Spread
 
 US = 1_000_000  # ps
 RSI_MESSAGES = ONE_SIDED_MESSAGES + REMEDY_MESSAGES
@@ -88,11 +87,6 @@ def told(row: Row) -> str:
     """A row in words."""
     time_ps, kind, client, transaction, a, b = row
     return f"{time_ps} ps: {KINDS[kind]} client {client} transaction {transaction} a {a} b {b}"
-
-
-UNEVEN = Spread((0.0, 0.5, 0.9, 1.0), (0.5, 0.5, 1.0, 8.0))
-"""How a step may vary, 1 on average."""
-SPREADS = st.sampled_from((UNEVEN, Spread((0.0, 1.0), (0.0, 2.0))))
 
 
 @st.composite
@@ -168,11 +162,4 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         ),
         lease_ps=draw(st.sampled_from((None, 30 * US))) if one_sided else None,
         skip_after_ps=draw(st.sampled_from((None, 2 * US, 30 * US))) if one_sided else None,
-        spreads=draw(
-            st.dictionaries(
-                st.sampled_from(ONE_SIDED_MESSAGES if one_sided else TWO_PHASE_MESSAGES),
-                SPREADS,
-                max_size=4,
-            )
-        ),
     )

@@ -57,11 +57,7 @@ def routing(
 ) -> ErisRouting:
     """The model. ``shares`` [K, A]: of all commands, by target; ``scan_lines`` [S, A]."""
     count, keyed, scans = len(of.node), len(shares), len(scan_lines)
-    kinds = ["commands", "forwards"]
-    kinds += ["interruptions"] if of.turns is not None else []
-    kinds += ["paces"] if of.pace_lasts_ps > 0 else []
-    names = [f"worker {k} {what}" for what in kinds for k in range(count)]
-    names += ["cores apart"] if of.apart_ps > 0 else []
+    names = [f"worker {k} {what}" for what in ("commands", "forwards") for k in range(count)]
     keys = [stream_key(seed, 1, name) for name in names]
     model = ErisRouting(of, keyed + scans, keyed, keys, seed, 1)
     cells = (keyed + scans) * count

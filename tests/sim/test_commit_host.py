@@ -12,7 +12,7 @@ from numatwin.inputs import InputError, Quantity
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
-from numatwin.sim.systems.commits.facts import BlockCost, EndCost, TransportCosts, host_facts
+from numatwin.sim.systems.commits.facts import BlockCost, EndCost, TransportCosts
 from numatwin.sim.systems.commits.host_steps import BlockCosts, Ends, Region
 from numatwin.sim.systems.commits.parameters import CommitParameters
 from numatwin.sim.systems.commits.plane import event_plane, reference_plane
@@ -127,17 +127,6 @@ def test_of_one_measured_count_nothing_is_told_apart() -> None:
     found = ends({1: 1.5}, 2.0)
     assert found.each("get", "serve", 8.0) == pytest.approx(3.5 * US)
     assert found.connection("get", "serve", 8.0) == [0.0]
-
-
-def test_caches_used_by_several_cost_what_was_measured_there_and_back() -> None:
-    facts = host_facts(load_scenario(HOST).machine.description)
-    assert facts is not None
-    tcp = facts.engine.transports["tcp"]
-    for longer_us, cold_us in ((1.0, 2.0), (-1.0, 0.0)):
-        among = seconds(tcp.sleeper_same.value + longer_us * US)
-        found = Ends(tcp.model_copy(update={"sleeper_among": among})).cold_s
-        assert found == pytest.approx(cold_us * US)
-    assert Ends(tcp.model_copy(update={"sleeper_among": None})).cold_s == 0.0
 
 
 def parameters(*settings: str) -> CommitParameters:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import simpy
 from commit_clusters import (
     RSI_MESSAGES,
-    SPREADS,
     US,
     cluster,
     configurations,
@@ -24,9 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.machine.disturbances.facts import ProcessorPaces, Turns
 from numatwin.sim.machine.reference.processors import Process, SharedProcessors
-from numatwin.sim.systems.commits.apart import ApartCosts
 from numatwin.sim.systems.commits.history import snapshot_isolation_violations
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
@@ -40,17 +35,6 @@ from numatwin.sim.systems.commits.parameters import (
 from numatwin.sim.systems.commits.processors import Processors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
-TURNS = (
-    Turns(5.0 * US, (300_000.0, 6.0 * US), (0.7, 1.0)),
-    Turns(300_000.0, (1_000.0,), (1.0,)),
-    Turns(US, (0.0, 1.0, 20.0 * US), (0.1, 0.95, 1.0)),
-)
-PACES = st.builds(
-    ProcessorPaces,
-    st.sampled_from((1_000.0, 1.0 * US, 10.0 * US)),
-    st.just((0.0, 0.25, 0.5, 1.0)),
-    st.sampled_from(((1.0, 1.0, 1.0, 1.0), (3.3, 1.5, 1.0, 0.8), (1.1, 1.1, 1.05, 1.0))),
-)
 
 
 @st.composite
@@ -58,19 +42,11 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
     """The crowded little clusters, all of their processes on one host."""
     drawn = draw(configurations())
     clients = len(drawn.client_machine)
-    farther = st.sampled_from((0, 1, 300_000))
-    far = {
-        name: tuple(
-            replace(c, send_ps=c.send_ps + draw(farther), receive_ps=draw(farther)) for c in costs
-        )
-        for name, costs in drawn.costs.items()
-    }
     parts = st.sampled_from((1, 1, 2))
     costs = {
         name: tuple(replace(cost, parts=draw(parts)) for cost in of_type)
         for name, of_type in drawn.costs.items()
     }
-    times = st.sampled_from((1_000.0, 3.0 * US, 20.0 * US))
     return replace(
         drawn,
         costs=costs,
@@ -86,7 +62,6 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             count=draw(st.integers(1, 4)),
             slice_ps=draw(st.sampled_from((50_000, US, 10 * US))),
             switch_ps=draw(TIMES),
-            cold_ps=draw(TIMES),
             look_ps=draw(TIMES),
             connection_ps=tuple(draw(st.lists(TIMES, max_size=3))),
             spin_ps=draw(TIMES),
@@ -99,11 +74,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
             gives_way=draw(st.booleans()),
             tick_ps=draw(st.sampled_from((20_000, US, 30 * US))),
             awake_ps=draw(TIMES),
-            paces=draw(st.one_of(st.none(), PACES)),
-            turns=draw(st.sampled_from((None, *TURNS))),
         ),
-        wake_spread=draw(st.one_of(st.none(), SPREADS)),
-        apart=draw(st.one_of(st.none(), st.builds(ApartCosts, times, times, st.just(far)))),
     )
 
 
@@ -203,40 +174,6 @@ def test_processors_are_shared_evenly_and_switches_cost(clients: int, count: int
     assert found == pytest.approx(sum(shares) * 4_000, rel=0.02)
 
 
-@pytest.mark.parametrize(("clients", "pays"), [(1, False), (2, False), (3, True), (6, True)])
-def test_who_finds_its_caches_used_by_several_pays_for_it(clients: int, pays: bool) -> None:
-    """In turn on one processor: of two each comes after one other, of more after all others."""
-    slice_ps, cold_ps = 20 * WORK_PS, 5 * WORK_PS
-    setup = Processors(1, slice_ps, tick_ps=slice_ps, cold_ps=cold_ps)
-    share = (slice_ps - cold_ps) / slice_ps if pays else 1.0
-    found = commits(host(clients, setup), 4_000 * WORK_PS)
-    assert found == pytest.approx(share * 4_000, rel=0.02)
-
-
-def test_work_takes_as_long_as_its_processors_pace_says() -> None:
-    """Half of the time twice as long, then at the usual pace: by throughput 3/4 of the usual."""
-    paces = ProcessorPaces(50.0 * WORK_PS, (0.0, 0.4999, 0.5001, 1.0), (2.0, 2.0, 1.0, 1.0))
-    setup = Processors(1, 20 * WORK_PS, paces=paces)
-    counts = []
-    for seed in range(8):
-        model = KernelCommitModel(host(1, setup), seed)
-        model.run(20_000 * WORK_PS)
-        counts.append(model.commits / 20_000)
-    # Of 400 paces each, whose lengths vary as exponential ones do: by 0.25 * sqrt(2 / 400).
-    deviation = 0.25 * math.sqrt(2 / 400 / len(counts))
-    assert np.mean(counts) == pytest.approx(0.75, abs=4 * deviation)
-
-
-def test_waits_by_the_clock_know_no_pace() -> None:
-    """Think times of 60 µs, awake: on a processor half as fast only the work takes longer."""
-    rates = []
-    for slowdown in (1.0, 2.0):
-        paces = ProcessorPaces(1e9, (0.0, 1.0), (slowdown, slowdown))
-        setup = Processors(1, 20 * WORK_PS, paces=paces)
-        rates.append(commits(host(1, setup, think_ps=60 * US, think="constant"), 10_000 * US))
-    assert rates == [pytest.approx(10_000 / one, abs=2) for one in (61, 62)]
-
-
 @pytest.mark.parametrize(("parts", "ps"), [(1, 100), (2, 30), (3, 30), (9, 30)])
 def test_a_connection_costs_by_what_came_over_it(parts: int, ps: int) -> None:
     """There and back, one message at a time: each look finds one, of so many parts."""
@@ -258,7 +195,7 @@ def test_each_connection_of_a_look_costs() -> None:
     """A server finds messages of three clients at once, two of them from one of these."""
     env = simpy.Environment()
     setup = Processors(4, WORK_PS, look_ps=7, connection_ps=(100, 1_000))
-    shared = SharedProcessors(env, setup, lambda _, ps: ps)
+    shared = SharedProcessors(env, setup)
     server, *clients = (Process(place) for place in range(4))
     shared.work(server, 10_000)  # busy meanwhile
     env.run(1)
@@ -341,22 +278,6 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
         models[-1].run(2_000 * US)
     took, took_more = (model.latency_total_ps / model.commits for model in models)
     assert (took, took_more - took) == pytest.approx((3 * 8 * US, 3 * later_ps), rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("paces", "told_of"),
-    [
-        ((0.0, (0.0, 1.0), (1.0, 1.0)), "lasts_ps"),
-        ((1e6, (0.0, 1.0), (1.0, 0.0)), "slowdown"),
-        ((1e6, (0.0, 1.0), (1.0, float("nan"))), "slowdown"),
-        ((1e6, (0.0, 1.0), (1.0,)), "slowdown"),
-        ((1e6, (0.0, 0.5, 0.5, 1.0), (1.0,) * 4), "share"),
-        ((1e6, (0.0, 0.9), (1.0, 1.0)), "share"),
-    ],
-)
-def test_paces_that_cannot_be_played_are_refused(paces: Any, told_of: str) -> None:
-    with pytest.raises(InputError, match=told_of):
-        ProcessorPaces(*paces)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, count: int = 1, **more: Any) -> None:
         self.env = simpy.Environment()
         setup = Processors(count, SLICE, **{"tick_ps": TICK, **more})
-        self.shared = SharedProcessors(self.env, setup, lambda _, ps: ps)
+        self.shared = SharedProcessors(self.env, setup)
 
     def spinner(self, place: int = 0) -> Process:
         process = Process(place)

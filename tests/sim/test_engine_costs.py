@@ -56,13 +56,11 @@ def machine_file(
     folder: Path,
     engine: Mapping[str, object] | None = None,
     cores: int = 2,
-    others: str | None = None,
 ) -> str:
-    last = {} if others is None else {"others": others}
     caches = [
         {"level": 1, "size": "48 KiB", "latency": "1 ns"},
         {"level": 2, "size": "1 MiB", "latency": "4 ns"},
-        {"level": 3, "size": "8 MiB", "latency": "13 ns", "shared_by_cores": cores, **last},
+        {"level": 3, "size": "8 MiB", "latency": "13 ns", "shared_by_cores": cores},
     ]
     node = {
         "cores": cores,
@@ -375,17 +373,6 @@ def test_who_gets_all_commands_pays_neither_for_headers_nor_for_looks(
 def test_groups_of_a_round() -> None:
     assert extra_groups(256, np.ones(1)) == 0.0
     assert extra_groups(256, np.array([95.0, 5.0])) == pytest.approx(1 / 256, rel=1e-3)
-
-
-def test_others_in_the_last_cache_slow_an_index_that_lies_there(tmp_path: Path) -> None:
-    found = []
-    # Without measured walks, which would have been measured beside those others.
-    engine = {name: value for name, value in ENGINE.items() if name != "walk"}
-    for others in (None, "5 GB/s", "20 GB/s", "100 GB/s"):
-        machine = machine_file(tmp_path, engine, others=others)
-        found.append(run_scenario(lookups(machine, 500_000)).throughput["lookup"])
-    assert found == sorted(found, reverse=True)
-    assert found[-1] < 0.97 * found[0]
 
 
 @given(st.integers(2, 5_000))

@@ -9,7 +9,10 @@ from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, machine
 from eris_pairs import US, difference, disturbed, players
 
 from numatwin.inputs import InputError
-from numatwin.sim._kernel import TurnSetup
+from numatwin.sim._kernel import Disturbances
+from numatwin.sim.kernel.streams import stream_key
+from numatwin.sim.machine.disturbances import facts
+from numatwin.sim.machine.disturbances.facts import Interruptions
 from numatwin.sim.run.scenario import load_scenario
 
 NS = 1000
@@ -17,10 +20,18 @@ NS = 1000
 ROUND = ISSUE + NEAR + FLUSH + COPY + NEAR + SWAP + RECEIVE + WALK
 
 
+def disturbances(length: float, every: float, cores: int = 1, seed: int = 0) -> Disturbances:
+    """Of so many cores; lengths of 0: none."""
+    if not length:
+        return Disturbances()
+    keys = [stream_key(seed, 1, f"worker {k} interruptions") for k in range(cores)]
+    return Disturbances(every, [length], [1.0], keys)
+
+
 def interrupted(length: float, every: float, until: int, seed: int = 0) -> tuple[int, int]:
     """Commands done until then, and time held up, of one worker; lengths of 0: never."""
-    more = {"turns": TurnSetup(every, [length], [1.0])} if length else {}
-    model = routing(machine([0], **more), [[1.0]], seed=seed)
+    of = disturbances(length, every, seed=seed)
+    model = routing(machine([0], disturbances=of), [[1.0]], seed=seed)
     model.run(until)
     model.check()
     counts = model.counts()
@@ -48,8 +59,8 @@ def test_what_is_taken_while_there_is_nothing_to_do_costs_nothing() -> None:
     A command waits for the rest of one, 25 ns on average, with probability a third, and for those
     that begin while it is on its way: 10 to 11 ns in all.
     """
-    turns = TurnSetup(100 * NS, [50 * NS], [1.0])
-    model = routing(machine([0], arrival_ps=US, round_commands=1_000, turns=turns), [[1.0]])
+    of = disturbances(50 * NS, 100 * NS)
+    model = routing(machine([0], arrival_ps=US, round_commands=1_000, disturbances=of), [[1.0]])
     model.run(1_000 * US)
     latency = model.latency(0)
     assert 900 < latency.count < 1_100
@@ -62,8 +73,8 @@ def test_the_tail_of_latencies_comes_from_them() -> None:
     until, length, every = 2_000 * US, 3 * US, 40 * US
     of = {"buffer_commands": 128, "round_commands": 256, "incoming_commands": 2048}
     p50, p99 = [], []
-    for more in ({}, {"turns": TurnSetup(every, [length], [1.0])}):
-        model = routing(machine([0, 0], **of, **more), [[0.5, 0.5]])
+    for one in (Disturbances(), disturbances(length, every, cores=2)):
+        model = routing(machine([0, 0], **of, disturbances=one), [[0.5, 0.5]])
         model.run(until)
         p50.append(model.latency(0).quantile(0.5))
         p99.append(model.latency(0).quantile(0.99))
@@ -100,11 +111,11 @@ def test_the_reference_is_interrupted_alike(seed: int) -> None:
         (1.0, [], [], "share"),
     ],
 )
-def test_the_kernel_refuses_what_are_no_turns(
+def test_the_kernel_refuses_what_are_no_interruptions(
     every_ps: float, length_ps: list[float], share: list[float], told_of: str
 ) -> None:
     with pytest.raises(ValueError, match=told_of):
-        TurnSetup(every_ps, length_ps, share)
+        Disturbances(every_ps, length_ps, share, [(1, 2)])
 
 
 def test_a_bare_length_is_refused() -> None:
@@ -124,3 +135,37 @@ def test_what_no_plane_can_count_is_refused(length: str, every: str, told_of: st
     kinds = f"machine.interruptions=[{{length: {length}, every: {every}}}]"
     with pytest.raises(InputError, match=told_of):
         load_scenario("eris-fig5", settings=[kinds])
+
+
+def test_disturbances_of_another_number_of_workers_are_refused() -> None:
+    with pytest.raises(ValueError, match="disturbances: expected one for each worker"):
+        routing(machine([0, 0], disturbances=disturbances(1.0, 1.0)), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("every_ps", "length_ps", "share", "told_of"),
+    [
+        (0.0, (1.0,), (1.0,), "every_ps"),
+        (999.0, (1.0,), (1.0,), "every_ps"),
+        (math.inf, (1.0,), (1.0,), "every_ps"),
+        (1e6, (1.0,), (0.5,), "share"),
+        (1e6, (1.0, 1.0, 1.0), (0.9, 0.5, 1.0), "share"),
+        (1e6, (1.0, 1.0), (1.5, 1.0), "share"),
+        (1e6, (1.0, 1.0), (1.0,), "share"),
+        (1e6, (), (), "share"),
+        (1e6, (-1.0,), (1.0,), "length_ps"),
+        (1e6, (1e18,), (1.0,), "length_ps"),
+    ],
+)
+def test_what_are_no_interruptions_is_refused(
+    every_ps: float, length_ps: tuple[float, ...], share: tuple[float, ...], told_of: str
+) -> None:
+    with pytest.raises(InputError, match=told_of):
+        Interruptions(every_ps, length_ps, share)
+
+
+def test_a_machine_file_may_have_interruptions_as_short_and_rare_as_planes_count() -> None:
+    for every, length in (("1 ns", "1 ns"), ("100000 s", "99 us")):
+        kinds = f"machine.interruptions=[{{length: {length}, every: {every}}}]"
+        machine = load_scenario("host-lookup", settings=[kinds]).machine
+        assert facts.Disturbances(machine.description).interruptions is not None

@@ -102,7 +102,7 @@ def test_structs_are_made_of_arrays_and_sequences() -> None:
         node=np.array([0, 1]), flush_ps=[1, 2.5], handed_ps=np.array([[1, 2], [3, 4]]), batch=7
     )
     assert (made.node, made.flush_ps, made.handed_ps) == ([0, 1], [1.0, 2.5], [1, 2, 3, 4])
-    assert (made.batch, made.lines_per_command, made.turns) == (7, 0.25, None)
+    assert (made.batch, made.lines_per_command, made.answers) == (7, 0.25, False)
     made.node = [1]
     assert made.node == [1]
     rows = SharedSetup(memory_ps=SparseRows([0, 1], [0], [2.0])).memory_ps

@@ -22,8 +22,6 @@ PARTS = (
     "links",
     "nics",
     "interruptions",
-    "paces",
-    "apart",
     "processes",
     "engines",
 )

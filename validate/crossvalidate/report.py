@@ -136,7 +136,6 @@ def _rows(result: Result) -> Iterator[Table]:
 
 def _row(row: Row) -> list[Cell]:
     rounds = f", {count(len(row.values), 'round')}" if row.values else ""
-    rounds += f", {row.disturbed} disturbed" if row.disturbed else ""
     error = row.relative_error
     return [
         Cell(row.scenario),

@@ -31,9 +31,8 @@ Kind = Literal[
 class Row:
     """One figure. ``group``: what it is a figure of (a run of the suite, a primitive).
 
-    ``values``: of each round that counts, ``disturbed`` others do not; ``size_bytes``: of the data,
-    None where unknown. ``set``: ``calibration`` for what the machine file was made of, ``test`` for
-    what nothing was fitted to.
+    ``values``: of each round; ``size_bytes``: of the data, None where unknown. ``set``:
+    ``calibration`` for what the machine file was made of, ``test`` for what nothing was fitted to.
     """
 
     scenario: str
@@ -46,7 +45,6 @@ class Row:
     predicted: Interval
     set: Set
     values: tuple[float, ...] = ()
-    disturbed: int = 0
     size_bytes: float | None = None
 
     @property
@@ -81,7 +79,6 @@ class Row:
             "group": self.group,
             "rounds": len(self.values),
             "values": list(self.values),
-            "disturbed": self.disturbed,
             "interval_holds": self.interval_holds,
             "size_bytes": self.size_bytes,
         }

@@ -21,7 +21,6 @@ from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import NATIVE, Scenario, scenario_from_settings
 from ...sim.run.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
-from ..measure.quiet import Quiet
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
 from .suite import Case, LeftOut
@@ -30,8 +29,6 @@ Play = Callable[[Scenario], Record]
 Progress = Callable[[float, str], None]
 Keep = Callable[[str, str, Record], None]
 
-# With fewer undisturbed rounds than this the disturbed ones count too.
-UNDISTURBED_MIN = 3
 # A pass over the host takes about as long as so many real runs.
 PASS_STEPS = 40.0
 
@@ -73,17 +70,15 @@ class Failure:
 class Found:
     """What a session has found so far. ``not_kept``: why some records were not, in words.
 
-    ``measured``: the records of each case's real runs, ``disturbed``: whether others used the CPUs
-    during each, or the host was not quiet before or after it; ``predicted``: of each case, by
-    plane; ``bounds``: likewise, with the machine's facts at either end of their ranges; ``anew``:
-    whether with all that was measured of the host.
+    ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
+    ``bounds``: likewise, with the machine's facts at either end of their ranges; ``anew``: whether
+    with all that was measured of the host.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
 
     cases: Sequence[Case]
     measured: dict[str, list[Record]] = field(default_factory=dict)
-    disturbed: dict[str, list[bool]] = field(default_factory=dict)
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
     bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -100,7 +95,7 @@ class Found:
         return [row for case in self.cases for row in self._rows_of(case)]
 
     def _rows_of(self, case: Case) -> Iterator[Row]:
-        measured, left_out = self._calm(case)
+        measured = self.measured.get(case.name, [])
         for metric in case.metrics if measured else ():
             values = [value for one in measured if (value := figure(metric, one)) is not None]
             if not values:
@@ -120,28 +115,8 @@ class Found:
                     predicted=self._interval(case, plane, metric, record, value),
                     set="test",
                     values=tuple(values),
-                    disturbed=left_out,
                     size_bytes=case.size_bytes,
                 )
-
-    def _calm(self, case: Case) -> tuple[list[Record], int]:
-        """The real runs that count, and how many others do not.
-
-        Those during which other programs used the CPUs, or around which cores were slower or
-        farther apart than mostly, are left out where enough others are left: they tell of others.
-        """
-        measured = self.measured.get(case.name, [])
-        disturbed = self.disturbed.get(case.name, [])
-        calm = [one for one, bad in zip(measured, disturbed, strict=True) if not bad]
-        if len(calm) < UNDISTURBED_MIN:
-            return measured, 0
-        return calm, len(measured) - len(calm)
-
-    def _restless(self, name: str) -> bool:
-        """Whether disturbed runs of this case have to count."""
-        disturbed = self.disturbed.get(name, [])
-        calm = len(disturbed) - sum(disturbed)
-        return calm < min(UNDISTURBED_MIN, len(disturbed))
 
     def _interval(
         self, case: Case, plane: str, metric: Metric, record: Record, value: float
@@ -199,12 +174,6 @@ class Found:
             yield (
                 f"noisy host: other programs used {self.others:.0%} of the CPUs' time during real "
                 "runs"
-            )
-        restless = [name for name in self.measured if self._restless(name)]
-        if restless:
-            yield (
-                f"noisy host: {len(restless)} of {len(self.measured)} cases have fewer than "
-                f"{UNDISTURBED_MIN} undisturbed real runs, such as '{restless[0]}'"
             )
 
 
@@ -267,13 +236,12 @@ class Session:
         host: Host | None = None,
         play: Play = run_scenario,
         ticks: Callable[[], Ticks] = ticks,
-        quiet: Quiet | None = None,
         progress: Progress | None = None,
         keep: Keep | None = None,
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
-        self._corners, self._host, self._ticks, self._quiet = corners, host, ticks, quiet
+        self._corners, self._host, self._ticks = corners, host, ticks
         self._play, self._progress, self._keep = play, progress, keep
         predictions = sum(len(case.predicted) for case in cases)
         self._steps = float(rounds * len(cases) + predictions)
@@ -335,27 +303,15 @@ class Session:
             # Each round is a run of its own, so that host and engine start afresh.
             plan = case.native.statistics.model_copy(update={"replications": 1, "half_width": None})
             try:
-                record, disturbed = self._played(replace(case.native, statistics=plan))
+                before = self._ticks()
+                record = self._play(replace(case.native, statistics=plan))
+                self._watched(before, self._ticks())
             except FAILURES as failure:
                 self._fail(case, NATIVE, number, failure)
             else:
                 self.found.measured.setdefault(case.name, []).append(record)
-                self.found.disturbed.setdefault(case.name, []).append(disturbed)
                 self._kept(case, f"{NATIVE}-{number}", record)
         self._done += 1
-
-    def _played(self, scenario: Scenario) -> tuple[Record, bool]:
-        """A real run, and whether it was disturbed."""
-
-        def watched() -> tuple[Record, bool]:
-            before = self._ticks()
-            record = self._play(scenario)
-            return record, self._watched(before, self._ticks())
-
-        if self._quiet is None:
-            return watched()
-        (record, disturbed), calm = self._quiet.take(watched)
-        return record, disturbed or not calm
 
     def _predict(self, case: Case, corners: Sequence[Mapping[str, Any]], into: Found) -> None:
         for plane, scenario in case.predicted.items():
@@ -373,16 +329,14 @@ class Session:
                         self._kept(case, plane, record)
             self._done += 1
 
-    def _watched(self, before: Ticks, after: Ticks) -> bool:
-        """Adds up what others did during a real run; whether it was much."""
+    def _watched(self, before: Ticks, after: Ticks) -> None:
+        """Adds up what others did during a real run."""
         seconds = after.wall - before.wall
         others_s = max((after.busy - before.busy) - (after.own - before.own), 0.0)
         stolen_s = max(after.stolen - before.stolen, 0.0)
         self.found.seconds += seconds
         self.found.others_s += others_s
         self.found.stolen_s += stolen_s
-        capacity_s = max(seconds * (os.cpu_count() or 1), 1e-9)
-        return others_s > OTHERS_MAX * capacity_s or stolen_s > STEAL_MAX * capacity_s
 
     def _failed(self, case: Case, plane: str) -> bool:
         return any((one.scenario, one.plane) == (case.name, plane) for one in self.found.failures)

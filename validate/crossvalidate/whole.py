@@ -16,7 +16,6 @@ from ..measure import Result as Measured
 from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
 from ..measure.passes import part_of
-from ..measure.quiet import Quiet, core_probe
 from ..measure.session import check_engine
 from .corners import corners
 from .primitives import primitive_rows
@@ -29,8 +28,6 @@ Progress = Callable[[float, str], None]
 MACHINE_FILE, RECORDS = "machine.yaml", "records"
 # Of the progress, what the first pass over the host takes.
 MEASURING = 0.1
-# What may be spent on waiting for a quiet host and on real runs in vain: in all, and for one run.
-PATIENCE_S, PATIENCE_QUICK_S, PATIENCE_EACH_S = 240.0, 8.0, 6.0
 
 
 class MeasuringInterrupted(KeyboardInterrupt):
@@ -75,9 +72,6 @@ def crossvalidated(
         corners=corners(ready.machine.description) or (),
         host=host,
         play=play or run_scenario,
-        quiet=Quiet(
-            core_probe(host_layout()), PATIENCE_QUICK_S if quick else PATIENCE_S, PATIENCE_EACH_S
-        ),
         keep=keep,
         progress=None if progress is None else part_of(progress, measured, 1.0),
     )

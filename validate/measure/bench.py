@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from ...inputs import Quantity
 from ...topologies.measurements import Kind, Measurement, Parameters, Reading
 from .layout import Layout, NodeLayout
-from .quiet import Quiet, core_probe
 from .samples import Samples, Windows
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class Effort:
     last_caches: int
     pairs_max: int
     budget_s: float
-    patience_s: float
 
     def of_one(self, passes: int, *, again: bool) -> Effort:
         """As thoroughly in one of several passes that all of them together are as this; the curve
@@ -50,16 +48,13 @@ class Effort:
         return replace(
             self,
             wanted=max(self.wanted // passes, WANTED_MIN),
-            patience_s=self.patience_s / passes,
             octave_points=1 if again else self.octave_points,
         )
 
 
 WANTED_MIN = 5
-FULL = Effort(False, 25, 500_000, 4, 8, 120, 55.0, 60.0)
-QUICK = Effort(True, 9, 200_000, 1, 4, 12, 8.0, 2.0)
-# Of the patience, what may be spent on one figure.
-PATIENCE_EACH_S = 3.0
+FULL = Effort(False, 25, 500_000, 4, 8, 120, 55.0)
+QUICK = Effort(True, 9, 200_000, 1, 4, 12, 8.0)
 # Repetitions of what is still to be measured when the time is over, and how long they may take.
 LATE_WANTED, LATE_S = 3, 0.01
 
@@ -73,12 +68,8 @@ class Bench:
     measurements: list[Measurement] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
-    quiet: Quiet = field(init=False)
     _arenas: dict[int, Block] = field(default_factory=dict)
     _cycles: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.quiet = Quiet(core_probe(self.layout), self.effort.patience_s, PATIENCE_EACH_S)
 
     def warn(self, text: str) -> None:
         """A warning, once."""
@@ -97,7 +88,7 @@ class Bench:
         from ...engine_native._engine import run_team
 
         wanted = wanted or self.effort.wanted
-        if time.monotonic() - self.begun - self.quiet.spent_s > self.effort.budget_s:
+        if time.monotonic() - self.begun > self.effort.budget_s:
             wanted, limit_s = min(wanted, LATE_WANTED), min(limit_s, LATE_S)
             self.warn(
                 f"more to measure than {self.effort.budget_s:g} s allow: the last figures have few "
@@ -105,8 +96,7 @@ class Bench:
             )
 
         plan = (wanted, window_ns or self.effort.window_ns, int(limit_s * 1e9))
-        windows, calm = self.quiet.take(lambda: Windows(*run_team(list(members), *plan)))
-        return windows if calm else windows.all_disturbed()
+        return Windows(*run_team(list(members), *plan))
 
     def add(
         self, name: str, samples: Samples, kind: Kind, method: str, **parameters: object

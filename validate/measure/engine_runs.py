@@ -64,11 +64,9 @@ def steps_of(bench: Bench, loop: Loop) -> dict[str, Samples]:
     """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
     from ...engine_native._engine import STEPS
 
-    rounds = [bench.quiet.take(lambda: _round(bench, loop)) for _ in range(ROUNDS)]
-    noisy = not any(calm for _, calm in rounds)
-    found = np.concatenate([taken for taken, calm in rounds if calm or noisy])
+    found = np.concatenate([_round(bench, loop) for _ in range(ROUNDS)])
     names = [*STEPS, "all", "flushes"]
-    return {name: Samples(found[:, k], noisy=noisy) for k, name in enumerate(names)}
+    return {name: Samples(found[:, k]) for k, name in enumerate(names)}
 
 
 def _round(bench: Bench, loop: Loop) -> Any:

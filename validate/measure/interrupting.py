@@ -1,10 +1,8 @@
 """How often, and for how long, the operating system or a hypervisor takes a CPU from its program.
 
 While one of several workers stands still, commands for it pile up, and it takes far longer than the
-interruption until they are worked off: a part of the tail of latencies comes from there. Short ones
-are timers, their handlers, exits to the hypervisor; from 0.1 ms on they are another machine's turns
-on the CPU, or another program's. Longer turns than those here are so few that a short run meets
-none or one.
+interruption until they are worked off: a part of the tail of latencies comes from there. These are
+timers, their handlers, exits to the hypervisor.
 """
 
 from __future__ import annotations
@@ -15,25 +13,15 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...topologies.measurements import Measurement
-from ...topologies.schema import TURN_MIN_S, Interruption
+from ...topologies.schema import Interruption
 from .bench import Bench
-from .quiet import mostly_calm
 from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
-TURN_NS = round(1e9 * TURN_MIN_S)
-# By length, in ns. Shorter than the first is a cache miss.
-KINDS = {
-    "short": (1_000, 5_000),
-    "middle": (5_000, 30_000),
-    "long": (30_000, TURN_NS),
-    "short-turn": (TURN_NS, 300_000),
-    "turn": (300_000, 1_000_000),
-    "long-turn": (1_000_000, 3_000_000),
-    "longest-turn": (3_000_000, 10_000_000),
-}
+# By length, in ns. Shorter than the first is a cache miss, longer than the last another program's
+# turn on the CPU, which pays for no model of it (docs/model.md).
+KINDS = {"short": (1_000, 5_000), "middle": (5_000, 30_000), "long": (30_000, 100_000)}
 CPUS = 2
-# Turns are tens a second.
 SECONDS, QUICK_SECONDS, ROUNDS = 0.5, 0.1, 3
 # What was not seen may still come now and then: so many were met in the time watched.
 NONE_SEEN = 0.5
@@ -45,12 +33,10 @@ def measure(bench: Bench) -> Iterator[float]:
 
     cpus = bench.layout.starts[0].cores[:CPUS]
     seconds = QUICK_SECONDS if bench.effort.quick else SECONDS
-    watched = []
-    for one in bench.quiet.watch(lambda: gaps(list(cpus), seconds, KINDS["short"][0]), ROUNDS):
-        watched.append(one)
-        yield len(watched) / ROUNDS
-    rounds, calm = mostly_calm(watched)
-    found = [np.array(of_cpu) for one in rounds for of_cpu in one]
+    found: list[Floats] = []
+    for at in range(ROUNDS):
+        found += [np.array(of_cpu) for of_cpu in gaps(list(cpus), seconds, KINDS["short"][0])]
+        yield (at + 1) / ROUNDS
     lengths = np.concatenate(found)
     # Who is away at the end watches for longer.
     watched_ns = sum(max(seconds * 1e9, float(of_cpu.sum())) for of_cpu in found)
@@ -59,8 +45,7 @@ def measure(bench: Bench) -> Iterator[float]:
         of = METHOD.format(f"{least / 1000:g} to {most / 1000:g} µs")
         if not ((lengths >= least) & (lengths < most)).any():
             of += "; none did: as if half a one had"
-        mean = Samples(np.array([ns]), noisy=not calm)
-        bench.add("interruption", mean, "time", of, operation=kind, step=step)
+        bench.add("interruption", Samples(np.array([ns])), "time", of, operation=kind, step=step)
 
 
 def means(lengths_ns: Floats, watched_ns: float) -> Iterator[tuple[str, str, float]]:

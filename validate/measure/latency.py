@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from .bench import LINE_BYTES, Bench
 from .layout import NodeLayout
 from .samples import Samples
@@ -21,7 +19,6 @@ ROUNDS, ROUNDS_PAIRS_MAX = 3, 4
 BEST = f"{CHASE}; the best of {ROUNDS} rounds"
 CACHE_LIKE_MEMORY = 0.5
 _SMALL_BYTES_MAX = 128 << 20
-OTHERS = "by how soon the lines of a cycle are gone from the cache, before they fill it"
 # A cycle that fills so much of a cache had it for itself.
 OWN_PART_MIN = 0.7
 
@@ -42,7 +39,6 @@ def measure(bench: Bench) -> Iterator[float]:
             samples = _best(bench, start, home, size)
             bench.add("cache.latency", samples, "time", BEST, level=level, size=size)
             yield 0.6
-    _others(bench)
     yield from _pairs(bench)
     if not bench.effort.quick:
         yield from _small_pages(bench, start, home)
@@ -162,42 +158,6 @@ def _outstanding(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
         bench.add("outstanding_misses_together", replace(shared, noisy=each.noisy or latency.noisy),
                   "count", f"{RANDOM}; all cores of the node at once, each", size=size,
                   **_at(start, home))  # fmt: skip
-
-
-def _others(bench: Bench) -> None:
-    """What others bring into the last cache: other tenants of a virtual host's processor.
-
-    A cycle of n lines comes round in T = n times its latency. As long as that is less than the time
-    for which a line stays, all are found again; longer cycles find none. Then the others' lines of
-    that time fill the rest of the cache: capacity - n = others * T (least recently used).
-    """
-    if len(bench.layout.caches) < 2:
-        return
-    cache = bench.layout.caches[-1]
-    near = bench.find("cache.latency", level=cache.level)
-    curve = [
-        (size.value, m.value.value)
-        for m in bench.measurements
-        if m.name == "latency" and (size := m.parameters.size) is not None
-    ]
-    if near is None or not curve:
-        return
-    far_s = max(latency_s for _, latency_s in curve)
-    between_s = math.sqrt(near.value.value * far_s)
-    found = [k for k, (_, latency_s) in enumerate(curve) if latency_s < between_s]
-    if not found or found[-1] + 1 == len(curve):
-        return
-    last, gone = curve[found[-1]], curve[found[-1] + 1]
-    capacity_bytes = float(cache.size_bytes)
-    stays_bytes = math.sqrt(last[0] * gone[0])
-    if stays_bytes > OWN_PART_MIN * capacity_bytes:
-        return
-
-    def others_Bps(held_bytes: float) -> float:
-        return (capacity_bytes - held_bytes) / (held_bytes / LINE_BYTES * last[1])
-
-    values = np.array([others_Bps(size) for size in (gone[0], stays_bytes, last[0])])
-    bench.add("cache.others", Samples(values), "bandwidth", OTHERS, level=cache.level)
 
 
 def _check_levels(bench: Bench) -> None:

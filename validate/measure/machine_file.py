@@ -24,10 +24,8 @@ from ...topologies.schema import (
     ReadWriteMix,
 )
 from .bandwidth import TRAFFICS
-from .distance import measured_distance
 from .engine_loop import engine_facts
 from .interrupting import interruptions
-from .pacing import measured_paces
 from .processes import host_facts
 from .ranges import with_ranges
 from .session import Result
@@ -63,8 +61,6 @@ class _Writer:
             "read_write_mixes": tuple(self._mixes()) or base.read_write_mixes,
             "loaded_latency": tuple(self._loaded()) or base.loaded_latency,
             "interruptions": base.interruptions if met is None else met,
-            "paces": measured_paces(result.measurements) or base.paces,
-            "apart": measured_distance(result.measurements) or base.apart,
         }
         if len(result.layout.nodes) > 1:
             for field, name in (
@@ -154,11 +150,8 @@ class _Writer:
         )
 
     def _cache(self, cache: Cache) -> Cache:
-        fields = {"latency": "cache.latency", "others": "cache.others"}
-        found = {field: self._found(name, level=cache.level) for field, name in fields.items()}
-        return cache.model_copy(
-            update={field: self._quantity(those) for field, those in found.items() if those}
-        )
+        found = self._found("cache.latency", level=cache.level)
+        return cache.model_copy(update={"latency": self._quantity(found)} if found else {})
 
     def _quantity(self, found: Sequence[Measurement]) -> Quantity:
         """One value of several figures alike: their median, the range of all their quartiles."""

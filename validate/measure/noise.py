@@ -18,7 +18,7 @@ DRIFT_MAX = 0.05
 STEAL_MAX = 0.01
 OTHERS_MAX = 0.1
 # What others do to programs here.
-DISTURBANCES = ("interruption", "pace", "pace-lasts", "near", "apart-lasts")
+DISTURBANCES = ("interruption",)
 SPREAD_MAX, SPREAD_TOLD_MAX = 0.2, 10.0
 UNSTEADY_MAX = 0.1
 DISTURBED_MAX = 0.2
@@ -108,10 +108,8 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
             f"noisy host: {len(noisy)} of {len(measurements)} figures have hardly an undisturbed "
             f"repetition: doubtful, such as {_named(noisy[0])}"
         )
-    # What varies from step to step, or from minute to minute, is a figure of its own; its rare end
-    # is never steady.
-    varying = ("spread", *DISTURBANCES)
-    unsteady = [m for m in measurements if m.spread > SPREAD_MAX and m.name not in varying]
+    # What varies from minute to minute is a figure of its own.
+    unsteady = [m for m in measurements if m.spread > SPREAD_MAX and m.name not in DISTURBANCES]
     if len(unsteady) > UNSTEADY_MAX * len(measurements):
         worst = max(unsteady, key=lambda m: m.spread)
         # Differences may come out as nearly nothing, and their spread as nearly anything.

@@ -116,7 +116,7 @@ def _merged_states(states: Sequence[HostState], parts: tuple[str, ...]) -> HostS
 
     durations = [one.duration.value for one in states if one.duration is not None]
     seconds = round(sum(durations), 3)
-    names = ("steal", "others", "clock_drift", "restless")
+    names = ("steal", "others", "clock_drift")
     return states[0].model_copy(
         update={
             **{name: mean(name) for name in names},

@@ -19,7 +19,7 @@ from ...topologies.schema import Fact, MachineDescription
 from .samples import DIGITS
 
 # The parts of a description that hold facts of their own.
-PARTS = ("node_types", "pair_latency", "pair_bandwidth", "paces", "apart", "processes", "engines")
+PARTS = ("node_types", "pair_latency", "pair_bandwidth", "processes", "engines")
 
 
 def with_ranges(

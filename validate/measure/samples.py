@@ -22,10 +22,6 @@ class Windows:
     elapsed_ns: Floats
     disturbed: npt.NDArray[np.bool_]
 
-    def all_disturbed(self) -> Windows:
-        """The same where the host was not quiet: every window counts as disturbed."""
-        return Windows(self.amounts, self.elapsed_ns, np.ones_like(self.disturbed))
-
     def of(self, values: Floats) -> Samples:
         """The samples among ``values``, one for each window, that count."""
         calm = ~self.disturbed

@@ -13,12 +13,10 @@ from ...topologies.measurements import HostState, Measurement
 from . import (
     bandwidth,
     copying,
-    distance,
     engine_costs,
     engine_loop,
     interrupting,
     latency,
-    pacing,
     processes,
     sharing,
 )
@@ -42,8 +40,6 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "loop": (engine_loop.measure, 2.0),
     "walk": (engine_loop.measure_walk, 4.0),
     "interruptions": (interrupting.measure, 1.0),
-    "paces": (pacing.measure, 1.0),
-    "distance": (distance.measure, 1.0),
     "fabric": (engine_costs.measure_fabric, 3.0),
     "processes": (processes.measure, 3.0),
 }
@@ -134,7 +130,6 @@ class _Pass:
                 "steal": round(stolen, 4),
                 "others": round(others, 4),
                 "clock_drift": round(self.watch.drift, 4),
-                "restless": round(self.bench.quiet.restless, 4),
             }
         )
         return Result(

@@ -8,10 +8,10 @@ from itertools import combinations
 
 from .bandwidth import thread_counts
 from .bench import Bench
-from .quiet import LINES_APART
 
 ALONE = "atomic operations on a line that no other core uses"
 CONTENDED = "atomic operations of all threads on one line; time of one as a thread sees it"
+LINES_APART = 4  # a processor may fetch lines in pairs
 PING_PONG = "a word on one line written and answered in turn; half a round trip"
 
 

@@ -10,11 +10,6 @@
 namespace numatwin::native {
 namespace {
 
-// Windows of both at work for each of one alone: the processors are now near, now far apart. So
-// much farther or nearer, and they were moved meanwhile.
-constexpr std::uint32_t together_windows = 8;
-constexpr double moved = 1.5;
-
 // What a step of so many parts took longer than going through one's own alone; per part.
 void less(std::vector<double>& with, const std::vector<double>& without, double parts) {
     for (std::size_t k = 0; k < with.size(); ++k)
@@ -72,37 +67,18 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                                                              many(nothing),
                                                              many(nothing),
                                                              amid(nothing)};
-            const auto of_steps = [&](const StepPlan& windows) {
-                auto samples = means_in_turn_ns(windows, works);
-                for (std::size_t k = 0; k < std::size(names); ++k)
+            const auto measure = [&](const char* end) {
+                auto samples = means_in_turn_ns(plan, works);
+                for (std::size_t k = 0; k < std::size(names); ++k) {
                     less(samples[k], samples[std::size(names) + k], blocks_at_a_time);
-                return samples;
-            };
-            const auto alone = of_steps(plan);
-            for (std::size_t k = 0; k < std::size(names); ++k)
-                found.push_back({names[k], bytes, region, 1, alone[k], {}});
-            if (!companion) continue;
-            StepCost together[std::size(names)];
-            companion->tell(region / bytes, bytes);
-            for (std::uint32_t k = 0; k < together_windows * plan.windows; ++k) {
-                const double before_ns = companion->line_ns();
-                const auto samples = of_steps({1, plan.window_ns});
-                const double after_ns = companion->line_ns();
-                if (std::max(before_ns, after_ns) > moved * std::min(before_ns, after_ns)) continue;
-                for (std::size_t step = 0; step < std::size(names); ++step) {
-                    together[step].samples_ns.push_back(samples[step][0]);
-                    together[step].lines_ns.push_back((before_ns + after_ns) / 2);
+                    found.push_back({names[k] + end, bytes, region, 1, samples[k]});
                 }
-            }
+            };
+            measure("");
+            if (!companion) continue;
+            companion->tell(region / bytes, bytes);
+            measure("-together");
             companion->tell(0, bytes);
-            for (std::size_t k = 0; k < std::size(names); ++k) {
-                if (together[k].samples_ns.empty()) continue;
-                together[k].name = names[k] + "-together";
-                together[k].bytes = bytes;
-                together[k].region = region;
-                together[k].count = 1;
-                found.push_back(std::move(together[k]));
-            }
         }
     }
     for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}}) {

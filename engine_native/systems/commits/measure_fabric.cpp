@@ -14,7 +14,7 @@
 #include "systems/commits/board.hpp"
 #include "systems/commits/one_sided_client.hpp"
 #include "systems/commits/roles.hpp"
-#include "systems/commits/single_steps.hpp"
+#include "systems/commits/usual_mean.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -2,7 +2,6 @@
 // shared memory, what either end of a message does, turns of processes on a processor.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,7 +17,6 @@ struct StepCost {
     std::uint64_t region = 0;  // bytes of the memory that blocks lie in, at random
     std::uint64_t count = 0;   // steps posted at a time
     std::vector<double> samples_ns = {};
-    std::vector<double> lines_ns = {};  // from processor to processor meanwhile, where that matters
 };
 
 // How long to measure: windows of a figure, and the least time of each.
@@ -29,8 +27,7 @@ struct StepPlan {
 
 // Steps on shared memory by this processor's own loads and stores, by one thread that goes through
 // 32 KiB of its own before each get, update and insert, which does not count; those on blocks
-// again (…-together) while a second process works on the same blocks, where there are two `cpus`,
-// each with what a line took from one to the other just before and after:
+// again (…-together) while a second process works on the same blocks, where there are two `cpus`:
 //
 //     block-get     READ a block at a random place, then its first word again
 //     block-update  the same, and lock it by CAS, copy it twice, WRITE it back
@@ -66,7 +63,6 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     turn           giving way to another process that does the same: until it is its turn
 //     slice          how long a process runs while another one waits for that processor
 //     sleep-same     a message of `bytes` to a sleeper on the same processor, and back; half of it
-//     sleep-among    the same to three there, one after the other
 //     sleep-other    the same to a sleeper on another processor (where there is one)
 //     post-across    handing over a message to one on another processor that looks all the time
 //     serve-across   receiving its answer
@@ -76,34 +72,5 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
 //     post-sleeper   handing over a message to a sleeper on another processor
 std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                                     const std::vector<int>& cpus, const StepPlan& plan);
-
-// How single steps vary. Each is timed by itself, over the mean of its window's steps but for the
-// slowest twentieth: `factors` at spread_quantiles, then the mean of the slowest thousandth. Those
-// of a sleeper apart, steps that met a turn of others on the CPU are left out: see
-// single_steps.hpp.
-inline constexpr std::array spread_quantiles{0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999};
-struct StepSpread {
-    std::string name;
-    std::uint64_t bytes = 0;
-    std::uint64_t region = 0;
-    std::uint64_t steps = 0;  // that were timed
-    std::vector<double> factors;
-};
-
-// Three blocks of `bytes` at a time, as in measure_blocks, and …-together:
-//
-//     get, insert  as block-get, block-insert
-//     write        what block-update does beyond a get
-//     begin        all that a client does for a transaction beside its requests
-std::vector<StepSpread> measure_block_spreads(std::uint64_t bytes,
-                                              const std::vector<std::uint64_t>& regions,
-                                              const std::vector<int>& cpus, const StepPlan& plan,
-                                              double turn_ns);
-
-// end: posting, serving and completing a get of `bytes`, each a step; sleeper (where there are two
-// cpus): a message of `bytes` until a sleeper on another processor has received it.
-std::vector<StepSpread> measure_message_spreads(const RunSetup& run, std::uint64_t bytes,
-                                                const std::vector<int>& cpus, const StepPlan& plan,
-                                                double turn_ns);
 
 }  // namespace numatwin::native

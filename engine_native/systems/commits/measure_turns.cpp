@@ -23,7 +23,6 @@ struct Turns {
     std::atomic<std::uint32_t> ready;
 };
 
-constexpr std::size_t sleepers_among = 3;
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
 
 // Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
@@ -141,46 +140,30 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         StepCost there, post, serve;
     };
     const StepCost empty{"", bytes, 0, 1, {}};
-    const auto take = [&](Taken& taken, Sleepers& sleepers, bool to_all = false) {
-        double sum = 0, rounds = 0, post_ns = 0, serve_ns = 0;
-        sleepers.there(message, post_ns, serve_ns, to_all);  // what was before is no part of it
-        post_ns = serve_ns = 0;
-        const std::int64_t began = steps_now_ns();
-        do {
-            sum += sleepers.there(message, post_ns, serve_ns, to_all);
-            ++rounds;
-        } while (steps_now_ns() - began < plan.window_ns);
-        taken.there.samples_ns.push_back(sum / rounds);
-        taken.post.samples_ns.push_back(post_ns / rounds);
-        taken.serve.samples_ns.push_back(serve_ns / rounds);
-    };
-    const auto warm = [&message](Sleepers& sleepers) {
-        double post_ns = 0, serve_ns = 0;
-        for (int k = 0; k < 60; ++k) sleepers.there(message, post_ns, serve_ns, true);
-    };
     const auto messages = [&](int other, bool sleep) {
         Sleepers sleepers(run, cpus[0], other, sleep);
-        warm(sleepers);
+        double post_ns = 0, serve_ns = 0;
+        for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns, serve_ns);
         Taken taken{empty, empty, empty};
-        for (std::uint32_t window = 0; window < plan.windows; ++window) take(taken, sleepers);
+        for (std::uint32_t window = 0; window < plan.windows; ++window) {
+            double sum = 0, rounds = 0;
+            post_ns = serve_ns = 0;
+            const std::int64_t began = steps_now_ns();
+            do {
+                sum += sleepers.there(message, post_ns, serve_ns);
+                ++rounds;
+            } while (steps_now_ns() - began < plan.window_ns);
+            taken.there.samples_ns.push_back(sum / rounds);
+            taken.post.samples_ns.push_back(post_ns / rounds);
+            taken.serve.samples_ns.push_back(serve_ns / rounds);
+        }
         return taken;
     };
     const auto add = [&found](const char* name, StepCost step) {
         step.name = name;
         found.push_back(std::move(step));
     };
-    {
-        // In turn: it is their difference that counts.
-        Sleepers sleepers(run, cpus[0], cpus[0], true, sleepers_among);
-        warm(sleepers);
-        Taken same{empty, empty, empty}, all = same;
-        for (std::uint32_t window = 0; window < plan.windows; ++window) {
-            take(same, sleepers);
-            take(all, sleepers, true);
-        }
-        add("sleep-same", same.there);
-        add("sleep-among", all.there);
-    }
+    add("sleep-same", messages(cpus[0], true).there);
     if (cpus.size() > 1) {
         const Taken asleep = messages(cpus[1], true), awake = messages(cpus[1], false);
         add("sleep-other", asleep.there);

@@ -137,7 +137,6 @@ class Companion {
                 while (told_->blocks.load(std::memory_order_acquire) == blocks) {
                     theirs.update();
                     theirs.insert();
-                    answer();
                 }
             }
         });
@@ -154,46 +153,10 @@ class Companion {
         }
     }
 
-    // What a line takes from this processor to the other one just now: a word there and back, while
-    // the other process leaves its work.
-    double line_ns() {
-        constexpr int trips = 8, batches = 4;
-        told_->talks.store(1, std::memory_order_release);
-        ask();
-        double least = 0;
-        for (int batch = 0; batch < batches; ++batch) {
-            const std::int64_t began = steps_now_ns();
-            for (int trip = 0; trip < trips; ++trip) ask();
-            const double each = static_cast<double>(steps_now_ns() - began) / (2.0 * trips);
-            least = batch == 0 ? each : std::min(least, each);
-        }
-        told_->talks.store(0, std::memory_order_release);
-        return least;
-    }
-
   private:
     struct Told {
         std::atomic<std::uint64_t> blocks{0}, bytes{16}, works{0};
-        alignas(128) std::atomic<std::uint64_t> talks{0};
-        alignas(128) std::atomic<std::uint64_t> word{0};  // odd: a question
     };
-    void ask() {
-        const std::uint64_t answer = told_->word.load(std::memory_order_relaxed) + 2;
-        told_->word.store(answer - 1, std::memory_order_release);
-        for (std::uint64_t looks = 1; told_->word.load(std::memory_order_acquire) != answer;
-             ++looks)
-            if (looks % 1'000'000 == 0 && peer_->ended())
-                throw std::runtime_error("the second process ended");
-    }
-    void answer() {
-        for (;;) {
-            const std::uint64_t word = told_->word.load(std::memory_order_acquire);
-            if (word % 2 != 0)
-                told_->word.store(word + 1, std::memory_order_release);
-            else if (told_->talks.load(std::memory_order_acquire) == 0)
-                return;
-        }
-    }
     SharedMemory shared_;
     Told* told_;
     std::optional<Forked> peer_;

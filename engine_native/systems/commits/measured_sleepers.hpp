@@ -20,33 +20,30 @@
 
 namespace numatwin::native {
 
-// One is asked after the other, and answers; all sleep as soon as nothing comes, or never.
+// Both sleep as soon as nothing comes, or never.
 class Sleepers {
   public:
-    Sleepers(const RunSetup& run, int own, int other, bool sleep, std::size_t peers = 1)
-        : sleep_(sleep), board_((1 + peers) * contact_bytes) {
-        for (std::size_t k = 0; k < peers; ++k)
-            peers_.push_back(std::make_unique<Forked>([this, &run, other, k] {
-                try {
-                    pin_thread(other);
-                    answer(run, k);
-                } catch (const std::exception&) {
-                }
-            }));
+    Sleepers(const RunSetup& run, int own, int other, bool sleep)
+        : sleep_(sleep), board_(2 * contact_bytes) {
+        peer_ = std::make_unique<Forked>([this, &run, other] {
+            try {
+                pin_thread(other);
+                answer(run);
+            } catch (const std::exception&) {
+            }
+        });
         pin_thread(own);
         fabric_ = ucx_fabric(run.fabric);
         fabric_->expose(4096);
         publish(board_.data(), fabric_->contact());
-        for (std::size_t k = 0; k < peers; ++k) to_.push_back(fabric_->connect(await(contact(k))));
+        to_ = fabric_->connect(await(contact()));
     }
 
-    // Half of there and back, to the first of them or (`among`) to one after the other; `post_ns`
-    // grows by the time of handing it over, `serve_ns` by that of the look that found the answer.
-    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns,
-                 bool among = false) {
+    // Half of there and back; `post_ns` grows by the time of handing it over, `serve_ns` by that of
+    // the look that found the answer.
+    double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
         const std::int64_t began = steps_now_ns();
-        const std::size_t peer = among ? sent_++ % to_.size() : 0;
-        fabric_->send(to_[peer], message);
+        fabric_->send(to_, message);
         post_ns += static_cast<double>(steps_now_ns() - began);
         const std::int64_t late = began + 2'000'000'000;
         for (;;) {
@@ -56,33 +53,25 @@ class Sleepers {
                 break;
             }
             if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
-            if (steps_now_ns() > late && peers_[peer]->ended())
+            if (steps_now_ns() > late && peer_->ended())
                 throw std::runtime_error("the second process ended");
         }
         return static_cast<double>(steps_now_ns() - began) / 2;
     }
 
-    // When the last message had been received.
-    std::int64_t came_ns() const {
-        return static_cast<std::int64_t>(load_acquire(board_.data() + came_at));
-    }
-
   private:
-    static constexpr std::size_t contact_bytes = 1 << 13, came_at = contact_bytes - word_bytes;
+    static constexpr std::size_t contact_bytes = 1 << 13;
 
-    std::byte* contact(std::size_t peer) const {
-        return board_.data() + (1 + peer) * contact_bytes;
-    }
-    void answer(const RunSetup& run, std::size_t peer) {
+    std::byte* contact() const { return board_.data() + contact_bytes; }
+    void answer(const RunSetup& run) {
         const auto fabric = ucx_fabric(run.fabric);
         fabric->expose(4096);
-        publish(contact(peer), fabric->contact());
+        publish(contact(), fabric->contact());
         const Fabric::Peer back = fabric->connect(await(board_.data()));
         std::vector<std::byte> message;
         for (;;) {
             while (!fabric->receive(message))
                 if (sleep_) fabric->sleep(std::chrono::milliseconds(10));
-            store_release(board_.data() + came_at, static_cast<std::uint64_t>(steps_now_ns()));
             fabric->send(back, message);
         }
     }
@@ -103,10 +92,9 @@ class Sleepers {
 
     bool sleep_;
     SharedMemory board_;
-    std::vector<std::unique_ptr<Forked>> peers_;
+    std::unique_ptr<Forked> peer_;
     std::unique_ptr<Fabric> fabric_;
-    std::vector<Fabric::Peer> to_;
-    std::size_t sent_ = 0;
+    Fabric::Peer to_{};
     std::vector<std::byte> answer_;
 };
 

@@ -17,8 +17,6 @@
 
 #include "kernel/fifo_server.hpp"
 #include "kernel/simulation.hpp"
-#include "kernel/spread.hpp"
-#include "machine/disturbances/kernel/apart.hpp"
 #include "machine/kernel/processors.hpp"
 
 namespace numatwin {
@@ -62,21 +60,17 @@ class Cluster {
 
     Simulation clock;
 
-    // costs: by type, then by records aboard, `entries` of them; costs_apart: while processors are.
+    // costs: by type, then by records aboard, `entries` of them.
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
             std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
-            std::uint32_t entries, const ProcessorSetup& processors, const SpreadSetup& spreads,
-            const Apart& apart, std::vector<MessageCost> costs_apart, bool traced)
+            std::uint32_t entries, const ProcessorSetup& processors, bool traced)
         : clock(seed, replication),
           places_(std::move(places)),
-          spreads_(spreads, places_.size(), costs.size() / entries),
-          processors_(processors, spreads_, places_.size(), {run_over, tick, wake_over}),
+          processors_(processors, places_.size(), {run_over, tick, wake_over}),
           outgoing_(machines),
           incoming_(machines),
           gone_(clients, 0),
-          apart_(apart),
           costs_(std::move(costs)),
-          costs_apart_(std::move(costs_apart)),
           entries_(entries),
           sent_(costs_.size() / entries, 0),
           traced_(traced) {
@@ -176,11 +170,11 @@ class Cluster {
         const Flight& f = flight_[at];
         if (f.sender == f.receiver) {
             if (f.work == 0) return delivered(at);
-            return step(f.receiver, f.type, f.work, worked, at);
+            return work(f.receiver, f.work, worked, at);
         }
         const Time send = cost(f).send;
         if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
-        step(f.sender, f.type, send, posted, at);
+        work(f.sender, send, posted, at);
     }
 
     // Handed to the sender's card.
@@ -204,12 +198,7 @@ class Cluster {
             return processors_.submit(clock, place, ps, kind, subject, sender, parts);
         clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
     }
-    // The same of a step on messages of that type, which takes now longer, now shorter.
-    void step(std::uint32_t place, std::uint32_t type, Time ps, std::uint32_t kind,
-              std::uint32_t subject) {
-        work(place, spreads_.step(place, type, ps), kind, subject);
-    }
-    Time send_ps(std::uint32_t type) { return costs()[type * entries_].send; }
+    Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send; }
 
     bool is_gone(std::uint32_t place) const { return place < gone_.size() && gone_[place]; }
     void leave(std::uint32_t client) { gone_[client] = 1; }
@@ -225,12 +214,8 @@ class Cluster {
   private:
     static constexpr std::int64_t message_row = 12;  // history.MESSAGE
 
-    // Just now.
-    const std::vector<MessageCost>& costs() {
-        return apart_.at(clock.now()) ? costs_apart_ : costs_;
-    }
-    const MessageCost& cost(const Flight& f) {
-        return costs()[f.type * entries_ + std::min(f.records, entries_ - 1)];
+    const MessageCost& cost(const Flight& f) const {
+        return costs_[f.type * entries_ + std::min(f.records, entries_ - 1)];
     }
 
     void take(std::uint32_t at) {
@@ -239,7 +224,7 @@ class Cluster {
         const MessageCost& c = cost(f);
         const Time ps = f.work + c.receive;
         if (ps == 0) return deliver(at);
-        work(f.receiver, spreads_.step(f.receiver, f.type, ps), received, at, f.sender, c.parts);
+        work(f.receiver, ps, received, at, f.sender, c.parts);
     }
     void deliver(std::uint32_t at) {
         const Flight& f = flight_[at];
@@ -255,8 +240,6 @@ class Cluster {
         return all;
     }
 
-    Spreads spreads_;
-
   protected:
     Processors processors_;
 
@@ -265,8 +248,7 @@ class Cluster {
     std::vector<FifoServer> incoming_;
     std::vector<FifoServers> threads_;  // by place
     std::vector<std::uint8_t> gone_;    // by client
-    Apart apart_;
-    std::vector<MessageCost> costs_, costs_apart_;
+    std::vector<MessageCost> costs_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;
     std::vector<std::uint32_t> free_flights_;

@@ -3,8 +3,7 @@
 // Each process has its home, a processor with a queue of its own. The rules stand in
 // machine/reference/processors.py; events come in the same order. What it costs:
 //
-//     another process takes over a processor       switch_over of its time; and cold, after two
-//                                                  or more others have since it was there last
+//     another process takes over a processor       switch_over of its time
 //     messages are found, however many             look of the process's time, and
 //                                                  connection for each that they are from
 //     falling asleep and being woken               sleep of the sleeper's time
@@ -13,14 +12,6 @@
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
 //     giving way, whether or not somebody waits    yield of the process's time
-//     others have a turn on the processor          its length, of whatever is done there
-//     (turns.hpp)
-//     others slow it down (paces.hpp)              as much more of all of these, and of its work,
-//                                                  but not of waits by the clock
-//
-// A turn counts as run time of the process that it stops, its slice among it: Linux takes only time
-// that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent of a
-// processor's time reported next to none.
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
 // on its own (what it answers to the one before).
@@ -35,24 +26,17 @@
 #include <vector>
 
 #include "kernel/simulation.hpp"
-#include "kernel/spread.hpp"
 #include "kernel/statistics.hpp"
-#include "machine/disturbances/kernel/paces.hpp"
-#include "machine/disturbances/kernel/turns.hpp"
 
 namespace numatwin {
 
 // systems/commits/processors.py. None: every process has one of its own.
 struct ProcessorSetup {
     std::uint32_t count = 0;
-    Time slice = 0, tick = 0, switch_over = 0, cold = 0, look = 0, spin = 0, sleep = 0, wake = 0,
-         notify = 0, yield = 0, across = 0, interrupt = 0;
+    Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
+         yield = 0, across = 0, interrupt = 0;
     std::vector<Time> connection;      // by parts of messages, from 1 on; beyond: the last
     std::vector<std::uint32_t> homes;  // by process; empty: in turn
-    std::optional<TurnSetup> turns;
-    std::vector<Stream> turn_streams;  // by processor, where there are turns
-    std::optional<PaceSetup> paces;
-    std::vector<Stream> pace_streams;  // likewise
 };
 
 class Processors {
@@ -63,10 +47,8 @@ class Processors {
         std::uint32_t run_over, tick, wake_over;
     };
 
-    // `spreads`: how waking varies; it outlives this.
-    Processors(const ProcessorSetup& setup, Spreads& spreads, std::size_t processes, Kinds kinds)
+    Processors(const ProcessorSetup& setup, std::size_t processes, Kinds kinds)
         : setup_(setup),
-          spreads_(spreads),
           kinds_(kinds),
           lag_max_(std::max(2 * setup.slice, setup.tick)),
           processor_(setup.count),
@@ -82,11 +64,6 @@ class Processors {
             if (process_[k].home >= setup.count)
                 throw std::invalid_argument("processors: expected homes among them");
         }
-        if ((setup.turns && setup.turn_streams.size() != setup.count) ||
-            (setup.paces && setup.pace_streams.size() != setup.count))
-            throw std::invalid_argument("turns, paces: expected a stream for each processor");
-        if (setup.turns) turns_ = {*setup.turns, setup.turn_streams};
-        if (setup.paces) paces_ = {*setup.paces, setup.pace_streams};
     }
 
     bool shared() const { return !processor_.empty(); }
@@ -97,15 +74,8 @@ class Processors {
                 std::uint32_t subject, std::uint32_t sender = none, std::uint32_t parts = 1) {
         Process& p = process_[process];
         if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across;
-        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts, true});
+        (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts});
         take_up(clock, process, sender);
-    }
-
-    // The same of a wait by the clock that it stays awake for, at whatever pace.
-    void wait(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
-              std::uint32_t subject) {
-        process_[process].own.push_back({ps, kind, subject, none, 0, false});
-        take_up(clock, process, none);
     }
 
     // Before its next work a process lets those run who wait.
@@ -121,9 +91,6 @@ class Processors {
         if (event.kind == kinds_.tick) return tick(clock, event.subject);
         if (c.generation != event.data) return;  // it was interrupted before
         if (event.kind == kinds_.wake_over) return put_on(clock, event.subject, c.process);
-        c.job_end = turns_.moved(event.subject, c.job_end);
-        if (clock.now() < c.job_end)
-            return clock.schedule(c.job_end, kinds_.run_over, event.subject, c.generation);
         Process& p = process_[c.process];
         if (p.state == State::spinning) return fall_asleep(clock, event.subject);
         if (p.state == State::settling) return settled(clock, event.subject);
@@ -146,7 +113,6 @@ class Processors {
     struct Job {
         Time left;
         std::uint32_t kind, subject, sender, parts;
-        bool paced;
     };
     struct Process {
         std::deque<Job> own, incoming;
@@ -161,7 +127,6 @@ class Processors {
         Time since = 0;
         Time virtual_time = 0, counted = 0;  // as of then, where it runs
         Time deadline = 0, lag = 0;
-        std::uint64_t taken_when_left = 0;  // its processor's, as it ran last
         Wide busy = 0;
     };
     struct Processor {
@@ -169,12 +134,9 @@ class Processors {
         std::vector<std::uint32_t> queue;  // in the order in which they came
         Time base = 0;                     // V when it became empty
         std::uint64_t generation = 0;      // of its events: only the latest counts
-        std::uint64_t taken = 0;           // how often a process took over from another one
         bool tick_asked = false;
         Time job_end = 0;
     };
-
-    static constexpr std::uint64_t cold_after = 2;
 
     void take_up(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
         switch (process_[process].state) {
@@ -292,8 +254,8 @@ class Processors {
         if (c.process == none) {
             p.state = State::starting;
             c.process = process;
-            return clock.schedule(clock.now() + spreads_.wake(process, setup_.wake),
-                                  kinds_.wake_over, p.home, ++c.generation);
+            return clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
+                                  ++c.generation);
         }
         if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
         p.state = State::waiting;
@@ -353,11 +315,7 @@ class Processors {
     void put_on(Simulation& clock, std::uint32_t processor, std::uint32_t process) {
         Processor& c = processor_[processor];
         Process& p = process_[process];
-        if (c.last != process) {
-            if (!p.woken) p.debt += setup_.switch_over;
-            if (c.taken >= p.taken_when_left + cold_after) p.debt += setup_.cold;
-            ++c.taken;
-        }
+        if (c.last != process && !p.woken) p.debt += setup_.switch_over;
         p.woken = false;
         p.since = p.counted = clock.now();
         renew(p);
@@ -370,7 +328,6 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
-        p.taken_when_left = c.taken;
         c.process = none;
         ++c.generation;
     }
@@ -379,8 +336,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         count(clock.now(), c);
-        const Time end = turns_.moved(processor, c.job_end, clock.now());
-        const Time left = end - turns_.there(processor, clock.now());
+        const Time left = c.job_end - clock.now();
         if (p.current)
             p.current->left = left;
         else if (p.state == State::settling)
@@ -419,20 +375,15 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.gives_way = p.gives_way && !p.current && p.own.empty() && p.incoming.empty();
-        const Time begins = turns_.there(processor, clock.now());
-        const auto taken = [&](Time work) { return paces_.taken(processor, clock.now(), work); };
-        const bool goes_on = p.current.has_value();
-        const bool has_job = goes_on || next_job(p);
-        const Time paid = taken(p.debt) + std::exchange(p.rest, 0);
-        p.debt = 0;
+        const bool has_job = p.current || next_job(p);
+        const Time paid = std::exchange(p.debt, 0) + std::exchange(p.rest, 0);
         if (has_job) {
             p.state = State::running;
-            if (!goes_on && p.current->paced) p.current->left = taken(p.current->left);
             p.current->left += paid;
-            c.job_end = begins + p.current->left;
+            c.job_end = clock.now() + p.current->left;
         } else {
             p.state = paid > 0 ? State::settling : State::spinning;
-            c.job_end = begins + (paid > 0 ? paid : std::max<Time>(taken(setup_.spin), 1));
+            c.job_end = clock.now() + (paid > 0 ? paid : std::max<Time>(setup_.spin, 1));
         }
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
     }
@@ -467,14 +418,11 @@ class Processors {
     }
 
     const ProcessorSetup setup_;
-    Spreads& spreads_;
     const Kinds kinds_;
     const Time lag_max_;
     std::vector<Processor> processor_;
     std::vector<Process> process_;
     std::vector<std::uint32_t> parts_;  // of messages, by sender; 0 in between
-    Turns turns_;
-    Paces paces_;
 };
 
 }  // namespace numatwin

@@ -15,9 +15,6 @@ eligible: it has had less than its share. What is in the queue (``pick``):
 - Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
   along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
   empty queue there is none.
-- Others' turns on a processor count as run time of the process that they stop: Linux takes only
-  time that a hypervisor reports as stolen out of a task's clock, and hosts that took some percent
-  of a processor's time reported next to none.
 - Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
   leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
   have passed it meanwhile.
@@ -31,31 +28,26 @@ this costs: ``Processors`` in systems/commits/processors.py.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import simpy
 
-from ..._kernel import Stream
 from ...systems.commits.processors import Processors
-from ..disturbances.reference.paces import PacesOf
-from ..disturbances.reference.turns import ProcessorTurns
 
 ON = ("running", "settling", "spinning")
-COLD_AFTER = 2
 
 
 @dataclass
 class Job:
     """Work of a process: how much is left, and what happens when it is done; of a message also who
-    has sent it, and of how many parts it is. Waits by the clock are not ``paced``."""
+    has sent it, and of how many parts it is."""
 
     left_ps: int
     done: simpy.Event
     sender: Process | None = None
     parts: int = 1
-    paced: bool = True
 
 
 @dataclass(eq=False)
@@ -82,15 +74,12 @@ class Process:
     deadline_ps: int = 0
     lag_ps: int = 0
     """Of one asleep that is not in the queue: how far it was behind."""
-    taken_when_left: int = 0
-    """Its processor's ``taken`` as it ran last."""
 
 
 @dataclass(eq=False)
 class Processor:
     """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
-    which they came, with the one that runs, and with sleepers beyond V. ``taken``: how often a
-    process took over from another one. ``turns``, ``paces``: of others, if any."""
+    which they came, with the one that runs, and with sleepers beyond V."""
 
     process: Process | None = None
     last: Process | None = None
@@ -98,11 +87,8 @@ class Processor:
     base_ps: int = 0
     """V when the queue became empty."""
     generation: int = 0
-    taken: int = 0
     tick_asked: bool = False
     job_end_ps: int = 0
-    turns: ProcessorTurns | None = None
-    paces: PacesOf | None = None
 
     def count(self, now_ps: int, setup: Processors) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""
@@ -118,29 +104,6 @@ class Processor:
             process.deadline_ps = process.virtual_ps + renewed_ps - began_ps + setup.slice_ps
         process.virtual_ps += now_ps - began_ps
         process.counted_ps = now_ps
-
-    def begin_job(self, now_ps: int, takes_ps: int) -> None:
-        """As soon as the processor is there."""
-        begins_ps = now_ps if self.turns is None else self.turns.there_ps(now_ps)
-        self.job_end_ps = begins_ps + takes_ps
-
-    def taken_ps(self, now_ps: int, work_ps: int) -> int:
-        """What work takes here that begins now."""
-        return work_ps if self.paces is None else self.paces.taken_ps(now_ps, work_ps)
-
-    def move_job(self) -> bool:
-        """Whether others had the processor before its end, which comes as much later then."""
-        before_ps = self.job_end_ps
-        if self.turns is not None:
-            self.job_end_ps = self.turns.moved_ps(self.job_end_ps)
-        return self.job_end_ps > before_ps
-
-    def left_ps(self, now_ps: int) -> int:
-        """What is left of the job."""
-        if self.turns is None:
-            return self.job_end_ps - now_ps
-        end_ps = self.turns.moved_ps(self.job_end_ps, now_ps)
-        return end_ps - self.turns.there_ps(now_ps)
 
     def behind_ps(self, process: Process) -> int:
         """How far it is behind V, times the length of the queue; below 0: beyond."""
@@ -174,18 +137,9 @@ class SharedProcessors:
         self,
         env: simpy.Environment,
         setup: Processors,
-        wake_ps: Callable[[int, int], int],
-        turn_streams: Sequence[Stream] = (),
-        pace_streams: Sequence[Stream] = (),
     ) -> None:
-        self.env, self.setup, self.wake_ps = env, setup, wake_ps
+        self.env, self.setup = env, setup
         self.processors = [Processor() for _ in range(setup.count)]
-        if setup.turns is not None:
-            for processor, stream in zip(self.processors, turn_streams, strict=True):
-                processor.turns = ProcessorTurns(setup.turns, stream)
-        if setup.paces is not None:
-            for processor, stream in zip(self.processors, pace_streams, strict=True):
-                processor.paces = PacesOf(setup.paces, stream)
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
 
     @property
@@ -208,13 +162,6 @@ class SharedProcessors:
         job = Job(ps, self.env.event(), sender, parts)
         (process.own if sender is None else process.incoming).append(job)
         self._take_up(process, sender)
-        return job.done
-
-    def wait(self, process: Process, ps: int) -> simpy.Event:
-        """The same of a wait by the clock that it stays awake for, at whatever pace."""
-        job = Job(ps, self.env.event(), paced=False)
-        process.own.append(job)
-        self._take_up(process, None)
         return job.done
 
     def _take_up(self, process: Process, sender: Process | None) -> None:
@@ -261,8 +208,7 @@ class SharedProcessors:
         if runs is None:
             process.state = "starting"
             processor.process = process
-            wake_ps = self.wake_ps(process.place, self.setup.wake_ps)
-            self._after(wake_ps, processor, lambda: self._put_on(processor, process))
+            self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
             return
         if sender is not None and self.home(sender) is not processor:
             process.debt_ps += self.setup.interrupt_ps
@@ -324,11 +270,8 @@ class SharedProcessors:
     # Who runs.
 
     def _put_on(self, processor: Processor, process: Process) -> None:
-        if processor.last is not process:
-            process.debt_ps += 0 if process.woken else self.setup.switch_ps
-            if processor.taken >= process.taken_when_left + COLD_AFTER:
-                process.debt_ps += self.setup.cold_ps
-            processor.taken += 1
+        if processor.last is not process and not process.woken:
+            process.debt_ps += self.setup.switch_ps
         process.woken = False
         process.since_ps = process.counted_ps = self.now_ps
         self._renew(process)
@@ -340,7 +283,6 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         process.ran_ps += self.now_ps - process.since_ps
-        process.taken_when_left = processor.taken
         processor.process = None
         processor.generation += 1
 
@@ -353,7 +295,7 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         processor.count(self.now_ps, self.setup)
-        left_ps = processor.left_ps(self.now_ps)
+        left_ps = processor.job_end_ps - self.now_ps
         if process.current is not None:
             process.current.left_ps = left_ps
         elif process.state == "settling":
@@ -382,12 +324,9 @@ class SharedProcessors:
         process.gives_way = process.gives_way and not (
             process.current or process.own or process.incoming
         )
-        now_ps = self.now_ps
-        if process.current is None and (job := self._next_job(process)) is not None:
-            if job.paced:
-                job.left_ps = processor.taken_ps(now_ps, job.left_ps)
-            process.current = job
-        paid_ps = processor.taken_ps(now_ps, process.debt_ps) + process.rest_ps
+        if process.current is None:
+            process.current = self._next_job(process)
+        paid_ps = process.debt_ps + process.rest_ps
         process.debt_ps = process.rest_ps = 0
         if process.current is not None:
             process.current.left_ps += paid_ps
@@ -395,19 +334,9 @@ class SharedProcessors:
         elif paid_ps:
             process.state, takes_ps = "settling", paid_ps
         else:
-            spin_ps = processor.taken_ps(now_ps, self.setup.spin_ps)
-            process.state, takes_ps = "spinning", max(spin_ps, 1)
-        processor.begin_job(self.now_ps, takes_ps)
-        self._run_on(processor)
-
-    def _run_on(self, processor: Processor) -> None:
-        """To the end of the job, and beyond, where others had the processor meanwhile."""
-
-        def over() -> None:
-            moved = processor.move_job()
-            self._run_on(processor) if moved else self._run_over(processor)
-
-        self._after(processor.job_end_ps - self.now_ps, processor, over)
+            process.state, takes_ps = "spinning", max(self.setup.spin_ps, 1)
+        processor.job_end_ps = self.now_ps + takes_ps
+        self._after(takes_ps, processor, lambda: self._run_over(processor))
 
     def _next_job(self, process: Process) -> Job | None:
         if process.own:

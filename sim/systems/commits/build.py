@@ -91,9 +91,6 @@ def commit_parameters(
         doorbell=system.layout != "host" or system.transport == "shm",
         start_ps=_starts(system),
         processors=costs.processors,
-        spreads=costs.spreads,
-        wake_spread=costs.wake_spread,
-        apart=costs.apart,
     )
     return parameters, costs
 

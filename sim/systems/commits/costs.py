@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
-from .apart import ApartCosts
 from .facts import host_facts
 from .host import Host, host_costs
 from .parameters import MessageCost
 from .processors import Processors
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
-from .spread import Spread
 
 PS = 1e12
 
@@ -88,12 +86,6 @@ class CommitCosts:
     install_work_ps: int
     processors: Processors | None = None
     """That all share; None: every thread has its own."""
-    spreads: Mapping[str, Spread] = field(default_factory=dict)
-    """How steps on messages vary, by type; those that are not named take the same time always."""
-    wake_spread: Spread | None = None
-    """How waking varies."""
-    apart: ApartCosts | None = None
-    """When processors are far apart, and what messages cost meanwhile."""
 
 
 def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
@@ -159,9 +151,6 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         check_work_ps=0,
         install_work_ps=found.install_work_ps,
         processors=found.processors,
-        spreads=found.spreads,
-        wake_spread=found.wake_spread,
-        apart=found.apart,
     )
 
 

@@ -7,11 +7,10 @@ model's affair.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ....inputs.names import Name
 from ....inputs.quantities import Duration, DurationOrZero, Size
@@ -21,22 +20,6 @@ from ....topologies.schema import MachineDescription
 
 ENGINE = "commits"
 
-# Shares of all steps that take no longer than a quantile; after these comes the mean of the rest.
-QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999)
-Factor = Annotated[float, Field(ge=0, le=1e5, allow_inf_nan=False)]
-
-
-def _rises(factors: tuple[float, ...]) -> tuple[float, ...]:
-    if any(a > b for a, b in itertools.pairwise(factors)) or not factors[-1] > 0:
-        raise ValueError("expected factors that do not fall")
-    return factors
-
-
-Factors = Annotated[
-    tuple[Factor, ...],
-    Field(min_length=len(QUANTILES) + 1, max_length=len(QUANTILES) + 1),
-    AfterValidator(_rises),
-]
 EndOperation = Literal["get", "put", "compare-and-swap", "add", "message"]
 
 
@@ -47,8 +30,7 @@ class BlockCost(Strict):
     copied twice and written back. ``insert``: a new one is made and written, one place after the
     other. Per block, three at a time, as processors overlap what they miss, each time after 32 KiB
     of other data have been gone through. ``…_together``: while another processor updates and
-    inserts blocks of the same memory; ``…_apart``: the same while the two are far apart (see
-    ``Apart``).
+    inserts blocks of the same memory.
     """
 
     size: Size
@@ -59,26 +41,6 @@ class BlockCost(Strict):
     get_together: Duration | None = None
     update_together: Duration | None = None
     insert_together: Duration | None = None
-    get_apart: Duration | None = None
-    update_apart: Duration | None = None
-    insert_apart: Duration | None = None
-
-
-class BlockSpread(Strict):
-    """How single steps on three blocks vary, that lie among ``region`` bytes of shared memory.
-
-    Each as factors on what it takes mostly: at QUANTILES, then the mean of the slowest thousandth.
-    ``get`` as of a BlockCost; ``write``: what an update does beyond a get; ``insert``.
-    ``…_together``: while another processor does so too.
-    """
-
-    region: Size
-    get: Factors
-    write: Factors
-    insert: Factors
-    get_together: Factors | None = None
-    write_together: Factors | None = None
-    insert_together: Factors | None = None
 
 
 class EndCost(Strict):
@@ -101,28 +63,22 @@ class TransportCosts(Strict):
 
     ``look``: at the network with nothing there. ``arm``: going to sleep, but for the sleep.
     ``sleeper_same``, ``sleeper_other``: a message of ``sleeper_size`` to a process that sleeps, on
-    the same processor and on another one, until it is received; ``sleeper_among``: on the same one,
-    to three in turn. ``post_sleeper``: handing it over
+    the same processor and on another one, until it is received. ``post_sleeper``: handing it over
     to the one on another processor. ``post_across``, ``serve_across``: handing over a message of
     that size to a process on another processor, and receiving it, where both look all the time.
     ``interrupted``: what a message to a sleeper on another processor, and its answer, take of the
-    time of a process there that never stops. ``end_spread``, ``sleeper_spread``: how single ones
-    vary, of what one end does for a request, and of a message until a sleeper on another processor
-    has received it; factors as in a BlockSpread.
+    time of a process there that never stops.
     """
 
     look: Duration
     arm: Duration
     sleeper_size: Size
     sleeper_same: Duration
-    sleeper_among: Duration | None = None
     sleeper_other: Duration | None = None
     post_sleeper: Duration | None = None
     post_across: Duration | None = None
     serve_across: Duration | None = None
     interrupted: Duration | None = None
-    end_spread: Factors | None = None
-    sleeper_spread: Factors | None = None
     ends: Annotated[tuple[EndCost, ...], Field(min_length=1)]
 
 
@@ -131,15 +87,12 @@ class CommitFacts(Strict):
 
     ``key_draw``: drawing a record of a transaction, and where it lies. ``timestamp``: the end of a
     run of timestamps' bits in words at hand, and the place of a bit. ``note``: counting what a
-    transaction did. ``begin_spread``: how single ones vary of all that a client does for a
-    transaction beside its requests; factors as in a BlockSpread.
+    transaction did.
     """
 
     key_draw: Duration
     timestamp: Duration
     note: Duration | None = None
-    begin_spread: Factors | None = None
-    block_spreads: tuple[BlockSpread, ...] = ()
     blocks: Annotated[tuple[BlockCost, ...], Field(min_length=1)]
     transports: dict[Name, TransportCosts] = Field(default_factory=dict)
 

@@ -20,25 +20,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ....inputs import Quantity
 from ....topologies import Machine
-from ....topologies.schema import TURN_MIN_S
 from ....workloads import Workload
-from ...machine.disturbances.facts import PS_PER_S, Disturbances
-from .apart import ApartCosts
 from .facts import HostFacts
-from .host_spreads import direct_spreads, end_spread, wake_spread
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
 from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
-from .spread import Spread
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERTS_KEPT_MAX, INSERTS_KEPT_MIN = 64 << 20, 4096, 4
 CLOCKS = 2  # looks at the clock, of a transaction
+PS_PER_S = 1e12
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
 # processors, of which so many count. It ends at a tick: that is the turn which is measured.
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
@@ -46,16 +41,12 @@ BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
 
 @dataclass(frozen=True)
 class HostCosts:
-    """Costs of messages by type, of a server's work on records, and the processors; how steps on
-    messages vary, by type, and being woken."""
+    """Costs of messages by type, of a server's work on records, and the processors."""
 
     messages: Mapping[str, tuple[MessageCost, ...]]
     read_work_ps: int
     install_work_ps: int
     processors: Processors
-    spreads: Mapping[str, Spread]
-    wake_spread: Spread | None
-    apart: ApartCosts | None
 
 
 @dataclass(frozen=True)
@@ -116,9 +107,6 @@ def host_costs(
     blocks = BlockCosts(facts.engine.blocks, together=host.together)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
     ends = Ends(facts.engine.transports[host.transport]) if not host.direct else None
-    spreads: dict[str, Spread] = {}
-    if ends is not None and (spread := end_spread(ends.costs)) is not None:
-        spreads = dict.fromkeys(sizes, spread)
     if not host.one_sided:
         assert ends is not None
         messages = {
@@ -126,31 +114,16 @@ def host_costs(
         }
         messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
     elif ends is None:
-        messages, spreads = _direct(
-            host, facts, facts.processes.line, blocks, region, records, sizes
-        )
+        messages = _direct(host, facts, blocks, region, records, sizes)
     else:
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
-    # Tables of steps leave those out that took so much longer.
-    disturbances = Disturbances(machine.description)
-    largest = max((level.size_bytes for level in machine.nodes[0].caches), default=0.0)
-    reads = region.parts("get", host.block_bytes)
-    of_memory = sum(often for often, at, _ in reads if at > largest) if host.direct else 0.0
-    processors = replace(
-        _processors(host, facts, ends),
-        turns=disturbances.turns(least_s=TURN_MIN_S),
-        paces=disturbances.processor_paces(min(of_memory, 1.0)),
-    )
     return HostCosts(
         messages=messages,
         read_work_ps=_ps(read_s),
         install_work_ps=_ps(insert_s * records.changed / records.written),
-        processors=processors,
-        spreads=spreads,
-        wake_spread=None if ends is None else wake_spread(ends.costs, processors),
-        apart=_apart(host, facts, machine, workload, records, sizes),
+        processors=_processors(host, facts, ends),
     )
 
 
@@ -199,7 +172,6 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
         shared,
-        cold_ps=_ps(ends.cold_s),
         look_ps=_ps(ends.costs.look.value),
         connection_ps=tuple(map(_ps, ends.connection(operation, "serve", size))),
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
@@ -209,26 +181,6 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
         interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
-
-
-def _apart(
-    host: Host,
-    facts: HostFacts,
-    machine: Machine,
-    workload: Workload,
-    records: Records,
-    sizes: Sizes,
-) -> ApartCosts | None:
-    """What clients take while their processors are far apart, where they work on one memory."""
-    moved, facts_of_lines = Disturbances(machine.description).apart, machine.description.apart
-    if moved is None or facts_of_lines is None or not (host.direct and host.together):
-        return None
-    if all(block.get_apart is None for block in facts.engine.blocks):
-        return None
-    blocks = BlockCosts(facts.engine.blocks, together=True, apart=True)
-    region = Region(machine, workload, blocks, records, host.insert_bytes)
-    costs, _ = _direct(host, facts, facts_of_lines.line_apart, blocks, region, records, sizes)
-    return ApartCosts(PS_PER_S * moved.near_s, PS_PER_S * moved.apart_s, costs)
 
 
 def _begin_s(facts: HostFacts, records: Records) -> float:
@@ -243,26 +195,21 @@ def _begin_s(facts: HostFacts, records: Records) -> float:
 def _direct(
     host: Host,
     facts: HostFacts,
-    line: Quantity | None,
     blocks: BlockCosts,
     region: Region,
     records: Records,
     sizes: Sizes,
-) -> tuple[dict[str, tuple[MessageCost, ...]], dict[str, Spread]]:
-    """All is the client's own time; answers cost nothing. And how it varies.
-
-    ``line``: what one takes from core to core.
-    """
+) -> dict[str, tuple[MessageCost, ...]]:
+    """All is the client's own time; answers cost nothing."""
     size = host.block_bytes
     lines_s = 0.0
-    if line is not None:
+    if (line := facts.processes.line) is not None:
         # Others' lines, of those that run at the same time.
         lines_s = (min(host.clients, host.cpus) - 1) * line.value
     get_s = region.mean("get", size)
     # They were measured one after the other: on a restless host one may be more than both.
     update_s = max(region.mean("update", size) - get_s, 0.0)
-    reach = region.insert_reach(size)
-    insert_s = blocks.seconds("insert", size, reach)
+    insert_s = blocks.seconds("insert", size, region.insert_reach(size))
     machine = facts.processes
     lock_s = min(machine.word_add.value, update_s)
     updates = records.updates
@@ -280,24 +227,7 @@ def _direct(
         "claim": machine.word_add.value + lines_s,
         "break": machine.word_add.value,
     }
-    spreads = direct_spreads(
-        facts.engine,
-        records,
-        together=host.together,
-        begin_s=begin_s,
-        lines_s=lines_s,
-        lock_s=lock_s,
-        reads=region.parts("get", size),
-        writes=[
-            (often, at, max(both_s - blocks.seconds("get", size, at), 0.0))
-            for often, at, both_s in region.parts("update", size)
-        ],
-        inserts=(1.0, reach, insert_s),
-    )
-    messages: dict[str, tuple[MessageCost, ...]] = {
-        name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes
-    }
-    return messages, {name: spread for name, spread in spreads.items() if name in sizes}
+    return {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
 
 
 def _served(

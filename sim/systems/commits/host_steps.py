@@ -11,9 +11,10 @@ from ....topologies import Machine
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from .facts import BlockCost, EndCost, TransportCosts
-from .host_spreads import Part
 from .sizes import Records
 
+Part = tuple[float, float, float]
+"""How often blocks lie in such a region, bytes of it, and seconds that a step takes there."""
 CACHE_SHARE = 0.5  # of a cache, for a region that it holds: the rest goes to other data
 
 
@@ -22,18 +23,12 @@ class BlockCosts:
 
     Between measured points in proportion to the size, and to the logarithm of the region; beyond
     the last as that, below the first in proportion to the size. ``together``: while others work on
-    the same memory; ``apart``: and are far away. What was not measured so is as it is without.
+    the same memory; where that was not measured, as it is without.
     """
 
-    def __init__(
-        self, blocks: Sequence[BlockCost], *, together: bool = False, apart: bool = False
-    ) -> None:
-        self._end = next(
-            end
-            for end, wanted in (("_apart", together and apart), ("_together", together), ("", True))
-            if wanted and any(getattr(block, f"get{end}") is not None for block in blocks)
-        )
-        blocks = [block for block in blocks if getattr(block, f"get{self._end}") is not None]
+    def __init__(self, blocks: Sequence[BlockCost], *, together: bool = False) -> None:
+        known = [block for block in blocks if together and block.get_together is not None]
+        self._end, blocks = ("_together", known) if known else ("", blocks)
         self._regions = sorted({block.region.value for block in blocks})
         self._rows = {
             region: sorted(
@@ -108,13 +103,6 @@ class Ends:
         table_s = self.connection("get", "serve", self.costs.sleeper_size.value)
         found = min(round(count * parts), len(table_s))
         return max(whole_s - self.costs.look.value - table_s[found - 1], 0.0)
-
-    @property
-    def cold_s(self) -> float:
-        """What one takes longer that finds its caches used by several others, not by one."""
-        among, same = self.costs.sleeper_among, self.costs.sleeper_same
-        # There and back: who asks is among no others.
-        return 0.0 if among is None else max(2.0 * (among.value - same.value), 0.0)
 
     def _looks_s(self, part: str) -> float:
         return 0.0 if part == "post" else self.costs.look.value

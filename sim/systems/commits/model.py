@@ -6,21 +6,11 @@ from collections.abc import Mapping
 from dataclasses import astuple, fields
 
 from ..._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
-from ...kernel.streams import stream_key
-from .apart import STREAM
 from .history import CAUSES, Row
 from .parameters import CommitParameters, MessageCost
 from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
-from .workload import (
-    compute_times,
-    key_draws,
-    pace_streams,
-    step_streams,
-    stream_keys,
-    think_times,
-    turn_streams,
-)
+from .workload import compute_times, key_draws, stream_keys, think_times
 
 # What has the same name and meaning in CommitSetup.
 SAME = (
@@ -33,7 +23,6 @@ SAME = (
 PROCESSORS = {
     part.name: "processors" if part.name == "count" else f"processor_{part.name}"
     for part in fields(Processors)
-    if part.name not in ("turns", "paces")
 }
 
 
@@ -135,8 +124,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     setup.client_factor = [factors.get(client, 1) for client in range(len(p.client_machine))]
     setup.node_machine = [node.machine for node in p.nodes]
     setup.node_threads = [node.threads for node in p.nodes]
-    known = [p.costs] if p.apart is None else [p.costs, p.apart.costs]
-    entries = max(len(costs[name]) for costs in known for name in p.message_types)
+    entries = max(len(p.costs[name]) for name in p.message_types)
     setup.cost_entries = entries
     setup.costs = _plain(p.costs, p.message_types, entries)
     setup.death_client = [death.client for death in p.deaths]
@@ -150,20 +138,8 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     if p.processors is not None:
         for part, name in PROCESSORS.items():
             setattr(setup, name, getattr(p.processors, part))
-        if (turns := p.processors.turns) is not None:
-            keys = [stream_key(seed, replication, name) for name in turn_streams(p.processors)]
-            setup.set_turns(turns.setup(), keys)
-        if (paces := p.processors.paces) is not None:
-            keys = [stream_key(seed, replication, name) for name in pace_streams(p.processors)]
-            setup.set_paces(paces.lasts_ps, paces.share, paces.slowdown, keys)
     setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
     setup.traced = traced
-    if p.spreads or p.wake_spread is not None:
-        _set_spreads(setup, p, seed, replication)
-    if p.apart is not None:
-        costs = _plain(p.apart.costs, p.message_types, entries)
-        key = stream_key(seed, replication, STREAM)
-        setup.set_apart(p.apart.near_ps, p.apart.apart_ps, costs, key)
     return setup
 
 
@@ -176,15 +152,3 @@ def _plain(
         for k in range(entries)
         for part in astuple(costs[name][min(k, len(costs[name]) - 1)])
     ]
-
-
-def _set_spreads(setup: CommitSetup, p: CommitParameters, seed: int, replication: int) -> None:
-    of_type = [p.spreads.get(name) for name in p.message_types]
-    tables = list(dict.fromkeys(s for s in (*of_type, p.wake_spread) if s is not None))
-    at = {table: index for index, table in enumerate(tables)} | {None: -1}
-    setup.set_spreads(
-        [table.draws() for table in tables],
-        [at[spread] for spread in of_type],
-        at[p.wake_spread],
-        [word for name in step_streams(p) for word in stream_key(seed, replication, name)],
-    )

@@ -7,14 +7,11 @@ reference model take the same parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 from ....inputs import InputError
-from ...machine.disturbances.facts import DISTURBANCE_MAX_PS, DISTURBANCE_MIN_PS
-from .apart import ApartCosts
 from .processors import Processors
-from .spread import Spread
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
@@ -212,13 +209,6 @@ class CommitParameters:
     """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
     """Of the one machine, shared by all; None: each thread of a client or node has its own."""
-    spreads: Mapping[str, Spread] = field(default_factory=dict)
-    """By message type: how either end's time for one varies, or for those that are posted together;
-    one that is not named takes its cost always. Each place draws from a stream of its own."""
-    wake_spread: Spread | None = None
-    """How ``wake_ps`` of the processors varies."""
-    apart: ApartCosts | None = None
-    """When the shared processors are far apart, and what messages cost meanwhile."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -265,25 +255,22 @@ def _check(parameters: CommitParameters) -> None:
     _check_costs(p)
     _check_transactions(p)
     _check_processors(p)
-    for name in p.spreads:
-        _expect(name in p.costs, "spread of messages", name, _one_of(p.message_types))
     _check_faults(p)
 
 
 def _check_costs(p: CommitParameters) -> None:
-    for costs in (p.costs, *(() if p.apart is None else (p.apart.costs,))):
-        for name in p.message_types:
-            _expect(bool(costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
-            for cost in costs[name]:
-                for part, value in zip(fields(cost), astuple(cost), strict=True):
-                    if part.name.endswith("_ps"):
-                        _time(f"{part.name} of message '{name}'", value)
-                _expect(
-                    1 <= cost.parts <= PARTS_MAX,
-                    f"parts of message '{name}'",
-                    str(cost.parts),
-                    f"from 1 to {PARTS_MAX:,}",
-                )
+    for name in p.message_types:
+        _expect(bool(p.costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
+        for cost in p.costs[name]:
+            for part, value in zip(fields(cost), astuple(cost), strict=True):
+                if part.name.endswith("_ps"):
+                    _time(f"{part.name} of message '{name}'", value)
+            _expect(
+                1 <= cost.parts <= PARTS_MAX,
+                f"parts of message '{name}'",
+                str(cost.parts),
+                f"from 1 to {PARTS_MAX:,}",
+            )
     _expect(
         p.costs["read"][0].send_ps > 0,
         "send_ps of message 'read'",
@@ -353,11 +340,6 @@ def _check_processors(p: CommitParameters) -> None:
     if p.timestamp_reach is not None:
         _at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors
-    if p.apart is not None:
-        _expect(host is not None, "apart", "given", "only where processors are shared")
-        for name, time_ps in (("near_ps", p.apart.near_ps), ("apart_ps", p.apart.apart_ps)):
-            fine = DISTURBANCE_MIN_PS <= time_ps <= DISTURBANCE_MAX_PS
-            _expect(fine, f"{name} of processors", f"{time_ps:g}", "from 1,000 to 10^17")
     if host is None:
         return
     _at_least(1, processors=host.count)

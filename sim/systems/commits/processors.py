@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...machine.disturbances.facts import ProcessorPaces, Turns
-
 
 @dataclass(frozen=True)
 class Processors:
@@ -18,15 +16,12 @@ class Processors:
     that has had less than its share. So may a client that aborted or waits for timestamps, where it
     ``gives_way``. A process without work looks for more for ``spin_ps`` of its time, then sleeps.
     What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
-    ``cold_ps`` where two or more have taken over since it ran, as nothing is in its caches then,
     ``look_ps`` as it finds messages, however many, and for each process that these are from
     ``connection_ps`` (K,), by how many parts they have together, from 1 on (K or more: the last;
     empty: none), ``sleep_ps`` for falling asleep and being woken, ``across_ps`` for each part of a
     message from another processor, ``notify_ps`` for waking another one
     there, ``interrupt_ps`` for being woken from there while others run here, ``yield_ps`` for
     giving way. Who is woken on an idle processor runs ``wake_ps`` later.
-    ``turns``: when others have a processor; what is under way there ends as much later.
-    ``paces``: how others slow it down; all that is done there takes as many times as long.
     Pauses are slept through but for their last ``awake_ps``; those of up to twice that are not.
     """
 
@@ -34,7 +29,6 @@ class Processors:
     slice_ps: int
     tick_ps: int = 4_000_000_000
     switch_ps: int = 0
-    cold_ps: int = 0
     look_ps: int = 0
     connection_ps: tuple[int, ...] = ()
     spin_ps: int = 0
@@ -47,8 +41,6 @@ class Processors:
     gives_way: bool = False
     awake_ps: int = 50_000_000
     homes: tuple[int, ...] = ()
-    turns: Turns | None = None
-    paces: ProcessorPaces | None = None
 
 
 def homes(

@@ -11,11 +11,8 @@ import numpy as np
 from ..._kernel import Durations, KeyDraws
 from ...kernel.streams import stream, stream_key
 from .parameters import CommitParameters
-from .processors import Processors
 
 STREAMS = ("client {} keys", "client {} think")
-CLIENT_STEPS, NODE_STEPS = "client {} steps", "node {} steps"
-TURNS, PACES = "processor {} turns", "processor {} paces"
 
 
 def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np.ndarray:
@@ -26,29 +23,6 @@ def stream_keys(parameters: CommitParameters, seed: int, replication: int) -> np
     ]
     keys = [[stream_key(seed, replication, name) for name in row] for row in names]
     return np.array(keys, dtype=np.uint64)
-
-
-def turn_streams(processors: Processors | None) -> list[str]:
-    """Names of the streams from which it is drawn when others have each processor, if ever."""
-    if processors is None or processors.turns is None:
-        return []
-    return [TURNS.format(processor) for processor in range(processors.count)]
-
-
-def pace_streams(processors: Processors | None) -> list[str]:
-    """Names of the streams from which each processor's pace is drawn, if it has any."""
-    if processors is None or processors.paces is None:
-        return []
-    return [PACES.format(processor) for processor in range(processors.count)]
-
-
-def step_streams(parameters: CommitParameters) -> list[str]:
-    """Names of the streams from which places draw how long a step takes: clients, then nodes."""
-    clients, nodes = len(parameters.client_machine), len(parameters.nodes)
-    return [
-        *(CLIENT_STEPS.format(client) for client in range(clients)),
-        *(NODE_STEPS.format(node) for node in range(nodes)),
-    ]
 
 
 def key_draws(parameters: CommitParameters) -> KeyDraws:

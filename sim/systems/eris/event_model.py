@@ -13,7 +13,7 @@ from ....workloads.workload import PhaseState
 from ..._kernel import ErisDemands as KernelDemands
 from ..._kernel import ErisMachine, SparseRows
 from ...machine.costs import LINE_BYTES
-from ...machine.disturbances.facts import PS_PER_S, Disturbances
+from ...machine.disturbances.facts import PS_PER_S
 from ...machine.threads import Workers
 from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
@@ -25,10 +25,6 @@ Ints = npt.NDArray[np.int64]
 
 # Lines of a scan after which other work of a controller gets its turn: 256 KiB.
 SCAN_CHUNK_LINES = 4096
-
-# A core that is slow for longer is played as slow several times: what waits for a worker has long
-# grown as far as buffers let it, and so a short run meets all paces.
-PACE_LASTS_MAX_S = 5e-4
 
 GUIDE_SLOTS_PER_CELL = 16
 GUIDE_SLOTS_MAX = 8192
@@ -86,23 +82,7 @@ def machine_of(
         scan_chunk_lines=SCAN_CHUNK_LINES,
         **times_of(clients, workers.count),
         **_of_links(demands),
-        **_of_disturbances(costs.disturbances),
     )
-
-
-def _of_disturbances(disturbances: Disturbances) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if (turns := disturbances.turns()) is not None:
-        found["turns"] = turns.setup()
-    if (paces := disturbances.paces) is not None:
-        found["pace_lasts_ps"] = PS_PER_S * min(paces.lasts_s, PACE_LASTS_MAX_S)
-        found["pace_share"] = paces.share
-        found["pace_slowdown"] = paces.slowdown
-        found["pace_memory_slowdown"] = paces.memory_slowdown
-    if (apart := disturbances.apart) is not None:
-        found["near_ps"], found["apart_ps"] = PS_PER_S * apart.near_s, PS_PER_S * apart.apart_s
-        found["apart_times"] = apart.times
-    return found
 
 
 def times_of(clients: Clients, workers: int) -> dict[str, Any]:
@@ -185,11 +165,12 @@ def table_of(shares: Sequence[Floats], scan_shares: Sequence[float]) -> tuple[Fl
     return total, guide
 
 
-def worker_streams(workers: Workers, disturbances: Disturbances) -> list[str]:
-    """Names of the random streams: of the commands that each worker makes, and forwards, of others'
-    turns on its core, and of its core's paces; of when cores are apart; where there are such."""
-    kinds = ["commands", "forwards"]
-    kinds += ["interruptions"] if disturbances.turns() is not None else []
-    kinds += ["paces"] if disturbances.paces is not None else []
-    names = [f"worker {k} {what}" for what in kinds for k in range(workers.count)]
-    return [*names, "cores apart"] if disturbances.apart is not None else names
+def worker_names(workers: Workers) -> list[str]:
+    """As random streams are named after them."""
+    return [f"worker {k}" for k in range(workers.count)]
+
+
+def worker_streams(workers: Workers) -> list[str]:
+    """Names of the random streams: of the commands that each worker makes, and forwards."""
+    names = worker_names(workers)
+    return [f"{name} {what}" for what in ("commands", "forwards") for name in names]

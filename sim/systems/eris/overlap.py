@@ -117,10 +117,7 @@ def _curve(
     levels = np.array([ArrayTree(keys).levels for keys in sizes])
     levels_s = levels * level / costs.instructions_per_s[node]
     takes_s = np.array(times)
-    found = [
-        _misses(costs, node, keys, page_bytes, each_s)
-        for keys, each_s in zip(sizes, times, strict=True)
-    ]
+    found = [_misses(costs, node, keys, page_bytes) for keys in sizes]
     held, lines = np.array(found).T
     # Levels are instructions, which count elsewhere, and so is all of a key in the first cache.
     near = _in_first_cache(costs, node, sizes)
@@ -147,18 +144,17 @@ def _in_first_cache(costs: ErisCosts, node: int, sizes: Sequence[int]) -> npt.ND
     return found
 
 
-def _misses(
-    costs: ErisCosts, node: int, keys: int, page_bytes: float, each_s: float
-) -> tuple[float, float]:
-    """Of a lookup by the only core at work, one each ``each_s``: time that its misses hold its
-    slots, idle, and lines from memory.
+def _misses(costs: ErisCosts, node: int, keys: int, page_bytes: float) -> tuple[float, float]:
+    """Of a lookup by the only core at work: time that its misses hold its slots, idle, and lines
+    from memory.
     """
     private, last = costs.private_cache, costs.last_cache
     in_private, in_last, from_memory = _found(
         keys,
         page_bytes,
         float(costs.tlb_pages(page_bytes)[node]),
-        *((float(at.lines[node]), float(at.others_per_s[node]) * each_s) for at in (private, last)),
+        float(private.lines[node]),
+        float(last.lines[node]),
     )
     held_s = in_private * private.latency_s[node]
     held_s += in_last * last.latency_s[node]
@@ -171,12 +167,11 @@ def _found(
     keys: int,
     page_bytes: float,
     reach: float,
-    private: tuple[float, float],
-    last: tuple[float, float],
+    private: float,
+    last: float,
 ) -> tuple[float, float, float]:
     """Lines that a lookup by the only core at work finds in its private caches, in the last one,
-    and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for,
-    and those that others bring in the time of a lookup.
+    and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for.
 
     Kept, as a calibration asks again and again: it moves latencies, of which this knows nothing.
     """
@@ -187,9 +182,9 @@ def _found(
         np.ones(1),
     )
     lines, rate = regions.lines.reshape(1, -1), regions.rate.reshape(1, -1)
-    hits = hit_rates(lines, rate, *(np.array([part]) for part in private))
+    hits = hit_rates(lines, rate, np.array([private]))
     missed = rate * (1.0 - hits)
-    met = hit_rates(lines, missed, *(np.array([part]) for part in last))
+    met = hit_rates(lines, missed, np.array([last]))
     return (
         float((rate * hits).sum()),
         float((missed * met).sum()),

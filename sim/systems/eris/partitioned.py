@@ -37,8 +37,6 @@ Ints = npt.NDArray[np.int64]
 
 # Of who flushes, one for each of two atomic operations on the target's buffer.
 FLUSH_WAITS = 2.0
-# Until the time of a unit of work and what it finds in caches agree.
-UNIT_ROUNDS, UNIT_TOLERANCE = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -175,28 +173,6 @@ class PartitionedDemands(ErisDemands):
         rate = self.costs.unscaled.instructions_per_s[self.workers.node]
         core_s = walked.instructions / rate
         return self.overlap.pace(self._held_s(walked) * each, core_s * each, walked.upserts * each)
-
-    def _unit_s(self, routing: Routing | None, walked: Walked) -> float:
-        """About how long a unit of work takes, where nothing but workers' time holds it up.
-
-        ``routing``: of its commands.
-        """
-        costs, node = self.costs, self.workers.node
-        core_s = walked.instructions / costs.instructions_per_s[node]
-        all_s = float(np.maximum(core_s, self._pace(walked) * self._held_s(walked)).sum())
-        if routing is not None:
-            handed = costs.hand_overs
-            handed_s = np.diag(handed.line_s)
-            lines_s = (
-                routing.lines * handed_s * (1.0 / handed.write_slots + 1.0 / handed.read_slots)
-            )
-            away = 1.0 - 1.0 / self.workers.count
-            routed_s = routing.issue_s + routing.flush_s + routing.receive_s
-            parts = float(routing.parts.sum())
-            waits = routing.atomics + routing.part_waits * parts + routing.read_waits / routing.made
-            routed_s = routed_s + parts * routing.part_s + away * (waits * handed_s + lines_s)
-            all_s += float(routed_s[node].mean())
-        return all_s / self.workers.cores
 
     def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
@@ -367,28 +343,17 @@ class PartitionedDemands(ErisDemands):
             part = partitions[name]
             if isinstance(part, IndexPartitions):
                 commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
-        # How long lines stay in the caches that others use too depends on how long work takes, and
-        # that on what it finds there.
-        others = self.costs.last_cache.others_per_s + self.costs.private_cache.others_per_s
-        unit_s, before_s = 0.0, -1.0
-        routing = self._routing(commands, phase) if others.any() else None
-        for _ in range(UNIT_ROUNDS if others.any() else 1):
-            hits = self._hits(
-                [regions for *_, regions in pending],
-                scanned,
-                shared=False,
-                buffers=self._buffers(commands),
-                unit_s=unit_s,
-            )
-            found: dict[str, list[tuple[Floats, Walk]]] = {}
-            for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
-                rows = self.trees[name].levels + 1
-                walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
-                found.setdefault(name, []).append((accesses, walk))
-            if abs(unit_s - before_s) <= UNIT_TOLERANCE * unit_s or not others.any():
-                break
-            before_s = unit_s
-            unit_s = self._unit_s(routing, self._walked(phase, time_s, partitions, found))
+        hits = self._hits(
+            [regions for *_, regions in pending],
+            scanned,
+            shared=False,
+            buffers=self._buffers(commands),
+        )
+        found: dict[str, list[tuple[Floats, Walk]]] = {}
+        for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
+            rows = self.trees[name].levels + 1
+            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+            found.setdefault(name, []).append((accesses, walk))
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
         ]

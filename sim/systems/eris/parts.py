@@ -111,7 +111,6 @@ class ErisDemands(ABC):
         *,
         shared: bool,
         buffers: tuple[Floats, Floats] | None = None,
-        unit_s: float = 0.0,
     ) -> list[Hits]:
         """Hit probability of every region in the caches of its node.
 
@@ -119,8 +118,7 @@ class ErisDemands(ABC):
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
         cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
-        often (n,): they take room. ``unit_s``: how long a unit of work takes, in which others than
-        the machine's cores bring their lines too.
+        often (n,): they take room.
         """
         if not regions:
             return []
@@ -137,14 +135,10 @@ class ErisDemands(ABC):
         if not shared:
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
-        brought = [
-            cache.others_per_s * unit_s * part[:, 0]
-            for cache, part in zip((private, last), among, strict=True)
-        ]
-        in_private = hit_rates(lines / among[0], rate, private.lines, brought[0])
+        in_private = hit_rates(lines / among[0], rate, private.lines)
         taken = scanned / among[1, :, 0]
         room = np.where(taken <= last.lines, last.lines - taken, last.lines)
-        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room, brought[1])
+        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
         if buffers is not None:
             in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]

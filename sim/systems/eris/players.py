@@ -27,6 +27,7 @@ from .event_model import (
     kernel_demands,
     machine_of,
     table_of,
+    worker_names,
     worker_streams,
 )
 from .event_shared import shared_setup
@@ -117,16 +118,15 @@ class RoutedPlayer:
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
         self.order, self.keyed = by_key_first(eris.phase, eris.partitions)
-        names = worker_streams(eris.workers, costs.disturbances)
-        keys = [stream_key(scenario.seed, replication, name) for name in names]
+        draws = scenario.seed, replication
+        keys = [stream_key(*draws, name) for name in worker_streams(eris.workers)]
         machine = machine_of(
             demands,
             scenario.workload.description.clients,
             scenario.workload.at(0.0),
         )
-        self.model = ErisRouting(
-            machine, len(self.order), self.keyed, keys, scenario.seed, replication
-        )
+        machine.disturbances = costs.disturbances.compiled(worker_names(eris.workers), *draws)
+        self.model = ErisRouting(machine, len(self.order), self.keyed, keys, *draws)
         self._shares: list[Floats] = []
         self.refresh()
         self.model.start()

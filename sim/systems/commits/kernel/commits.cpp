@@ -24,11 +24,6 @@ std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
     return costs;
 }
 
-Apart apart_of(const CommitSetup& setup) {
-    if (setup.apart_ps <= 0) return {};
-    return {setup.near_ps, setup.apart_ps, Stream(setup.apart_stream[0], setup.apart_stream[1])};
-}
-
 // parameters.py has checked the values, and told the user; this is the last line.
 const CommitSetup& checked(const CommitSetup& setup) {
     const auto expect = [](bool fine, const char* what) {
@@ -53,10 +48,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
     const auto times = [](const std::vector<Time>& all) {
         return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
     };
-    expect(times(setup.costs) && parts_fit(setup.costs) && parts_fit(setup.apart_costs), "costs");
-    expect(setup.apart_ps <= 0 || (setup.apart_costs.size() == setup.costs.size() &&
-                                   times(setup.apart_costs) && setup.apart_stream.size() == 2),
-           "costs or stream of processors apart");
+    expect(times(setup.costs) && parts_fit(setup.costs), "costs");
     expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
                setup.updates + setup.inserts > 0,
            "numbers of records");
@@ -77,8 +69,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
               static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup.costs),
-              setup.cost_entries, setup.processors, setup.spreads, apart_of(setup),
-              costs_of(setup.apart_costs), setup.traced),
+              setup.cost_entries, setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
       client_(setup.client_machine.size()),
@@ -106,7 +97,7 @@ void Commits::happened(const Event& event) {
     if (event.kind == awake) {
         give_way(event.subject);
         if (setup_.awake_ps == 0) return go_on(event.subject);
-        return processors_.wait(clock, event.subject, setup_.awake_ps, resumed, event.subject);
+        return processors_.submit(clock, event.subject, setup_.awake_ps, resumed, event.subject);
     }
     if (event.kind != died) return happened_to_protocol(event);
     if (is_gone(event.subject)) return;
@@ -131,14 +122,14 @@ void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
     if (ps == 0) {
         if (!processors_.gives_way(client)) return go_on(client);
         // Others run first: what comes next begins when the client runs again.
-        return processors_.wait(clock, client, 0, resumed, client);
+        return processors_.submit(clock, client, 0, resumed, client);
     }
     ps *= places_[client].factor;
     if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
     if (ps > 2 * setup_.awake_ps)
         return clock.schedule(clock.now() + ps - setup_.awake_ps, awake, client);
     give_way(client);
-    processors_.wait(clock, client, ps, resumed, client);
+    processors_.submit(clock, client, ps, resumed, client);
 }
 
 void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {

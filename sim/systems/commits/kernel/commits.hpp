@@ -52,11 +52,6 @@ struct CommitSetup {
     bool in_step = false;
     bool doorbell = true;
     ProcessorSetup processors;
-    SpreadSetup spreads;  // how steps vary
-    // How long processors are near and apart at a time, 0: never apart; costs meanwhile; two words.
-    double near_ps = 0, apart_ps = 0;
-    std::vector<Time> apart_costs;
-    std::vector<std::uint64_t> apart_stream;
     bool gives_way = false;              // on shared processors, after aborts and while it waits
     Time awake_ps = 0;                   // the end of a pause, which is not slept through
     std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times
@@ -352,7 +347,7 @@ class OneSidedCommits final : public Commits {
 
     std::int64_t hurry(std::uint32_t client);
     void note_claim(std::uint32_t client);
-    void post(std::uint32_t client, std::uint32_t type, Time send, std::uint32_t phase);
+    void post(std::uint32_t client, Time send, std::uint32_t phase);
     void post_next(std::uint32_t client);
     void was_posted(std::uint32_t client);
     void hand(std::uint32_t client, std::uint32_t flight);

@@ -25,8 +25,7 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
 
 // Verbs: a client's thread posts a phase's requests, and the client goes on when all are complete.
 
-void OneSidedCommits::post(std::uint32_t client, std::uint32_t type, Time send,
-                           std::uint32_t phase) {
+void OneSidedCommits::post(std::uint32_t client, Time send, std::uint32_t phase) {
     client_[client].phase = phase;
     if (!setup_.doorbell && phase != setting_bit) {
         own_[client].batch.clear();
@@ -37,7 +36,7 @@ void OneSidedCommits::post(std::uint32_t client, std::uint32_t type, Time send,
         if (client_[client].phase == phase) post_next(client);
         return;
     }
-    if (send > 0) return step(client, type, send, batch_posted, client);
+    if (send > 0) return work(client, send, batch_posted, client);
     if (!is_gone(client)) ring(client);
 }
 
@@ -49,8 +48,7 @@ void OneSidedCommits::post_next(std::uint32_t client) {
         return own.answered ? go_on(client) : void();
     }
     const std::uint32_t type = flight_[own.batch[own.posted]].type;
-    if (const Time send = send_ps(type); send > 0)
-        return step(client, type, send, one_posted, client);
+    if (const Time send = send_ps(type); send > 0) return work(client, send, one_posted, client);
     was_posted(client);
 }
 
@@ -243,7 +241,7 @@ void OneSidedCommits::complete(std::uint32_t at) {
 // A transaction.
 
 void OneSidedCommits::fetch_snapshot(std::uint32_t client) {
-    post(client, snapshot_read, send_ps(snapshot_read), fetching);
+    post(client, send_ps(snapshot_read), fetching);
 }
 
 void OneSidedCommits::fetched(std::uint32_t client) {
@@ -269,7 +267,7 @@ void OneSidedCommits::fetch_ended(std::uint32_t client) {
 }
 
 void OneSidedCommits::transact(std::uint32_t client) {
-    post(client, read, setup_.reads * send_ps(read), reading);
+    post(client, setup_.reads * send_ps(read), reading);
 }
 
 void OneSidedCommits::resume(std::uint32_t client) {
@@ -323,8 +321,7 @@ void OneSidedCommits::lock_all(std::uint32_t client) {
     own.locking_since = clock.now();
     own.claim_asked = setup_.skip_after_ps != CommitSetup::none;
     if (setup_.updates == 0 && !own.claim_asked) return claim_or_write(client);
-    post(client, setup_.updates > 0 ? cas : claim,
-         setup_.updates * send_ps(cas) + (own.claim_asked ? send_ps(claim) : 0), locking);
+    post(client, setup_.updates * send_ps(cas) + (own.claim_asked ? send_ps(claim) : 0), locking);
 }
 
 void OneSidedCommits::locked(std::uint32_t client) {
@@ -344,11 +341,10 @@ void OneSidedCommits::note_claim(std::uint32_t client) {
 void OneSidedCommits::claim_or_write(std::uint32_t client) {
     OwnClient& own = own_[client];
     if (own.cause == granted && own.claim_asked && !own.claimed) {
-        if (own.next_cid <= own.known + reach())
-            return post(client, claim, send_ps(claim), claiming);
+        if (own.next_cid <= own.known + reach()) return post(client, send_ps(claim), claiming);
         own.cause = cause_timestamps;
     }
-    if (own.cause == granted) return post(client, write, writes() * send_ps(write), writing);
+    if (own.cause == granted) return post(client, writes() * send_ps(write), writing);
     undo(client);
 }
 
@@ -356,7 +352,7 @@ void OneSidedCommits::undo(std::uint32_t client) {
     std::uint32_t held = 0;
     for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
         held += word(client, slot).status == granted;
-    if (held > 0) return post(client, unlock, held * send_ps(unlock), unlocking);
+    if (held > 0) return post(client, held * send_ps(unlock), unlocking);
     client_[client].phase = unlocking;
     resume(client);
 }
@@ -378,7 +374,7 @@ void OneSidedCommits::set_bit(std::uint32_t client, std::int64_t row) {
     own.next_cid += clients();
     while (lags(own)) own.next_cid += clients();
     own.bit_end = own.next_cid;
-    post(client, bit, send_ps(bit), setting_bit);
+    post(client, send_ps(bit), setting_bit);
 }
 
 void OneSidedCommits::bit_posted(std::uint32_t client) {

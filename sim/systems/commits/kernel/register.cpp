@@ -34,35 +34,6 @@ void def_processor(py::class_<CommitSetup>& setup, const char* name, Value Proce
         [part](CommitSetup& self, Value value) { self.processors.*part = value; });
 }
 
-void set_spreads(CommitSetup& setup, const std::vector<Spread>& tables,
-                 const std::vector<std::int64_t>& of_type, std::int64_t of_wake,
-                 const std::vector<std::uint64_t>& streams) {
-    const auto index = [](std::int64_t table) {
-        return table < 0 ? SpreadSetup::none : static_cast<std::uint32_t>(table);
-    };
-    setup.spreads = {tables, {}, index(of_wake), streams};
-    for (const std::int64_t table : of_type) setup.spreads.of_type.push_back(index(table));
-}
-
-void set_turns(CommitSetup& setup, const TurnSetup& turns, const StreamKeys& keys) {
-    setup.processors.turns = turns;
-    setup.processors.turn_streams = streams_of(keys);
-}
-
-void set_paces(CommitSetup& setup, double lasts_ps, const std::vector<double>& share,
-               const std::vector<double>& slowdown, const StreamKeys& keys) {
-    setup.processors.paces = PaceSetup(lasts_ps, share, slowdown);
-    setup.processors.pace_streams = streams_of(keys);
-}
-
-void set_apart(CommitSetup& setup, double near_ps, double apart_ps, const std::vector<Time>& costs,
-               const std::vector<std::uint64_t>& stream) {
-    setup.near_ps = near_ps;
-    setup.apart_ps = apart_ps;
-    setup.apart_costs = costs;
-    setup.apart_stream = stream;
-}
-
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -104,7 +75,6 @@ void register_commits(py::module_& module) {
     def_processor(setup, "processors", &ProcessorSetup::count);
     def_processor(setup, "processor_slice_ps", &ProcessorSetup::slice);
     def_processor(setup, "processor_switch_ps", &ProcessorSetup::switch_over);
-    def_processor(setup, "processor_cold_ps", &ProcessorSetup::cold);
     def_processor(setup, "processor_look_ps", &ProcessorSetup::look);
     def_processor(setup, "processor_connection_ps", &ProcessorSetup::connection);
     def_processor(setup, "processor_spin_ps", &ProcessorSetup::spin);
@@ -153,14 +123,7 @@ void register_commits(py::module_& module) {
         .def_readwrite("processor_gives_way", &CommitSetup::gives_way)
         .def_readwrite("processor_awake_ps", &CommitSetup::awake_ps)
         .def_readwrite("streams", &CommitSetup::streams)
-        .def_readwrite("traced", &CommitSetup::traced)
-        .def("set_spreads", &set_spreads, py::arg("tables"), py::arg("of_type"), py::arg("of_wake"),
-             py::arg("streams"))
-        .def("set_turns", &set_turns, py::arg("turns"), py::arg("keys"))
-        .def("set_paces", &set_paces, py::arg("lasts_ps"), py::arg("share"), py::arg("slowdown"),
-             py::arg("keys"))
-        .def("set_apart", &set_apart, py::arg("near_ps"), py::arg("apart_ps"), py::arg("costs"),
-             py::arg("stream"));
+        .def_readwrite("traced", &CommitSetup::traced);
     register_model<TwoPhaseCommits>(module, "TwoPhaseCommits", "Snapshot isolation by 2PC.");
     register_model<OneSidedCommits>(module, "OneSidedCommits",
                                     "RSI: snapshot isolation with one-sided verbs.");

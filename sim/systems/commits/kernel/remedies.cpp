@@ -28,7 +28,7 @@ void OneSidedCommits::complain_about_locks(std::uint32_t client) {
         own.complained = slot + 1;
         return complain(client, word(client, slot).owner);
     }
-    if (expired > 0) return post(client, break_lock, expired * send_ps(break_lock), breaking);
+    if (expired > 0) return post(client, expired * send_ps(break_lock), breaking);
     give_up(client);
 }
 

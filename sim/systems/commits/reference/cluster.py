@@ -19,13 +19,10 @@ from typing import Any
 
 import simpy
 
-from ...._kernel import Stream
-from ....machine.disturbances.reference.apart import Distance
 from ....machine.reference import processors as shared
 from ..history import MESSAGE, Row
 from ..parameters import MessageCost
 from ..processors import Processors
-from ..spread import Spread
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -63,27 +60,6 @@ class Servers:
         return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
 
 
-class Steps:
-    """How long steps take, now longer, now shorter: each place draws from a stream of its own."""
-
-    def __init__(
-        self, spreads: Mapping[str, Spread], wake: Spread | None, streams: Sequence[Stream]
-    ) -> None:
-        self.spreads = {name: spread.draws() for name, spread in spreads.items()}
-        self.wake_spread = None if wake is None else wake.draws()
-        self.streams = streams
-
-    def step(self, place: int, kind: str, mean_ps: int) -> int:
-        """On a message of this type, or on several that are posted together."""
-        spread = self.spreads.get(kind)
-        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
-
-    def wake(self, place: int, mean_ps: int) -> int:
-        """From being woken to running, on an idle processor."""
-        spread = self.wake_spread
-        return mean_ps if spread is None else spread.draw(mean_ps, self.streams[place])
-
-
 class Card:
     """A machine's network card: two directions."""
 
@@ -116,21 +92,13 @@ class Cluster:
         costs: Mapping[str, tuple[MessageCost, ...]],
         types: tuple[str, ...],
         processors: Processors | None = None,
-        steps: Steps | None = None,
-        turn_streams: Sequence[Stream] = (),
-        pace_streams: Sequence[Stream] = (),
     ) -> None:
         self.env = Environment()
-        self.steps = steps or Steps({}, None, [])
         self.processors: shared.SharedProcessors | None = None
         if processors is not None:
-            self.processors = shared.SharedProcessors(
-                self.env, processors, self.steps.wake, turn_streams, pace_streams
-            )
+            self.processors = shared.SharedProcessors(self.env, processors)
         self.cards = [Card(self.env) for _ in range(machines)]
         self.costs = costs
-        self.costs_apart = costs
-        self.distance: Distance | None = None
         self.types = {name: index for index, name in enumerate(types)}
         self.sent: Counter[str] = Counter()
         self.trace: list[Row] = []
@@ -142,10 +110,7 @@ class Cluster:
 
     def cost(self, kind: str, records: int) -> MessageCost:
         """What a message of this type costs with so many records aboard."""
-        costs = self.costs
-        if self.distance is not None and self.distance.is_apart(self.env.now):
-            costs = self.costs_apart
-        entries = costs[kind]
+        entries = self.costs[kind]
         return entries[min(records, len(entries) - 1)]
 
     def work(
@@ -188,12 +153,12 @@ class Cluster:
                 ps = awake_ps
             self.give_way(place)
             if ps:
-                yield self.processors.wait(place.process, ps)
+                yield self.processors.work(place.process, ps)
         elif ps:
             yield self.env.timeout(ps * place.factor)
         elif self.processors is not None and place.process.gives_way:
             # Others run first: what comes next begins when the place runs again.
-            yield self.processors.wait(place.process, 0)
+            yield self.processors.work(place.process, 0)
         if place.gone:
             yield self.never
 
@@ -201,7 +166,7 @@ class Cluster:
         """The sender's thread writes messages, to hand them to its card all at once."""
         work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
-            yield self.work(sender, self.steps.step(sender.number, kinds[0], work_ps))
+            yield self.work(sender, work_ps)
         if sender.gone:
             yield self.never
 
@@ -223,7 +188,6 @@ class Cluster:
             yield self.never
         work_ps += cost.receive_ps
         if work_ps:
-            work_ps = self.steps.step(receiver.number, kind, work_ps)
             yield self.work(receiver, work_ps, sender, cost.parts)
         if receiver.gone:
             yield self.never
@@ -237,7 +201,7 @@ class Cluster:
             yield from self.post(sender, [kind], records)
             yield from self.carry(kind, sender, receiver, records, work_ps)
         elif work_ps:
-            yield self.work(receiver, self.steps.step(receiver.number, kind, work_ps))
+            yield self.work(receiver, work_ps)
 
     def together(self, parts: list[Process]) -> Process:
         """Runs all parts at once, waits for the last of them, and returns what each returned."""

@@ -6,20 +6,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ....kernel.streams import stream
-from ....machine.disturbances.reference.apart import Distance
-from ..apart import STREAM
 from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ..parameters import CommitParameters, Death
 from ..result import CommitResult, Latencies
-from ..workload import (
-    TransactionDraw,
-    pace_streams,
-    server_of,
-    step_streams,
-    turn_streams,
-)
-from .cluster import Cluster, Place, Process, Servers, Steps
+from ..workload import TransactionDraw, server_of
+from .cluster import Cluster, Place, Process, Servers
 
 
 @dataclass
@@ -74,17 +65,7 @@ class CommitModel(ABC):
 
     def __init__(self, parameters: CommitParameters, seed: int = 0, replication: int = 0) -> None:
         self.p = p = parameters
-        streams = [stream(seed, replication, name) for name in step_streams(p)]
-        steps = Steps(p.spreads, p.wake_spread, streams)
-        turns = [stream(seed, replication, name) for name in turn_streams(p.processors)]
-        paces = [stream(seed, replication, name) for name in pace_streams(p.processors)]
-        self.cluster = Cluster(
-            p.machines, p.costs, p.message_types, p.processors, steps, turns, paces
-        )
-        if p.apart is not None:
-            key = stream(seed, replication, STREAM)
-            self.cluster.distance = Distance(p.apart.near_ps, p.apart.apart_ps, key)
-            self.cluster.costs_apart = p.apart.costs
+        self.cluster = Cluster(p.machines, p.costs, p.message_types, p.processors)
         self.env = self.cluster.env
         clients = len(p.client_machine)
         self.clients = [

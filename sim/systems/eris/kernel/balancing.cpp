@@ -66,7 +66,7 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         w.rebuilds.erase(w.rebuilds.begin());
         w.idle = false;
         const double written = units * t.written_lines;
-        clock.schedule(phase(i, transfer, units * t.target_ps, held, {held, 2 * written, written}),
+        clock.schedule(phase(i, transfer, units * t.target_ps, held, {2 * written, written}),
                        rebuilt, i, k);
         return true;
     }
@@ -83,9 +83,8 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         if (t.sent < t.volume) w.outgoing.push_back(k);
         const double held = units * t.source_lines * memory_latency(i) / t.source_slots;
         w.idle = false;
-        clock.schedule(
-            phase(i, transfer, units * t.source_ps, held, {held, units * t.source_lines, 0}),
-            transferred, i, k);
+        clock.schedule(phase(i, transfer, units * t.source_ps, held, {units * t.source_lines, 0}),
+                       transferred, i, k);
         return true;
     }
     return false;

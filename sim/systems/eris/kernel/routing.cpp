@@ -21,21 +21,8 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     if (operations_ == 0 || keyed_ > operations_)
         throw std::invalid_argument("keyed: expected at most as many as operations");
     const std::size_t count = workers();
-    if (machine_.apart_ps > 0 && !streams_.empty()) {
-        apart_ = Apart(machine_.near_ps, machine_.apart_ps, streams_.back());
-        streams_.pop_back();
-    }
-    const bool paced = machine_.pace_lasts_ps > 0;
-    if (streams_.size() != (2u + machine_.turns.has_value() + paced) * count)
-        throw std::invalid_argument(
-            "keys: expected two streams for each worker, one more where others have turns, one "
-            "more where their pace changes, and one where cores are now near, now apart");
-    if (machine_.turns) {
-        const auto first = streams_.begin() + static_cast<std::ptrdiff_t>(2 * count);
-        const auto end = first + static_cast<std::ptrdiff_t>(count);
-        turns_ = {*machine_.turns, {first, end}};
-        streams_.erase(first, end);
-    }
+    if (streams_.size() != 2 * count)
+        throw std::invalid_argument("keys: expected two streams for each worker");
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
@@ -367,10 +354,9 @@ void ErisRouting::execute(std::uint32_t i) {
         if (each.surely_ps > 0) line = std::min(line, each.surely_ps);
         waits = each.lines * line;
     }
-    const Time done =
-        phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
-              units * (each.hit_ps + waits),
-              {units * waits, units * each.memory_lines, units * each.written}, apart);
+    const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
+                            units * (each.hit_ps + waits),
+                            {units * each.memory_lines, units * each.written}, apart);
     clock.schedule(done, executed, i);
 }
 

@@ -30,7 +30,7 @@
 #include "kernel/simulation.hpp"
 #include "kernel/small_counts.hpp"
 #include "kernel/statistics.hpp"
-#include "machine/disturbances/kernel/apart.hpp"
+#include "machine/disturbances/kernel/disturbances.hpp"
 #include "systems/eris/kernel/batches.hpp"
 #include "systems/eris/kernel/setup.hpp"
 
@@ -99,9 +99,7 @@ class ErisRouting {
         linked
     };
 
-    // `streams`: of each worker's commands, then of what each forwards, then, where others have
-    // turns on their cores, of these, then, where their pace changes, of that; last, where cores
-    // are now near, now apart, one of that.
+    // `streams`: of each worker's commands, then of what each forwards.
     ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                 std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication);
 
@@ -237,8 +235,6 @@ class ErisRouting {
         // clients
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
-        Time pace_ends = 0;  // when its core may go at another pace
-        double slowdown = 1.0, memory_slowdown = 1.0;
         // What few events look at.
         Beside beside[2];
         std::vector<std::uint32_t> full_targets;        // of this round
@@ -285,41 +281,37 @@ class ErisRouting {
     bool has_lines(std::size_t i, std::size_t operation) const {
         return demand(i, operation).scan_lines > 0;
     }
-    Time handed(std::size_t i, std::size_t t) {
+    Time handed(std::size_t i, std::size_t t) const {
         if (i == t && machine_.own_cached) return 0;
-        const Time mostly = handed_[node(i) * nodes_ + node(t)];
-        if (node(i) != node(t) || !apart_.at(clock.now())) return mostly;
-        return rounded_ps(static_cast<double>(mostly) * machine_.apart_times);
+        return handed_[node(i) * nodes_ + node(t)];
     }
     double lines_of(std::uint64_t commands, std::uint64_t answers) const {
         return static_cast<double>(commands) * machine_.lines_per_command +
                static_cast<double>(answers) * machine_.answer_lines;
     }
-    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) {
+    double handed_lines_ps(std::size_t i, std::size_t t, double lines, const Numbers& slots) const {
         return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
     }
 
-    Time lines_awaited(double waits, std::size_t i, std::size_t t) {
+    Time lines_awaited(double waits, std::size_t i, std::size_t t) const {
         return rounded_ps(waits * static_cast<double>(handed(i, t)));
     }
     // Headers of parts of what was made together, in the batch at place `b` of what was taken.
     std::uint32_t parts_in(std::size_t i, const ErisBatch& batch, std::size_t b) const;
 
-    // Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
-    // lines at the controller, and those of them that it writes.
+    // Of a phase, lines at the home's controller, and those of them that it writes.
     struct FromMemory {
-        double waits, lines, written;
+        double lines, written;
     };
     // A phase of a worker: `core` of instructions and `held` of a core's slots overlap, the
     // instructions of `apart` with nothing. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held,
-               const FromMemory& from = {0, 0, 0}, double apart = 0);
+    Time phase(std::size_t i, Step step, double core, double held, const FromMemory& from = {0, 0},
+               double apart = 0);
     // A phase that hands over lines, which hold so much of a core's slots.
     Time handing(std::size_t i, Step step, double core, double held) {
-        if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0, 0}, core);
+        if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0}, core);
         return phase(i, step, core, held);
     }
-    Time at_pace(std::size_t i, Time done, double waits);
     double memory_latency(std::size_t i);
     void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);
@@ -394,8 +386,7 @@ class ErisRouting {
     bool looks_ahead_ = false;
     LargeVector<std::uint32_t>
         drawn_;  // [A, draws_ahead] cells, where a worker's stream tells these alone
-    LargeVector<Stream> streams_;  // but those of others' turns
-    Turns turns_;                  // by worker
+    LargeVector<Stream> streams_;
     LargeVector<Worker> worker_;
     std::vector<std::uint32_t> node_;   // [A]
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
@@ -404,7 +395,6 @@ class ErisRouting {
     LargeVector<Wire> wire_;
     LargeVector<Way> way_;      // [n, v]
     LargeVector<Time> handed_;  // [n, n] of ErisMachine
-    Apart apart_;
     ErisBlocks blocks_;
     std::vector<Load> loads_;
     // outgoing buffers, [A, A]

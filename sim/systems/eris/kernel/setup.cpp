@@ -163,18 +163,7 @@ void check(const ErisMachine& of) {
             static_cast<double>(of.command_bytes.value) >=
         4294967296.0)
         refuse("incoming_commands", "less than 4 GiB of commands, which an offset can tell");
-    at_least(of.apart_times, 1, "apart_times");
-    if (of.pace_lasts_ps > 0) {
-        if (of.pace_share.size() < 2 || of.pace_share.front() != 0.0 ||
-            of.pace_share.back() != 1.0 ||
-            !std::ranges::is_sorted(of.pace_share, std::less_equal{}))
-            refuse("pace_share", "shares that rise from 0 to 1");
-        amounts(of.pace_slowdown, of.pace_share.size(), "pace_slowdown");
-        amounts(of.pace_memory_slowdown, of.pace_share.size(), "pace_memory_slowdown");
-        if (std::min(std::ranges::min(of.pace_slowdown),
-                     std::ranges::min(of.pace_memory_slowdown)) <= 0)
-            refuse("pace_slowdown", "more than 0");
-    }
+    if (!of.disturbances.fits(of.node.size())) refuse("disturbances", "one for each worker");
 }
 
 void check(const ErisDemands& of, std::size_t operations, std::size_t workers) {

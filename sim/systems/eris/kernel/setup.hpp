@@ -6,12 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
-#include "machine/disturbances/kernel/turns.hpp"
+#include "machine/disturbances/kernel/disturbances.hpp"
 
 namespace numatwin {
 
@@ -114,16 +113,7 @@ struct ErisMachine {
     FIELD(double, arrival_ps, "mean time between a worker's arrivals; 0: closed");
     FIELD(Count, scans_max, "scans of an operation under way at a time", 1);
     FIELD(Count, scan_chunk_lines, "after so many lines others get their turn", 4096);
-    FIELD(std::optional<TurnSetup>, turns, "of others on each worker's core");
-    // A core is slower or faster than usual as others use what it shares.
-    FIELD(double, pace_lasts_ps, "how long a core stays slow, on average; 0: always as usual");
-    FIELD(Numbers, pace_share, "[K] of the time, from 0 to 1, in which it is that slow or slower");
-    FIELD(Numbers, pace_slowdown, "[K] how many times as long usual work takes then");
-    FIELD(Numbers, pace_memory_slowdown, "[K] and waiting for lines of memory");
-    // Cores are now near each other, now far apart.
-    FIELD(double, near_ps, "how long at a time, on average");
-    FIELD(double, apart_ps, "how long cores are far apart at a time, on average; 0: never");
-    FIELD(double, apart_times, "as long takes a line then that a core of the same node has", 1);
+    FIELD(Disturbances, disturbances, "of the workers' cores, one for each worker");
     END_OF_FIELDS;
 };
 

@@ -1,4 +1,4 @@
-// ErisRouting: how long what a worker does takes: waits, other threads, slow times, others' turns.
+// ErisRouting: how long what a worker does takes: waits, other threads, disturbances.
 #include <algorithm>
 
 #include "kernel/interpolation.hpp"
@@ -17,7 +17,7 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, cons
     w.alone = done;
     if (of.threads > 1) done = std::max(done, of.server.serve(now, rounded_ps(apart + core)));
     const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
-    if (const auto [waits, lines, written] = from; lines > 0) {
+    if (const auto [lines, written] = from; lines > 0) {
         counts.memory_lines[home] += lines;
         if (const double each = machine_.memory_line_ps[home]; each > 0) {
             const Time work =
@@ -37,39 +37,11 @@ Time ErisRouting::phase(std::size_t i, Step step, double core, double held, cons
             counts.link_bytes[link] += lines * each;
         });
     }
-    done = at_pace(i, done, from.waits * of.threads);
-    done = turns_.moved(i, turns_.there(i, now) + done - now);
+    done = machine_.disturbances.stretched(i, now, done);
     of.held += held;
     w.step[step] += done - now;
     w.over = done;
     return done;
-}
-
-// When work that would end at `done`, and waits for memory for so much of the time, does: through
-// the paces of its core until then.
-Time ErisRouting::at_pace(std::size_t i, Time done, double waits) {
-    if (machine_.pace_lasts_ps <= 0) return done;
-    Worker& w = worker_[i];
-    Time now = clock.now(), left = done - now;
-    if (left <= 0) return done;
-    const double of_memory = std::min(waits / static_cast<double>(left), 1.0);
-    for (;;) {
-        while (w.pace_ends <= now) {
-            Stream& stream = streams_[2 * workers() + i];
-            const double share = stream.uniform();
-            w.slowdown = interpolated(share, machine_.pace_share, machine_.pace_slowdown);
-            w.memory_slowdown =
-                interpolated(share, machine_.pace_share, machine_.pace_memory_slowdown);
-            w.pace_ends +=
-                std::max<Time>(rounded_ps(stream.exponential(machine_.pace_lasts_ps)), 1);
-        }
-        const double slowdown = w.slowdown + (w.memory_slowdown - w.slowdown) * of_memory;
-        const Time takes = rounded_ps(static_cast<double>(left) * slowdown);
-        if (takes <= w.pace_ends - now) return now + takes;
-        left -= rounded_ps(static_cast<double>(w.pace_ends - now) / slowdown);
-        left = std::max<Time>(left, 0);
-        now = w.pace_ends;
-    }
 }
 
 // Of a line from home's memory, at the load of the last window.

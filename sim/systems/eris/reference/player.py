@@ -10,6 +10,7 @@ from ...._kernel import Stream
 from ....kernel.histogram import of_kernel
 from ....kernel.streams import stream_key
 from ....machine.disturbances.facts import PS_PER_S
+from ....machine.disturbances.reference.disturbances import disturbances_of
 from ....planes.experiment import Experiment
 from ..costs import ErisCosts
 from ..engine import Eris
@@ -18,6 +19,7 @@ from ..event_model import (
     kernel_demands,
     machine_of,
     table_of,
+    worker_names,
     worker_streams,
 )
 from ..event_plane import ErisEvents
@@ -46,9 +48,8 @@ class ReferencePlayer:
             assert isinstance(part, IndexPartitions)
             assert operation.keys is not None
             shares.append(operation.share * part.shares(operation.keys, 0.0))
-        count = eris.workers.count
-        names = worker_streams(eris.workers, costs.disturbances)
-        names = [*names[:count], *names[2 * count :]]  # nothing is forwarded
+        draws = scenario.seed, replication
+        names = worker_streams(eris.workers)[: eris.workers.count]  # nothing is forwarded
         self.model = ErisRoutingReference(
             machine_of(
                 demands,
@@ -58,7 +59,8 @@ class ReferencePlayer:
             kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
             table_of(shares, [])[0].tolist(),
             len(order),
-            [Stream(*stream_key(scenario.seed, replication, name)) for name in names],
+            [Stream(*stream_key(*draws, name)) for name in names],
+            disturbances_of(costs.disturbances, worker_names(eris.workers), *draws),
         )
         self._until_ps = self._since_ps = 0
 

@@ -18,9 +18,7 @@ import numpy as np
 import simpy
 
 from ...._kernel import ErisDemands, ErisMachine, Stream
-from ....machine.disturbances.reference.apart import Distance
-from ....machine.disturbances.reference.paces import interpolated
-from ....machine.disturbances.reference.turns import ProcessorTurns
+from ....machine.disturbances.reference.disturbances import Disturbances
 from ....machine.reference.servers import Backlog, Link, rounded
 from ..routing import TOLD_APART_MIN
 from .worker import Batch, Counts, Incoming, Worker
@@ -32,10 +30,8 @@ Steps = Generator[simpy.Event, Any, None]
 
 
 class FromMemory(NamedTuple):
-    """Of a phase, what it has from home's memory: how long it waits for it, of a core's slots;
-    lines at the controller, and those of them that are written."""
+    """Of a phase, lines at the home's controller, and those of them that are written."""
 
-    waits: float = 0.0
     lines: float = 0.0
     written: float = 0.0
 
@@ -57,6 +53,7 @@ class ErisRoutingReference:
         sums: Sequence[float],
         operations: int,
         streams: Sequence[Stream],
+        disturbances: Disturbances | None = None,
     ) -> None:
         self.env = simpy.Environment()
         names = [name for name in dir(machine) if not name.startswith("_")]
@@ -76,18 +73,9 @@ class ErisRoutingReference:
         self.cores = [Backlog() for _ in self.threads]
         self.links = [Link() for _ in self.m.link_data_ps]
         self.workers = [
-            Worker(k, self.count, operations, stream)
-            for k, stream in enumerate(streams[: self.count])
+            Worker(k, self.count, operations, stream) for k, stream in enumerate(streams)
         ]
-        others = list(streams[self.count :])
-        self.distance: Distance | None = None
-        if self.m.apart_ps > 0:
-            self.distance = Distance(self.m.near_ps, self.m.apart_ps, others.pop())
-        if self.m.turns is not None:
-            for w in self.workers:
-                w.turns = ProcessorTurns(self.m.turns, others.pop(0))
-        for w, stream in zip(self.workers, others, strict=False):
-            w.paces = stream
+        self.disturbances = disturbances or Disturbances()
         self.trace: list[tuple[int, str, int, int, int]] = []
         self.drawn = self.done = 0  # commands, since the start
         self.start_counting()
@@ -233,9 +221,7 @@ class ErisRoutingReference:
             if self.d.surely_ps[k] > 0:
                 each = min(each, self.d.surely_ps[k])
             waits = self.d.lines[k] * each
-        memory = FromMemory(
-            count * waits, count * self.d.memory_lines[k], count * self.d.written[k]
-        )
+        memory = FromMemory(count * self.d.memory_lines[k], count * self.d.written[k])
         held = count * (self.d.hit_ps[k] + waits)
         apart = self.m.batch_ps[self.node(w)]
         return self.phase(w, "walk", count * self.d.core_ps[k], held, memory, apart)
@@ -423,7 +409,7 @@ class ErisRoutingReference:
     ) -> int:
         """When they are over; instructions of ``apart`` overlap with nothing."""
         now, of = self.now, self.m.core[w.index]
-        waits, lines, written = memory
+        lines, written = memory
         threads = self.threads[of]
         done = now + rounded(apart + max(core, held * threads))
         w.held_up += w.over - w.alone
@@ -446,33 +432,8 @@ class ErisRoutingReference:
                 done = max(done, self.links[link].data(now, rounded(lines * each)))
             for link, each in self.m.line_control_ps.row(node):
                 done = max(done, self.links[link].message(now, rounded(lines * each)))
-        w.over = self.at_pace(w, int(done), waits * threads)
-        if w.turns is not None:
-            w.over = w.turns.moved_ps(w.turns.there_ps(now) + w.over - now)
+        w.over = self.disturbances.stretched_ps(w.index, now, int(done))
         return w.over
-
-    def at_pace(self, w: Worker, done: int, waits: float) -> int:
-        """When work that would end at ``done``, and waits for memory for so much of the time, does:
-        through the paces of its core until then."""
-        now = self.now
-        left = done - now
-        if w.paces is None or left <= 0:
-            return done
-        of_memory = min(waits / left, 1.0)
-        while True:
-            while w.pace_ends <= now:
-                share = w.paces.uniform()
-                w.slowdown, w.memory_slowdown = (
-                    interpolated(share, self.m.pace_share, slowdown)
-                    for slowdown in (self.m.pace_slowdown, self.m.pace_memory_slowdown)
-                )
-                w.pace_ends += max(rounded(w.paces.exponential(self.m.pace_lasts_ps)), 1)
-            slowdown = w.slowdown + (w.memory_slowdown - w.slowdown) * of_memory
-            takes = rounded(left * slowdown)
-            if takes <= w.pace_ends - now:
-                return now + takes
-            left = max(left - rounded((w.pace_ends - now) / slowdown), 0)
-            now = w.pace_ends
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""
@@ -520,10 +481,7 @@ class ErisRoutingReference:
         if worker == other and self.m.own_cached:
             return 0
         one, two = self.m.node[worker], self.m.node[other]
-        mostly_ps = int(self.m.handed_ps[one * len(self.m.home) + two])
-        if one != two or self.distance is None or not self.distance.is_apart(self.now):
-            return mostly_ps
-        return rounded(mostly_ps * self.m.apart_times)
+        return int(self.m.handed_ps[one * len(self.m.home) + two])
 
     def node(self, w: Worker) -> int:
         """Position of the worker's node."""

@@ -11,7 +11,6 @@ import numpy as np
 import simpy
 
 from ...._kernel import Histogram, Stream
-from ....machine.disturbances.reference.turns import ProcessorTurns
 
 STEPS = ("issue", "flush", "receive", "walk")
 
@@ -76,9 +75,5 @@ class Worker:
         # Held up until now; ends of the phase: with nobody in the way, and as things are.
         self.held_up = self.alone = self.over = 0
         self.last_made = 0  # when the last command was put into a buffer
-        self.turns: ProcessorTurns | None = None  # of others on its core
-        self.paces: Stream | None = None
-        self.pace_ends = 0  # when its core may go at another pace
-        self.slowdown = self.memory_slowdown = 1.0
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
