@@ -249,8 +249,10 @@ void ErisRouting::arrive(std::uint32_t i) {
             }
         }
     }
-    Time& waits = worker_[w.to].incoming[w.into].waits;
-    waits = std::max(waits, lines_awaited(machine_.read_waits, w.to, i));
+    if (machine_.read_waits > 0) {
+        Time& waits = worker_[w.to].waits[w.into];
+        waits = std::max(waits, lines_awaited(machine_.read_waits, w.to, i));
+    }
     count_.subtract(at, w.sends.commands);
     if (!answers_.empty()) answers_.subtract(at, w.sends.answers);
     w.in_row -= w.sends.all();

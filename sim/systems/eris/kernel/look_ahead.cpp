@@ -31,6 +31,7 @@ void ErisRouting::expect_far(const Event& event) const {
     for (std::size_t line = 1; line < 4; ++line) fetch(worker + 64 * line);
     if (!is_flush(event)) {
         fetch(worker);
+        fetch(worker + 256);
         if (!drawn_.empty()) {
             fetch(drawn_.data() + i * draws_ahead);
             fetch(drawn_.data() + i * draws_ahead + 16);
@@ -39,7 +40,6 @@ void ErisRouting::expect_far(const Event& event) const {
     }
     const auto to = static_cast<std::uint32_t>(event.data);
     fetch(worker_.data() + to);
-    fetch(reinterpret_cast<const char*>(worker_.data() + to) + 64);
     fetch(handed_.data() + node(i) * nodes_ + node(to));
     if (event.kind == attempted && !wire_.empty()) {
         fetch(ways_from(node(i)) + node(to));

@@ -168,7 +168,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     old.word &= ~active_bit;
     w.active ^= 1;
     w.incoming[w.active].word = active_bit;
-    w.incoming[w.active].waits = 0;
+    w.waits[w.active] = 0;
     for (const auto waiting : w.waiters) awake(waiting, handed(waiting, i));
     w.waiters.clear();
     clock.schedule(clock.now() + rounded_ps(machine_.swap_ps[node(i)]), swapped, i);
@@ -189,7 +189,7 @@ void ErisRouting::take(std::uint32_t i) {
     double held = 0;
     std::uint64_t all = 0, parts = 0;
     // First the core waits for what tells it of the others' flushes.
-    Time waits = w.incoming[w.taken].waits;
+    Time waits = w.waits[w.taken];
     const ErisBatches& batches = w.incoming[w.taken].batches;
     std::size_t b = 0;
     for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {

@@ -167,7 +167,6 @@ class ErisRouting {
 
     struct Incoming {
         std::uint64_t word = 0;
-        Time waits = 0;  // of its reader, for lines of those who wrote into it
         ErisBatches batches;
     };
     struct Beside {  // of an incoming buffer, where not all commands are of one operation by key
@@ -182,6 +181,7 @@ class ErisRouting {
         Time since;
         std::uint32_t operation, count;
     };
+    static_assert(sizeof(Incoming) == 24);
     enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
     enum class After : std::uint8_t { making, end_of_round };
     // Thousands of workers do not fit a core's caches, and each event is about another one: so
@@ -195,12 +195,15 @@ class ErisRouting {
         bool called = false;
         Time asleep_since = 0;
         // Line 1: its phase, and the flush under way.
+        Time waits[2] = {};        // for lines of those who wrote into its incoming buffers
         Time alone = 0, over = 0;  // ends of its phase: with nobody in its way, and as things are
         Time held_up = 0;          // by memory, links and the core's others, counted
         std::uint64_t read_word = 0;
         Portion sends;
         std::uint32_t to = 0;
+        // Line 2: times by step, counted.
         std::uint32_t core = 0;
+        std::uint32_t drawn = draws_ahead;  // cells drawn ahead: the next one's place
         std::uint8_t into = 0;
         After after = After::making;
         bool received = false;  // the commands of `taken` are in `to_do`
@@ -208,28 +211,26 @@ class ErisRouting {
         bool makes = false;  // whose turn it is: to make commands, or to execute some
         bool stuck = false;  // no more commands can be made in this round
         bool idle = true;    // nothing was received, made or moved in this round
-        // Line 2: times by step, counted; commands being made.
         Time step[steps] = {};
+        // Line 3: commands being made, and the round.
         std::uint32_t pending = none;  // a cell that was drawn and has no room yet
         std::uint32_t full = none;     // a buffer that has just been filled
         std::uint32_t made = 0;
         std::uint32_t version = 0;  // of the table by which its outgoing commands were routed
-        std::uint32_t drawn = draws_ahead;  // cells drawn ahead: the next one's place
-        // Line 3: the round.
         std::uint64_t to_make = 0;
-        std::uint64_t in_row = 0;  // commands in its outgoing buffers
-        Time pending_since = 0;
-        Time making_since = 0;  // when the batch under way was begun
-        Time last_made = 0;     // when the last command was put into a buffer
-        Time round_start = 0, transfers_until = 0;
-        std::uint32_t executing = 0;
+        std::uint64_t in_row = 0;     // commands in its outgoing buffers
+        Time making_since = 0;        // when the batch under way was begun
+        Time last_made = 0;           // when the last command was put into a buffer
         std::uint32_t of_making = 0;  // commands of that batch to be made yet
         std::uint32_t next_flush = 0;
-        ErisBatch* batch = nullptr;  // whose commands are being executed
-        // Line 4
-        std::uint32_t of_batch = 0;  // commands of that batch's that are done
+        std::uint32_t executing = 0;
         std::uint32_t operation = 0;
+        // Line 4: what is being executed.
+        ErisBatch* batch = nullptr;  // whose commands are being executed
         std::size_t batch_number = 0;
+        std::uint32_t of_batch = 0;  // commands of that batch's that are done
+        Time pending_since = 0;
+        Time round_start = 0, transfers_until = 0;
         Time asleep = 0;  // with nothing to do, counted
         double scan_left = 0, scan_now = 0;
         // clients
