@@ -33,8 +33,8 @@ void ErisRouting::expect_far(const Event& event) const {
         fetch(worker);
         fetch(worker + 256);
         if (!drawn_.empty()) {
-            fetch(drawn_.data() + i * draws_ahead);
-            fetch(drawn_.data() + i * draws_ahead + 16);
+            const std::uint32_t* const cells = drawn_.data() + i * draws_ahead;
+            for (std::size_t k = 0; k < draws_ahead; k += 64 / sizeof *cells) fetch(cells + k);
         }
         return;
     }
@@ -78,8 +78,9 @@ void ErisRouting::expect_halfway(const Event& event) const {
                 fetch(core_.data() + w.core);
                 fetch(streams_.data() + i);
                 if (drawn_.empty()) return;
-                fetch(drawn_.data() + i * draws_ahead + std::min(w.drawn, draws_ahead - 1));
-                fetch(drawn_.data() + i * draws_ahead + draws_ahead - 1);
+                const std::uint32_t* const cells = drawn_.data() + i * draws_ahead;
+                fetch(cells + std::min(w.drawn, draws_ahead - 1));
+                fetch(cells + std::min(w.drawn + 16, draws_ahead - 1));
             }
             return;
         case issued:
@@ -109,7 +110,9 @@ void ErisRouting::expect_making(std::uint32_t i) const {
     const std::uint32_t* const cells = drawn_.data() + i * draws_ahead;
     const auto* const row = count_.place(pair(i, 0));
     if (keyed_ > 1) return;
-    for (std::uint32_t k = worker_[i].drawn; k < draws_ahead; ++k) fetch(row + cells[k]);
+    // As many as are made until a buffer is full, mostly.
+    const std::uint32_t first = worker_[i].drawn, end = std::min(first + 32, draws_ahead);
+    for (std::uint32_t k = first; k < end; ++k) fetch(row + cells[k]);
 }
 
 void ErisRouting::expect_wires(std::size_t from, std::size_t to) const {

@@ -160,7 +160,7 @@ class ErisRouting {
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
     static constexpr std::uint32_t looks_ahead_from = 256;  // workers
-    static constexpr std::uint32_t draws_ahead = 32;
+    static constexpr std::uint32_t draws_ahead = 64;        // a whole number of lines
     // Batches of closed clients of which each target gets so many commands on average are told
     // apart in its buffer, as in the engine; else a flush holds parts of many.
     static constexpr std::int64_t told_apart_min = 16;
