@@ -22,6 +22,7 @@ from ..inputs.quantities import (
 )
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
+from .identity import ProcessorIdentity as ProcessorIdentity
 from .measurements import HostState, Measurement
 from .processes import ProcessFacts
 
@@ -152,9 +153,10 @@ class NodeType(Strict):
     ``outstanding_misses_together``: the same of each core while all cores of the node do so;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
-    lookups overlap.
+    lookups overlap. ``processor``: what its processors say of themselves; no plane reads it.
     """
 
+    processor: ProcessorIdentity | None = None
     cores: Annotated[int, Field(strict=True, ge=0, le=4_096)] | None = None
     threads_per_core: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
     clock: Frequency | None = None

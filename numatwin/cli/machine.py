@@ -109,24 +109,52 @@ def import_(
             metavar="NAME", help="What to call it; else it is named after FILE.", show_default=False
         ),
     ] = None,
+    processor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="The model of its processors, such as 'Xeon Gold 6148', where FILE does not "
+            "tell it.",
+            show_default=False,
+        ),
+    ] = None,
+    catalogue: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue/--no-catalogue",
+            help="Fill in what FILE does not tell from the catalogue of facts, marked as such.",
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
-    """Describe a machine from what its tools say, as a machine file."""
+    """Describe a machine from what its tools say, as a machine file.
+
+    What they do not tell (bandwidths, latencies, links) comes from a catalogue of processors, with
+    ranges and marked as doubtful: replace it by measurements where you can.
+    """
     from ..inputs import write_text_atomically
     from ..topologies import build_machine
     from ..topologies.export import machine_yaml
+    from ..topologies.facts import Completed, complete
     from ..topologies.importers import import_machine
 
     if out is not None:
         check_ending(out, ".yaml", ".yml")
+    if processor is not None and not catalogue:
+        raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
     description = import_machine(file, name=name)
+    done = complete(description, processor) if catalogue else Completed(description, (), ())
+    description = done.description
     machine = build_machine(description)
+    # As comments, the lines stand in the file too, for whoever opens it.
+    lines = [*done.taken, *_how_to_learn(done.unknown)]
+    text = "".join(f"# {line}\n" for line in lines) + machine_yaml(description)
     if out is not None:
-        write_text_atomically(out, machine_yaml(description))
+        write_text_atomically(out, text)
     if json:
         print_json(machine.as_json())
     elif out is None:
-        print(machine_yaml(description), end="")
+        print(text, end="")
     else:
         count, cores = len(machine.nodes), sum(node.cores for node in machine.nodes)
         memory = binary_size(sum(node.memory_bytes for node in machine.nodes))
@@ -135,7 +163,20 @@ def import_(
             f"{f'{cores} cores' if cores else 'cores unknown'}, "
             f"{'memory unknown' if memory == '–' else memory}"
         )
+        for line in lines:
+            print(line)
         print(f"'numatwin machine show {out}' shows it")
+
+
+def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
+    """What a file does not know, and how to find it out."""
+    if not unknown:
+        return []
+    return [
+        f"Still unknown: {', '.join(unknown)}.",
+        "To measure: 'numatwin machine measure' on the machine itself, or the output of Intel MLC "
+        "there ('mlc > mlc.txt', then 'numatwin calibrate').",
+    ]
 
 
 def draw(

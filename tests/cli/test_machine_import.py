@@ -26,11 +26,11 @@ def hardware(numatwin: CommandLine) -> str:
 
 
 def test_printed(numatwin: CommandLine, hardware: str) -> None:
-    done = numatwin("machine", "import", hardware)
+    done = numatwin("machine", "import", hardware, "--no-catalogue")
     assert (done.status, done.err) == (0, "")
     Path("mine.yaml").write_text(done.out)
     shown = numatwin("machine", "show", "mine.yaml", "--json").json()
-    assert shown == numatwin("machine", "import", hardware, "--json").json()
+    assert shown == numatwin("machine", "import", hardware, "--json", "--no-catalogue").json()
     assert shown["name"] == "hardware"
     assert shown["nodes"] == [
         {"id": 0, "cpus": [0, 1], "memory_bytes": 2**30},
@@ -45,6 +45,32 @@ def test_written(numatwin: CommandLine, hardware: str) -> None:
     assert done.status == 0
     assert done.out.startswith("mine.yaml: 2 nodes, 4 cores, 3 GiB\n")
     assert Path("mine.yaml").read_text() == numatwin("machine", "import", hardware).out
+
+
+def test_filled_in_from_the_catalogue(numatwin: CommandLine, hardware: str) -> None:
+    done = numatwin("machine", "import", hardware)
+    assert (done.status, done.err) == (0, "")
+    Path("mine.yaml").write_text(done.out)
+    shown = numatwin("machine", "show", "mine.yaml", "--json").json()
+    assert shown == numatwin("machine", "import", hardware, "--json").json()
+    assert shown["latency_ns"] == [[105, 180], [180, 105]]
+    assert done.out.startswith("# Guessed, as for a processor of which nothing is known: ")
+    assert "# Still unknown: which processor it is (--processor tells it), caches, " in done.out
+    assert "numatwin machine measure" in done.out
+    assert "Doubtful values: " in numatwin("machine", "show", "mine.yaml").out
+
+
+def test_the_processor_may_be_named(numatwin: CommandLine, hardware: str) -> None:
+    done = numatwin("machine", "import", hardware, "--processor", "EPYC 7763", "--out", "mine.yaml")
+    assert "catalogue of facts, entry epyc-7003, 7763 (EPYC 7003 (Milan))" in done.out
+    shown = numatwin("machine", "show", "mine.yaml", "--json").json()
+    assert shown["latency_ns"] == [[100, 195], [195, 100]]
+
+
+def test_a_named_processor_is_of_the_catalogue(refused: Refused, hardware: str) -> None:
+    assert "found 'Z80'" in refused("machine", "import", hardware, "--processor", "Z80")
+    line = refused("machine", "import", hardware, "--processor", "EPYC 7763", "--no-catalogue")
+    assert "at most one of" in line
 
 
 def test_unknown_cores_are_not_counted(numatwin: CommandLine) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from ...inputs import InputError, Quantity
 from ..schema import NODES_MAX, MachineDescription
 from .hwloc_values import Distances, read_attributes, read_clocks, read_distances
+from .identities import hwloc_identity
 from .inventory import (
     CacheFacts,
     Core,
@@ -131,7 +132,7 @@ class _Reader:
             found.notes.append(f"{left} CPUs are in no node: left out.")
         found.nodes = [self._node(numa, homes) for numa in numas]
         clocks = read_clocks(root, self._set_of)
-        found.cores = self._found_cores(set(homes), clocks)
+        found.cores = self._found_cores(set(homes), clocks, next(root.each("object"), None))
         caches = [
             self._cache(element, place, level)
             for element, place, level in self.caches
@@ -243,19 +244,26 @@ class _Reader:
             package=None if cpus else numa.package,
         )
 
-    def _found_cores(self, cpus: set[int], clocks: dict[int, Quantity]) -> list[Core]:
+    def _found_cores(
+        self, cpus: set[int], clocks: dict[int, Quantity], machine_object: Element | None
+    ) -> list[Core]:
         members: dict[int, set[int]] = {}
         for cpu in sorted(cpus):
             core = self.threads[cpu].core
             assert core is not None
             members.setdefault(core, set()).add(cpu)
+        board = _infos(machine_object).get("DMISysVendor")
+        machine = hwloc_identity(_infos(machine_object), board)
+        identities = [hwloc_identity(_infos(package), board) for package in self.packages]
         nominal = [clock_of_model(_info(package, "CPUModel") or "") for package in self.packages]
         cores = []
         for threads in members.values():
             first = min(threads)
             package = self.threads[first].package
             clock = clocks.get(first) or (None if package is None else nominal[package])
-            cores.append(Core(frozenset(threads), self._package(self.threads[first]), clock))
+            identity = machine if package is None else identities[package] or machine
+            name = self._package(self.threads[first])
+            cores.append(Core(frozenset(threads), name, clock, identity))
         return cores
 
     def _package(self, place: _Place) -> str | None:
@@ -322,13 +330,15 @@ class _Reader:
         return self.source.error(message, element.line, token=token, expected=expected)
 
 
+def _infos(element: Element | None) -> dict[str, str]:
+    """The element's infos by name; the first of several with the same name."""
+    found: dict[str, str] = {}
+    for info in element.each("info") if element is not None else ():
+        name = info.attributes.get("name", "")
+        found.setdefault(name, info.attributes.get("value", ""))
+    return found
+
+
 def _info(element: Element, name: str) -> str | None:
     """The value of the element's info of that name."""
-    return next(
-        (
-            info.attributes.get("value")
-            for info in element.each("info")
-            if info.attributes.get("name") == name
-        ),
-        None,
-    )
+    return _infos(element).get(name)

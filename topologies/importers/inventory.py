@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ...inputs import Quantity
 from ...inputs.quantities import read_quantity
+from ..identity import ProcessorIdentity
 from ..schema import (
     Cache,
     LoadedPoint,
@@ -37,6 +38,7 @@ class Core:
     cpus: frozenset[int]
     package: str | None = None
     clock: Quantity | None = None
+    processor: ProcessorIdentity | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class Inventory:
                 )
             )
         return NodeType(
+            processor=_identity(cores),
             cores=len(cores),
             threads_per_core=max((len(core.cpus & node.cpus) for core in cores), default=1),
             clock=_most_common([core.clock for core in cores]) if cores else None,
@@ -237,6 +240,15 @@ def _type_names(kinds: Sequence[NodeType]) -> dict[NodeType, str]:
         taken[base] += 1
         names[kind] = base if counts[base] == 1 else f"{base}-{taken[base]}"
     return names
+
+
+def _identity(cores: Iterable[Core]) -> ProcessorIdentity | None:
+    """What most of the cores say, with the number of packages that they are in."""
+    said = [core.processor for core in cores if core.processor is not None]
+    if not said:
+        return None
+    packages = len({core.package for core in cores})
+    return _most_common(said).model_copy(update={"packages": packages})
 
 
 def _with_size(kind: NodeType, size_bytes: int | None) -> NodeType:

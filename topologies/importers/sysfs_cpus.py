@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
+from ..identity import ProcessorIdentity
+from .identities import cpuinfo_identities
 from .inventory import CACHE_LEVEL_MAX, CacheFacts, Core, clock_of_model, quantity
 from .number_sets import parse_list, parse_mask
 from .tree import Tree
@@ -48,6 +50,7 @@ def read_cpus(tree: Tree) -> Cpus:
 @dataclass
 class _Reader:
     tree: Tree
+    identities: dict[int, ProcessorIdentity] = field(default_factory=dict)
 
     def cpus(self) -> Cpus:
         names = self.tree.names(CPU_FOLDER)
@@ -63,6 +66,8 @@ class _Reader:
             present &= online
         present = {cpu for cpu in present if self._read(cpu, "online") != "0"}
         models, clocks = self._cpuinfo()
+        text, board = self.tree.read("proc/cpuinfo") or "", self._board()
+        self.identities = cpuinfo_identities(text, board)
         cores = self._cores(frozenset(present), clocks)
         return Cpus(
             online=frozenset(present),
@@ -110,9 +115,22 @@ class _Reader:
             key = (min(siblings), self._read(cpu, "topology/core_id"), package)
             threads.setdefault(key, set()).add(cpu)
         return [
-            Core(frozenset(cpus), packages.get(min(cpus)), self._clock(min(cpus), clocks))
+            Core(
+                frozenset(cpus),
+                packages.get(min(cpus)),
+                self._clock(min(cpus), clocks),
+                self.identities.get(min(cpus)),
+            )
             for cpus in threads.values()
         ]
+
+    def _board(self) -> str | None:
+        """Who made the board, or the virtual machine."""
+        for name in ("sys_vendor", "board_vendor"):
+            text = self.tree.read(f"sys/class/dmi/id/{name}")
+            if text and text.isprintable():
+                return text.strip()
+        return None
 
     def _packages(self, online: frozenset[int]) -> dict[int, str]:
         """The name of each CPU's package, after its number, where that is no other package's."""

@@ -19,6 +19,9 @@ _DEPTH_MAX = 8  # how far below the given folder the tree may begin
 _FOLDERS_MAX = 20_000
 
 _SYSFS_MEMBER = re.compile(r"(?:(?P<root>.*)/)?devices/system/(?:cpu|node)(?:/|$)", re.DOTALL)
+_BOARD_MEMBER = re.compile(
+    r"(?:.*/)?(?:class|devices/virtual)/dmi(?:/id(?:/(?:sys|board)_vendor)?)?", re.DOTALL
+)
 _PROC_MEMBER = re.compile(r"(?:.*/)?proc/(?:cpuinfo|meminfo)", re.DOTALL)
 
 
@@ -202,7 +205,8 @@ def archive_tree(stream: BinaryIO, name: str, limits: ArchiveLimits | None = Non
 
 
 def _is_wanted(path: str) -> bool:
-    return bool(_SYSFS_MEMBER.match(path) or _PROC_MEMBER.fullmatch(path))
+    others = (_PROC_MEMBER, _BOARD_MEMBER)
+    return bool(_SYSFS_MEMBER.match(path) or any(kind.fullmatch(path) for kind in others))
 
 
 def _only(found: list[str], name: str, kind: str) -> str:

@@ -1,0 +1,234 @@
+"""The catalogue of facts: every entry is plausible, and is found by the names that it lists."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from numatwin.inputs import Quantity
+from numatwin.topologies.facts import Entry, facts, find, guess_for
+from numatwin.topologies.facts.schema import Processor
+from numatwin.topologies.schema import Fact, ProcessorIdentity
+
+PROCESSORS = sorted(facts().processors)
+WANTED = (
+    "xeon-5500 xeon-7500 xeon-5600 xeon-e7 xeon-e5 xeon-e5-v2 xeon-e7-v2 xeon-e5-v3 "
+    "xeon-e7-v3 xeon-e5-v4 xeon-e7-v4 xeon-scalable-1 xeon-scalable-2 xeon-scalable-3h "
+    "xeon-scalable-3 xeon-scalable-4 xeon-scalable-5 xeon-6900p xeon-6700p opteron-6100 "
+    "opteron-6200 epyc-7001 epyc-7002 epyc-7003 epyc-9004 epyc-9005 graviton-2 graviton-3 "
+    "graviton-4 ampere-altra power8 power9 power10 itanium-2 "
+)
+
+
+def named(model_name: str) -> Entry:
+    found = find(ProcessorIdentity(model_name=model_name))
+    assert found is not None
+    return found
+
+
+def processor(name: str) -> Processor:
+    return facts().processors[name]
+
+
+def values(part: object) -> Iterator[Quantity | Fact]:
+    """All numbers with a range in an entry."""
+    if isinstance(part, (Quantity, Fact)):
+        yield part
+    elif isinstance(part, dict):
+        for inner in part.values():
+            yield from values(inner)
+    elif isinstance(part, tuple):
+        for inner in part:
+            yield from values(inner)
+    elif hasattr(type(part), "model_fields"):
+        for name in type(part).model_fields:
+            yield from values(getattr(part, name))
+
+
+def test_the_generations_that_matter_are_there() -> None:
+    assert set(WANTED.split()) <= set(PROCESSORS)
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_a_pattern_matches_its_example_and_no_other(name: str) -> None:
+    for other, entry in facts().processors.items():
+        for known in entry.names:
+            for pattern in processor(name).names:
+                found = re.search(pattern.pattern, known.example, re.IGNORECASE)
+                assert bool(found) == (other == name), (pattern.pattern, known.example)
+    for known in processor(name).names:
+        assert named(known.example).name == name
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_peak_bandwidth_is_that_of_the_data_sheet(name: str) -> None:
+    """Channels × transfers × width, within what data sheets round."""
+    memory = processor(name).memory
+    if memory.data_sheet is None:
+        pytest.skip("no data sheet tells it")
+    peak_Bps = memory.channels * facts().memory_types[memory.type].channel_Bps
+    assert peak_Bps == pytest.approx(memory.data_sheet.value, rel=0.01)
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_an_entry_is_plausible(name: str) -> None:
+    one = processor(name)
+    latency, share = one.latency, one.memory.share
+    assert one.source
+    assert 50e-9 <= latency.local.value <= 250e-9
+    if latency.neighbour is not None:
+        assert latency.local.value < latency.neighbour.value
+    if latency.remote is not None:
+        assert latency.local.value + 15e-9 < latency.remote.value <= 450e-9
+        if latency.neighbour is not None:
+            assert latency.neighbour.value < latency.remote.value
+    assert 0.3 <= share.value <= 0.95
+    assert share.range is not None
+    assert 0.8e9 <= one.clock.value <= 4e9
+    low, high = share.range
+    assert low < share.value < high <= 0.96
+    assert share.source
+    for each in (latency.local, latency.remote, latency.neighbour):
+        assert each is None or (each.source and each.low < each.value < each.high)
+    if one.links is not None:
+        rate_Bps = one.links.rate.value * facts().interconnects[one.links.type].width.value
+        assert 1e9 <= rate_Bps <= 130e9
+        assert one.links.io < one.links.count
+    if max(one.nodes_per_socket) > 1:
+        assert latency.neighbour is not None
+    else:
+        assert one.within == "mesh"
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_models_are_within_their_family(name: str) -> None:
+    one = processor(name)
+    for text, model in one.models.items():
+        assert model.cores is None or model.cores <= one.cores, text
+        if model.clock is not None:
+            assert one.clock.low <= model.clock.value <= one.clock.high, text
+            assert model.turbo is None or model.turbo.value >= model.clock.value, text
+        if model.cache is not None:
+            assert one.last_level is not None
+            assert one.last_level.size.low <= model.cache.value <= one.last_level.size.high, text
+        if model.link_rate is not None and one.links is not None:
+            assert one.links.rate.low <= model.link_rate.value <= one.links.rate.high, text
+
+
+@pytest.mark.parametrize("name", sorted(facts().cores))
+def test_a_core_is_plausible(name: str) -> None:
+    core = facts().cores[name]
+    assert 0.5 <= core.ipc.value <= 3
+    assert core.ipc.range is not None  # nobody publishes it
+    assert 4 <= core.outstanding_misses.value <= 32
+    if core.streaming_misses is not None:
+        assert core.streaming_misses.value >= core.outstanding_misses.value
+    if core.reorder_window is not None:
+        assert 60 <= core.reorder_window.value <= 600
+    cycles = [cache.cycles.value for cache in core.caches]
+    assert cycles == sorted(cycles)
+    sizes = [cache.size.value for cache in core.caches]
+    assert sizes == sorted(sizes)
+
+
+def test_every_range_holds_its_value() -> None:
+    for part in ("memory_types", "memory_nodes", "interconnects", "cores", "processors"):
+        for value in values(getattr(facts(), part)):
+            if isinstance(value, Quantity):
+                assert value.low <= value.value <= value.high
+                assert math.isfinite(value.high)
+
+
+def test_what_numbers_say() -> None:
+    """One entry for each set of numbers, but for cores that several makers use."""
+    seen: dict[object, str] = {}
+    for name, one in facts().processors.items():
+        numbers: list[object] = [
+            (c.vendor, c.family, model, c.steppings)
+            for c in one.cpuid
+            for model in c.models or (-1,)
+        ]
+        numbers += [("arm", m.implementer, part, one.board) for m in one.midr for part in m.parts]
+        numbers += list(one.pvr)
+        for number in numbers:
+            assert number not in seen, (name, seen.get(number))
+            seen[number] = name
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        ({"vendor": "GenuineIntel", "family": 6, "model": 47}, "xeon-e7"),
+        ({"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4}, "xeon-scalable-1"),
+        ({"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 7}, "xeon-scalable-2"),
+        # What QEMU calls it.
+        (
+            {
+                "model_name": "Intel Xeon Processor (Icelake)",
+                "vendor": "GenuineIntel",
+                "family": 6,
+                "model": 106,
+            },
+            "xeon-scalable-3",
+        ),
+        ({"vendor": "AuthenticAMD", "family": 26, "model": 17}, "epyc-9005"),
+        ({"implementer": 0x41, "part": 0xD0C}, "ampere-altra"),
+        ({"implementer": 0x41, "part": 0xD0C, "board": "Amazon EC2"}, "graviton-2"),
+        ({"implementer": 0x41, "part": 0xD4F, "board": "Amazon EC2"}, "graviton-4"),
+        ({"implementer": 0x41, "part": 0xD4F}, "nvidia-grace"),
+        ({"pvr": 0x4D}, "power8"),
+        ({"pvr": 0x80}, "power10"),
+        ({"vendor": "GenuineIntel", "family": 31, "model": 2}, "itanium-2"),
+    ],
+)
+def test_found_by_numbers(identity: dict[str, object], name: str) -> None:
+    found = find(ProcessorIdentity.model_validate(identity))
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "model"),
+    [
+        ("Intel(R) Xeon(R) CPU E7- 4870  @ 2.40GHz", "xeon-e7", "E7-4870"),
+        ("Intel(R) Xeon(R) CPU E5-2660 0 @ 2.20GHz", "xeon-e5", "E5-2660"),
+        ("Intel(R) Xeon(R) CPU E5-2660 v2 @ 2.20GHz", "xeon-e5-v2", "E5-2660 v2"),
+        ("Intel(R) Xeon(R) CPU E5-2699 v3 @ 2.30GHz", "xeon-e5-v3", "E5-2699 v3"),
+        ("Xeon Gold 6148", "xeon-scalable-1", "Gold 6148"),
+        ("Intel(R) Xeon(R) Platinum 8480+", "xeon-scalable-4", "Platinum 8480+"),
+        ("Intel(R) Xeon(R) Platinum 8360H CPU @ 3.00GHz", "xeon-scalable-3h", None),
+        ("AMD EPYC 7763 64-Core Processor", "epyc-7003", "7763"),
+        ("AMD EPYC 7773X 64-Core Processor", "epyc-7003", "7773X"),
+        ("AMD EPYC 9R14 96-Core Processor", "epyc-9004", "9R14"),
+    ],
+)
+def test_models_by_name(text: str, entry: str, model: str | None) -> None:
+    found = named(text)
+    assert (found.name, found.model_name) == (entry, model)
+
+
+def test_what_is_not_there_is_a_guess_by_its_maker() -> None:
+    assert find(None) is None
+    strange = ProcessorIdentity(vendor="GenuineIntel", family=6, model=1)
+    assert find(strange) is None
+    assert guess_for(strange).vendors == ("GenuineIntel",)
+    assert guess_for(ProcessorIdentity(vendor="IBM/S390")).vendors == ()
+    assert guess_for(None).vendors == ()
+
+
+@pytest.mark.parametrize("guess", facts().guesses, ids=lambda guess: guess.title)
+def test_guesses_hold_what_is_known(guess: object) -> None:
+    """Their ranges hold the typical values of the processors they stand for."""
+    from numatwin.topologies.facts.schema import Guess
+
+    assert isinstance(guess, Guess)
+    assert guess.clock.low < guess.clock.high
+    for name, one in facts().processors.items():
+        vendors = {cpu.vendor for cpu in one.cpuid} | ({"Arm"} if one.midr else set())
+        if not guess.vendors or vendors & set(guess.vendors):
+            if name == "itanium-2":
+                continue  # no kin of today's
+            assert guess.latency.local.low <= one.latency.local.value <= guess.latency.local.high

@@ -1,0 +1,143 @@
+"""The catalogue of facts: its files read as one, and the entry of a processor found in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ...inputs import DescriptionError, load_yaml
+from ..schema import ProcessorIdentity
+from .schema import Core, Facts, Guess, Model, Processor
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A processor of the catalogue: its name there, its facts, and those of its model."""
+
+    name: str
+    processor: Processor
+    model: Model
+    model_name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What stands in the source of each value taken from it."""
+        return self.name if self.model_name is None else f"{self.name}, {self.model_name}"
+
+
+@cache
+def facts() -> Facts:
+    """All files as one; raises InputError where one is wrong."""
+    whole: dict[str, dict[str, object]] = {}
+    guesses: tuple[Guess, ...] = ()
+    for path in sorted(FOLDER.glob("*.yaml")):
+        document = load_yaml(path)
+        read = document.read_as(Facts)
+        guesses += read.guesses
+        for part in ("memory_types", "memory_nodes", "interconnects", "cores", "processors"):
+            known = whole.setdefault(part, {})
+            for name, entry in getattr(read, part).items():
+                if name in known:
+                    raise document.error((part, name), f"'{name}' stands in another file too")
+                known[name] = entry
+    joined = Facts.model_construct(**whole, guesses=guesses)  # type: ignore[arg-type]
+    for problem in _unknown_names(joined):
+        raise DescriptionError((), problem)
+    return joined
+
+
+def _unknown_names(joined: Facts) -> Iterator[str]:
+    for name, processor in joined.processors.items():
+        used = [("core", processor.core, joined.cores)]
+        memory = processor.memory
+        models = processor.models.values()
+        used += [
+            ("memory type", kind, joined.memory_types)
+            for kind in (memory.type, memory.slowest, *(model.memory for model in models))
+            if kind is not None
+        ]
+        used += [
+            ("interconnect", links.type, joined.interconnects)
+            for links in (processor.links, processor.die_link)
+            if links is not None
+        ]
+        for what, wanted, known in used:
+            if wanted not in known:  # type: ignore[operator]
+                yield f"facts: processor {name}: unknown {what} '{wanted}'"
+    for guess in joined.guesses:
+        if guess.core not in joined.cores:
+            yield f"facts: {guess.title}: unknown core '{guess.core}'"
+
+
+def find(identity: ProcessorIdentity | None) -> Entry | None:
+    """The entry of a processor, None where the catalogue has none.
+
+    Its model's name counts before its numbers, which virtual machines often keep while they hide
+    the name; of entries with the same numbers, that of the board's maker.
+    """
+    if identity is None:
+        return None
+    known = facts().processors
+    if identity.model_name is not None:
+        for name, processor in known.items():
+            if any(
+                re.search(each.pattern, identity.model_name, re.IGNORECASE)
+                for each in processor.names
+            ):
+                return _entry(name, processor, identity.model_name)
+    fitting = [name for name, processor in known.items() if _has_numbers(processor, identity)]
+    board = (identity.board or "").casefold()
+    fitting.sort(key=lambda name: known[name].board is None)  # the special before the general
+    for name in fitting:
+        wanted = known[name].board
+        if wanted is None or wanted.casefold() in board:
+            return _entry(name, known[name], identity.model_name or "")
+    return None
+
+
+def _has_numbers(processor: Processor, identity: ProcessorIdentity) -> bool:
+    return (
+        any(
+            identity.vendor == one.vendor
+            and identity.family == one.family
+            and (not one.models or identity.model in one.models)
+            and (
+                one.steppings is None
+                or identity.stepping is None
+                or one.steppings[0] <= identity.stepping <= one.steppings[1]
+            )
+            for one in processor.cpuid
+        )
+        or any(
+            identity.implementer == one.implementer
+            and (not one.parts or identity.part in one.parts)
+            for one in processor.midr
+        )
+        or identity.pvr in processor.pvr
+    )
+
+
+def _entry(name: str, processor: Processor, model_name: str) -> Entry:
+    """With the longest model whose name is a word of ``model_name``."""
+    # 'E7- 4870' and 'E5-2660  v2' are written with more blanks than people write.
+    plain = re.sub(r"\s+", " ", re.sub(r"-\s+", "-", model_name))
+    for text in sorted(processor.models, key=len, reverse=True):
+        if re.search(rf"(?<![\w-]){re.escape(text)}(?![\w+])", plain, re.IGNORECASE):
+            return Entry(name, processor, processor.models[text], text)
+    return Entry(name, processor, Model())
+
+
+def guess_for(identity: ProcessorIdentity | None) -> Guess:
+    """What is said of a processor that the catalogue does not have."""
+    vendor = None if identity is None else identity.vendor
+    return next(guess for guess in facts().guesses if not guess.vendors or vendor in guess.vendors)
+
+
+def core_of(entry: Entry | Guess) -> Core:
+    """The microarchitecture of an entry."""
+    return facts().cores[entry.processor.core if isinstance(entry, Entry) else entry.core]

@@ -1,0 +1,264 @@
+"""A description with what its source does not tell filled in from the catalogue of facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...inputs import InputError, Quantity
+from ..build import build_machine
+from ..machine import Machine, Node
+from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
+from .catalogue import Entry, find, guess_for
+from .joins import Joined, Situation, join
+from .nodes import Place, memory_only, origin_of, with_cpus
+from .schema import Guess
+
+SLIT_LOCAL = 10
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The description, and lines for people: what was taken or guessed, and what is not known."""
+
+    description: MachineDescription
+    taken: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def complete(description: MachineDescription, processor: str | None = None) -> Completed:
+    """``description`` with all that the catalogue knows and the source does not tell.
+
+    What stands in the description stays. ``processor``: the name of its processors, where the
+    source does not tell it. The result builds. Raises InputError where it is not in the catalogue.
+    """
+    if processor is not None:
+        description = _named(description, processor)
+    return _Completer(description, build_machine(description)).completed()
+
+
+def _named(description: MachineDescription, processor: str) -> MachineDescription:
+    """With the processor's name, and its cores where they are unknown: a node is then a socket."""
+    identity = ProcessorIdentity(model_name=processor)
+    entry = find(identity)
+    if entry is None:
+        raise InputError(
+            "no such processor in the catalogue of facts",
+            token=processor,
+            expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
+        )
+    kinds = {}
+    for name, kind in description.node_types.items():
+        if kind.cores != 0:
+            old = kind.processor or ProcessorIdentity()
+            update: dict[str, object] = {
+                "processor": old.model_copy(update={"model_name": processor})
+            }
+            if kind.cores is None and entry.model.cores is not None:
+                update["cores"] = entry.model.cores
+            kind = kind.model_copy(update=update)
+        kinds[name] = kind
+    return description.model_copy(update={"node_types": kinds})
+
+
+@dataclass
+class _Completer:
+    description: MachineDescription
+    machine: Machine
+
+    def completed(self) -> Completed:
+        self.type_of = self._types()
+        self.packages = self._packages()
+        self.entries = {
+            name: find(kind.processor) or guess_for(kind.processor)
+            for name, kind in self.description.node_types.items()
+        }
+        kinds = {name: self._filled(name, kind) for name, kind in self._kinds().items()}
+        update: dict[str, object] = {"node_types": kinds}
+        joined = self._joined(kinds)
+        if joined is not None:
+            update |= {
+                "hubs": tuple(joined.hubs),
+                "link_types": joined.link_types,
+                "links": tuple(joined.links),
+            }
+        coherence = self._coherence()
+        if coherence is not None:
+            update["coherence"] = coherence
+        taken = tuple(self._taken(joined))
+        update["notes"] = (*self.description.notes, *taken)
+        description = self.description.model_copy(update=update)
+        build_machine(description)
+        return Completed(description, taken, tuple(self._unknown(description)))
+
+    def _kinds(self) -> Mapping[str, NodeType]:
+        return self.description.node_types
+
+    def _types(self) -> dict[int, str]:
+        found = {}
+        for group in self.description.nodes:
+            first, last = group.id_range()
+            found |= dict.fromkeys(range(first, last + 1), group.type)
+        return found
+
+    def _packages(self) -> dict[str, list[int]]:
+        """Nodes with CPUs (or of which it is not known) by package; alone where it has none."""
+        found: dict[str, list[int]] = {}
+        for node in self.machine.nodes:
+            if self._has_cpus(node):
+                found.setdefault(node.group or f"node{node.id}", []).append(node.id)
+        return found
+
+    def _has_cpus(self, node: Node) -> bool:
+        return self._kinds()[self.type_of[node.id]].cores != 0
+
+    def _filled(self, name: str, kind: NodeType) -> NodeType:
+        at = [k for k, node in enumerate(self.machine.nodes) if self.type_of[node.id] == name]
+        if not at or kind.cores is None:
+            return kind
+        if kind.cores == 0:
+            drawn = [-_smallest(-self.machine.bandwidth_Bps[:, k], math.nan) for k in at]
+            return memory_only(
+                kind,
+                None if any(map(math.isnan, drawn)) else min(drawn),
+                latency_known=bool((~np.isnan(self.machine.latency_ns[:, at])).any(axis=0).all()),
+            )
+        own = [(k, k) for k in at]
+        place = Place(
+            nodes_per_package=self._per_package(self.machine.nodes[at[0]]),
+            bandwidth_known=all(not math.isnan(self.machine.bandwidth_Bps[k]) for k in own),
+            latency_known=all(not math.isnan(self.machine.latency_ns[k]) for k in own),
+        )
+        return with_cpus(kind, self.entries[name], place)
+
+    def _per_package(self, node: Node) -> int:
+        return max(1, len(self.packages.get(node.group or f"node{node.id}", ())))
+
+    def _main(self) -> Entry | Guess:
+        """The entry of the first node with CPUs, whose links join the machine."""
+        for node in self.machine.nodes:
+            if self._has_cpus(node):
+                return self.entries[self.type_of[node.id]]
+        return guess_for(None)
+
+    def _joined(self, kinds: Mapping[str, NodeType]) -> Joined | None:
+        described, machine = self.description, self.machine
+        if described.links or described.hubs or described.generate or len(machine.nodes) < 2:
+            return None
+        entry = self._main()
+        measured = described.pair_bandwidth is not None and all(
+            self._has_cpus(node) for node in machine.nodes
+        )
+        if not self.packages or (isinstance(entry, Guess) and measured):
+            return None  # measured pairs say more than a guess about their links
+        values = [self._figures(node, kinds) for node in machine.nodes if self._has_cpus(node)]
+        local, node_Bps = values[0]
+        return join(
+            Situation(
+                self.packages,
+                self._distances(),
+                local,
+                node_Bps,
+                {
+                    node.id: (self._nearest(k), self._figures(node, kinds)[1])
+                    for k, node in enumerate(machine.nodes)
+                    if not self._has_cpus(node)
+                },
+            ),
+            entry,
+        )
+
+    def _figures(self, node: Node, kinds: Mapping[str, NodeType]) -> tuple[Quantity, Quantity]:
+        """Latency (s) and bandwidth of a node's memory: filled in, or from the tables of pairs."""
+        memory = kinds[self.type_of[node.id]].memory
+        k = self.machine.nodes.index(node)
+        latency, bandwidth = memory.latency, memory.bandwidth
+        if latency is None:
+            ns = float(_smallest(self.machine.latency_ns[:, k], 100.0))
+            latency = Quantity(ns * 1e-9, ns * 1e-9, ns * 1e-9)
+        if bandwidth is None:
+            Bps = float(-_smallest(-self.machine.bandwidth_Bps[:, k], -20e9))
+            bandwidth = Quantity(Bps, Bps, Bps)
+        return latency, bandwidth
+
+    def _distances(self) -> dict[tuple[int, int], float]:
+        slit, nodes = self.machine.slit, self.machine.nodes
+        if slit is None:
+            return {}
+        return {
+            # Nothing is nearer than a node's own memory, whatever firmware says.
+            (a.id, b.id): float(max(min(slit[i, j], slit[j, i]), SLIT_LOCAL))
+            for i, a in enumerate(nodes)
+            for j, b in enumerate(nodes)
+            if a.id < b.id
+        }
+
+    def _nearest(self, k: int) -> int:
+        """The node with CPUs that is nearest to the k-th: by SLIT, tables of pairs, package."""
+        machine = self.machine
+
+        def nearness(other: int) -> tuple[float, ...]:
+            node, own = machine.nodes[other], machine.nodes[k]
+            return (
+                machine.slit[other, k] if machine.slit is not None else 0.0,
+                0.0 if not math.isnan(machine.bandwidth_Bps[other, k]) else 1.0,
+                0.0 if own.group is not None and node.group == own.group else 1.0,
+                abs(node.id - own.id),
+            )
+
+        with_cpus = [i for i, node in enumerate(machine.nodes) if self._has_cpus(node)]
+        return machine.nodes[min(with_cpus, key=nearness)].id
+
+    def _coherence(self) -> Coherence | None:
+        entry = self._main()
+        if self.description.coherence or len(self.packages) < 2 or isinstance(entry, Guess):
+            return None
+        known = entry.processor.coherence
+        source = origin_of(entry).text(known.source)
+        return known.model_copy(update={"source": source})
+
+    def _taken(self, joined: Joined | None) -> Iterator[str]:
+        lines = []
+        for name, entry in self.entries.items():
+            if not self._kinds()[name].cores:
+                continue
+            if isinstance(entry, Entry):
+                lines.append(
+                    f"Taken from the catalogue of facts, entry {entry.label} "
+                    f"({entry.processor.title}): values whose source begins with 'catalogue'; "
+                    "doubtful where it knows a range only."
+                )
+            else:
+                lines.append(
+                    f"Guessed, as for {entry.title}: values whose source begins with 'guessed', "
+                    "with wide ranges."
+                )
+        yield from dict.fromkeys(lines)
+        for note in joined.notes if joined is not None else ():
+            yield note[0].upper() + note[1:] + "."
+
+    def _unknown(self, description: MachineDescription) -> Iterator[str]:
+        machine, kinds = build_machine(description), description.node_types
+        if any(kind.cores is None for kind in kinds.values()):
+            yield "cores and CPUs of the nodes (--processor tells them)"
+        elif any(isinstance(self.entries[name], Guess) and kinds[name].cores for name in kinds):
+            yield "which processor it is (--processor tells it)"
+        if any(math.isnan(node.memory_bytes) for node in machine.nodes):
+            yield "size of the memory"
+        if any(kind.cores and not kind.caches for kind in kinds.values()):
+            yield "caches"
+        for what, known in (
+            ("bandwidth between nodes", description.pair_bandwidth),
+            ("latency between nodes", description.pair_latency),
+            ("latency under load", description.loaded_latency),
+        ):
+            if not known:
+                yield f"measured {what}"
+
+
+def _smallest(values: np.ndarray, missing: float) -> float:  # type: ignore[type-arg]
+    known = values[~np.isnan(values)]
+    return float(known.min()) if known.size else missing

@@ -1,0 +1,241 @@
+"""What the catalogue of facts may say: memory, interconnects, cores, processors, and guesses."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from ...inputs import Quantity
+from ...inputs.names import Name
+from ...inputs.quantities import (
+    Bandwidth,
+    Duration,
+    Frequency,
+    Rate,
+    Size,
+    SizeOrZero,
+)
+from ...inputs.yaml_file import Strict
+from ..schema import Coherence, Count, Fact, Tlb
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as failure:
+        raise ValueError(f"no regular expression: {failure}") from None
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Number = Annotated[int, Field(strict=True, ge=0, le=0xFFFF)]
+
+
+def _bytes(size: float) -> Quantity:
+    return Quantity(size, size, size)
+
+
+class MemoryType(Strict):
+    """A kind of memory: transfers per second of a channel, and data bytes a transfer."""
+
+    transfers: Rate
+    width: Size = Field(default=_bytes(8.0))
+    source: str
+
+    @property
+    def channel_Bps(self) -> float:
+        """Peak bandwidth of a channel."""
+        return self.transfers.value * self.width.value
+
+
+class MemoryNode(Strict):
+    """Memory of a node without CPUs: what reads reach of it, and its latency from nearby."""
+
+    bandwidth: Bandwidth
+    latency: Duration
+
+
+class Interconnect(Strict):
+    """A kind of link: data bytes a transfer and direction, and what messages cost on it.
+
+    ``reached``: the part of the rate that lines and their headers were seen to reach.
+    ``data_header`` and ``request`` are as in a machine's link types.
+    """
+
+    width: Size
+    reached: Fact
+    data_header: SizeOrZero
+    request: SizeOrZero
+    source: str
+
+
+class CoreCache(Strict):
+    """A cache of a core, or of some cores: size, cycles of a hit."""
+
+    size: Size
+    cycles: Fact
+    shared_by_cores: Count = 1
+
+
+class Core(Strict):
+    """A microarchitecture; the facts are those of a machine's node type. ``caches``: L1, L2."""
+
+    source: str
+    ipc: Fact
+    outstanding_misses: Fact
+    streaming_misses: Fact | None = None
+    reorder_window: Fact | None = None
+    line: Size = Field(default=_bytes(64.0))
+    caches: tuple[CoreCache, ...] = ()
+    tlbs: tuple[Tlb, ...] = ()
+
+
+class ModelName(Strict):
+    """A regular expression that is found in the names of some models, and one such name."""
+
+    pattern: Pattern
+    example: str
+
+
+class CpuId(Strict):
+    """What CPUID says; without ``models`` all of the family. ``steppings``: first and last."""
+
+    vendor: str
+    family: Number
+    models: tuple[Number, ...] = ()
+    steppings: tuple[Number, Number] | None = None
+
+
+class Midr(Strict):
+    """What Arm's main ID register says; without ``parts`` all of the implementer."""
+
+    implementer: Number
+    parts: tuple[Number, ...] = ()
+
+
+class LastLevel(Strict):
+    """The last cache of a whole socket."""
+
+    size: Size
+    latency: Duration
+
+
+class MemoryOfSocket(Strict):
+    """Memory channels of a socket, and the part of their peak that reads reach.
+
+    ``type``: the fastest supported; ``slowest``: what is still usual to find. ``per``: ``node``
+    where the channels are those of a node, however many processors it has. ``data_sheet``: peak as
+    the vendor states it, to check the product of the others with.
+    """
+
+    channels: Count
+    type: Name
+    slowest: Name | None = None
+    share: Fact
+    per: Literal["socket", "node"] = "socket"
+    data_sheet: Bandwidth | None = None
+
+
+class Latencies(Strict):
+    """Idle latency to the node's own memory, to another node of the socket, to the next socket."""
+
+    local: Duration
+    neighbour: Duration | None = None
+    remote: Duration | None = None
+
+
+class Links(Strict):
+    """Links of a socket (or die) to others. ``fewest``: models or boards with fewer use so many;
+    ``io``: of ``count``, how many lead to devices only."""
+
+    type: Name
+    count: Count
+    fewest: Count | None = None
+    io: Annotated[int, Field(strict=True, ge=0)] = 0
+    rate: Rate
+
+
+class Model(Strict):
+    """What differs for one model; anything left out is that of its family."""
+
+    clock: Frequency | None = None
+    turbo: Frequency | None = None
+    cores: Count | None = None
+    cache: Size | None = None
+    memory: Name | None = None
+    links: Count | None = None
+    link_rate: Rate | None = None
+
+
+class Processor(Strict):
+    """A family of processors that share their facts.
+
+    Found by ``names``, else by ``cpuid``, ``midr`` or ``pvr`` (the upper 16 bits); where several
+    have one of these, by the maker of the ``board``. ``cores``: the most of any model. ``clock``:
+    base clocks. ``within``: how nodes of a socket are joined, by a ``mesh`` or ``io-die``, or as
+    ``dies`` with links of their own (``die_link``). ``nodes_per_socket``: all that firmware offers.
+    """
+
+    title: str
+    source: str
+    core: Name
+    names: tuple[ModelName, ...] = ()
+    cpuid: tuple[CpuId, ...] = ()
+    midr: tuple[Midr, ...] = ()
+    pvr: tuple[Number, ...] = ()
+    board: str | None = None
+    cores: Count
+    clock: Frequency
+    last_level: LastLevel | None = None
+    memory: MemoryOfSocket
+    latency: Latencies
+    links: Links | None = None
+    within: Literal["mesh", "io-die", "dies"] = "mesh"
+    die_link: Links | None = None
+    nodes_per_socket: tuple[Count, ...] = (1,)
+    coherence: Coherence
+    models: dict[str, Model] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Processor:
+        if (self.within == "dies") != (self.die_link is not None):
+            raise ValueError("expected die_link where nodes are dies, and only there")
+        return self
+
+
+class Guess(Strict):
+    """What is said of a processor that is not in the catalogue; no ``vendors`` fits all.
+
+    ``link_share``: of a node's memory bandwidth, what its links to other nodes carry.
+    """
+
+    title: str
+    vendors: tuple[str, ...] = ()
+    core: Name
+    clock: Frequency
+    last_level_latency: Duration
+    bandwidth_per_core: Bandwidth
+    latency: Latencies
+    link_share: Fact
+
+
+class Facts(Strict):
+    """One file of the catalogue, or all of them together."""
+
+    memory_types: dict[Name, MemoryType] = Field(default_factory=dict)
+    memory_nodes: dict[Name, MemoryNode] = Field(default_factory=dict)
+    interconnects: dict[Name, Interconnect] = Field(default_factory=dict)
+    cores: dict[Name, Core] = Field(default_factory=dict)
+    processors: dict[Name, Processor] = Field(default_factory=dict)
+    guesses: tuple[Guess, ...] = ()
+
+    @field_validator("processors")
+    @classmethod
+    def _examples_match(cls, processors: dict[str, Processor]) -> dict[str, Processor]:
+        for name, processor in processors.items():
+            for known in processor.names:
+                if not re.search(known.pattern, known.example, re.IGNORECASE):
+                    raise ValueError(f"{name}: its pattern does not match its example")
+        return processors
