@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .decisions import decisions, told
 from .files import Records, record_folders
 from .output import console, latency, number, percent, print_json, table
 
@@ -70,6 +71,7 @@ def compare(
             {
                 "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
                 "rows": rows,
+                "decisions": decisions(loaded),
             }
         )
         return
@@ -90,6 +92,8 @@ def compare(
     to.print(table(("", *columns), (_cells(row) for row in known)))
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
+    for line in told(decisions(loaded), columns):
+        to.print(f"\n{line}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
+NARROW = 0.005  # a range of less than this is none
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}
@@ -43,6 +44,7 @@ def _print_head(record: Record, to: Console) -> None:
         (
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
+            ("doubtful", _doubtful(record)),
             ("policy", record.policy),
             (
                 "plane",
@@ -63,6 +65,24 @@ def _print_head(record: Record, to: Console) -> None:
             ),
         ),
     )
+
+
+def _doubtful(record: Record) -> str | None:
+    """The range of the answer over the machine's doubtful facts, None where they change nothing."""
+    found = record.fact_range
+    wide = {
+        operation: (low, high)
+        for operation, (low, high) in found.get("throughput", {}).items()
+        if high > (1.0 + NARROW) * low
+    }
+    if not wide:
+        return None
+    ranges = ", ".join(
+        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
+        for operation, (low, high) in wide.items()
+    )
+    facts = found["facts"]
+    return f"{ranges}, as {facts} fact{'s' if facts > 1 else ''} of the machine may be off"
 
 
 def _replications(record: Record) -> str | None:

@@ -86,6 +86,10 @@ class Record:
     """The name of the policy of each family; ``policy`` has them all in one line."""
     replicates: Mapping[str, Any] = field(default_factory=dict)
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
+    fact_range: Mapping[str, Any] = field(default_factory=dict)
+    """How far the answer is off if the machine's doubtful facts are: ``facts`` (how many),
+    ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
+    throughput}}. Empty where no doubtful fact has a range, and for planes that draw at random."""
     series: Series = field(default_factory=dict, compare=False)
 
     def interval(self, *path: str) -> list[float] | None:

@@ -17,6 +17,7 @@ from ..control.control_plane import ControlPlane
 from ..planes.flow import FlowPlane
 from ..planes.plane import Maker
 from ..systems.registry import system_of
+from .fact_range import fact_range
 from .record import Record
 from .scenario import NATIVE, Scenario
 
@@ -76,6 +77,7 @@ def run_scenario(
         model=outcome.model,
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
+        fact_range=fact_range(scenario, outcome.throughput),
         series=outcome.series,
     )
 

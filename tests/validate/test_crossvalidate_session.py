@@ -16,7 +16,7 @@ from numatwin.sim.run.record import Record
 from numatwin.sim.run.scenario import Scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
-from numatwin.validate.crossvalidate.corners import corners
+from numatwin.topologies.corners import corners
 from numatwin.validate.crossvalidate.session import Facts, Found, Progress, Session
 from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.measure.noise import Ticks

@@ -17,7 +17,7 @@ from measured_hosts import figure, measured
 from numatwin.inputs import Quantity
 from numatwin.topologies.measurements import Measurement, Parameters
 from numatwin.topologies.schema import INTERRUPTION_MAX_S, Interruption, MachineDescription
-from numatwin.validate.crossvalidate.corners import corners
+from numatwin.topologies.corners import corners
 from numatwin.validate.measure import Result, measured_description, merged
 from numatwin.validate.measure.interrupting import KINDS, interruptions, means
 from numatwin.validate.measure.layout import host_layout

@@ -10,6 +10,7 @@ from ...inputs import InputError, write_text_atomically
 from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
 from ...topologies import Machine, load_machine
+from ...topologies.corners import corners
 from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription
 from ..measure import Result as Measured
@@ -17,7 +18,6 @@ from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
 from ..measure.passes import part_of
 from ..measure.session import check_engine
-from .corners import corners
 from .primitives import primitive_rows
 from .result import Result
 from .session import Facts, Play, Session

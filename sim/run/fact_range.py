@@ -1,0 +1,42 @@
+"""How far an answer is off if the machine's doubtful facts are at the ends of their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...topologies import build_machine
+from ...topologies.corners import doubtful_corners, ranged_doubts
+from ..control.control_plane import ControlPlane
+from ..planes.flow import FlowPlane
+from .scenario import Scenario
+
+
+def fact_range(scenario: Scenario, throughput: Mapping[str, float]) -> dict[str, Any]:
+    """``Record.fact_range`` of a scenario that the flow plane plays at ``throughput``.
+
+    It is played once more for each corner of the doubtful facts' ranges; {} without such facts.
+    """
+    description = scenario.machine.description
+    corners = {
+        name: _throughput(replace(scenario, machine=build_machine(at)))
+        for name, at in doubtful_corners(description).items()
+    }
+    if not corners:
+        return {}
+    seen = [throughput, *corners.values()]
+    return {
+        "facts": ranged_doubts(description),
+        "throughput": {
+            operation: [min(one[operation] for one in seen), max(one[operation] for one in seen)]
+            for operation in throughput
+        },
+        "corners": corners,
+    }
+
+
+def _throughput(scenario: Scenario) -> dict[str, float]:
+    plane = FlowPlane(scenario)
+    ControlPlane(scenario, plane).run(None)
+    return dict(plane.outcome().throughput)

@@ -1,0 +1,116 @@
+"""A machine made from a tree alone gives the decisions of the bundled machine of its kind.
+
+And says how far its answers may be off, as most of its facts come from a catalogue.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from numatwin.inputs import parse_yaml
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.topologies import MachineDescription
+from numatwin.topologies.export import machine_yaml
+from numatwin.topologies.facts import complete
+
+# The SLIT of a 4 × Opteron 6276 (hwloc's test data): 16 is one hop.
+G34 = """\
+  - [10, 16, 16, 22, 16, 22, 16, 22]
+  - [16, 10, 22, 16, 16, 22, 22, 16]
+  - [16, 22, 10, 16, 16, 16, 16, 16]
+  - [22, 16, 16, 10, 16, 16, 22, 22]
+  - [16, 16, 16, 16, 10, 16, 16, 22]
+  - [22, 22, 16, 16, 16, 10, 22, 16]
+  - [16, 22, 16, 22, 16, 22, 10, 16]
+  - [22, 16, 16, 22, 22, 16, 16, 10]
+"""
+INTEL = """\
+name: four-sockets
+node_types:
+  node:
+    processor: {model_name: "Intel(R) Xeon(R) CPU E7- 4870  @ 2.40GHz"}
+    cores: 10
+    caches: [{level: 1, size: 32 KiB}, {level: 2, size: 256 KiB},
+             {level: 3, size: 30 MiB, shared_by_cores: 10}]
+    memory: {size: 64 GiB}
+nodes: [{ids: 0-3, type: node, group: package, group_size: 1}]
+slit: [[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 20], [20, 20, 20, 10]]
+"""
+AMD = f"""\
+name: eight-nodes
+node_types:
+  node:
+    processor: {{model_name: "AMD Opteron(TM) Processor 6276"}}
+    cores: 8
+    caches: [{{level: 1, size: 16 KiB}}, {{level: 2, size: 2 MiB, shared_by_cores: 2}},
+             {{level: 3, size: 6 MiB, shared_by_cores: 8}}]
+    memory: {{size: 16 GiB}}
+nodes: [{{ids: 0-7, type: node, group: package, group_size: 2}}]
+slit:
+{G34}"""
+
+
+@pytest.fixture
+def imported(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The file of a machine that an importer would make of such a tree."""
+    before = parse_yaml(request.param, "tree.yaml").read_as(MachineDescription)
+    path = tmp_path / "imported.yaml"
+    path.write_text(machine_yaml(complete(before).description))
+    return str(path)
+
+
+def played(scenario: str, machine: str) -> Record:
+    return run_scenario(load_scenario(scenario, machine=machine))
+
+
+@pytest.mark.parametrize(
+    ("imported", "bundled", "scenario"),
+    [(INTEL, "intel-4s-qpi", "eris-fig8-intel"), (AMD, "amd-8n-ht", "eris-fig8-amd")],
+    indirect=["imported"],
+)
+def test_partitioned_or_interleaved(imported: str, bundled: str, scenario: str) -> None:
+    """Trees tell neither bandwidths nor links; taken as unlimited, interleaved seemed faster."""
+    speeds = {
+        (machine, kind): played(scenario + kind, machine).throughput["lookup"]
+        for machine in (imported, bundled)
+        for kind in ("", "-shared")
+    }
+    for machine in (imported, bundled):
+        assert speeds[machine, ""] > speeds[machine, "-shared"]
+    for kind in ("", "-shared"):
+        assert speeds[imported, kind] == pytest.approx(speeds[bundled, kind], rel=0.25)
+
+
+@pytest.mark.parametrize("imported", [INTEL], indirect=True)
+def test_the_range_holds_the_answer(imported: str) -> None:
+    record = played("eris-fig8-intel", imported)
+    low, high = record.fact_range["throughput"]["lookup"]
+    assert low < 0.9 * record.throughput["lookup"]
+    assert high > 1.1 * record.throughput["lookup"]
+    assert record.fact_range["facts"] == 6
+    assert set(record.fact_range["corners"]) == {
+        "nodes worse, ways worse",
+        "nodes better, ways better",
+        "nodes better, ways worse",
+        "nodes worse, ways better",
+    }
+    # The bundled machine of the kind was measured: it lies within.
+    assert low < played("eris-fig8-intel", "intel-4s-qpi").throughput["lookup"] < high
+    assert not any("not limited" in warning for warning in record.warnings)
+
+
+def test_known_facts_have_no_range() -> None:
+    assert played("eris-fig8-intel", "intel-4s-qpi").fact_range == {}
+
+
+@pytest.mark.parametrize("imported", [INTEL], indirect=True)
+def test_it_is_kept_with_the_record(imported: str, tmp_path: Path) -> None:
+    from numatwin.sim.run.record import load_record
+
+    record = played("eris-fig8-intel", imported)
+    again = load_record(record.save(tmp_path / "record"))
+    assert again.fact_range == record.fact_range

@@ -1,0 +1,114 @@
+"""A machine whose facts are at the worse or at the better end of their ranges.
+
+Facts come with ranges (quartiles of a measurement, intervals of a fit, what a catalogue knows). A
+prediction's interval reaches from what the machine with the worse facts would do to what the one
+with the better would: as far as it can be off because its facts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from ..inputs.quantities import parse_quantity
+from .schema import MachineDescription
+
+# The parts of a machine file in which the facts stand that one by one are better or worse.
+PARTS = (
+    "node_types",
+    "pair_latency",
+    "pair_bandwidth",
+    "distance_classes",
+    "links",
+    "nics",
+    "interruptions",
+    "processes",
+    "engines",
+)
+# Of doubtful facts: those of nodes, and those of the ways between them.
+OF_NODES = ("node_types",)
+OF_WAYS = ("link_types", "hubs", "distance_classes", "pair_latency", "pair_bandwidth")
+End = Literal["worse", "better"]
+_OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}
+
+
+def corners(description: MachineDescription) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Both machines as plain values, the worse first; None where no fact has a range."""
+    # No plane reads what facts were measured by.
+    whole = description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
+    worse, better = (
+        {**whole, **{part: _at(whole[part], end) for part in PARTS if part in whole}}
+        for end in ("worse", "better")
+    )
+    return None if worse == better else (worse, better)
+
+
+def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescription]:
+    """Machines whose doubtful facts are at the ends of their ranges, by what they are called.
+
+    Facts of nodes and of the ways between them are off together, and against each other: what is
+    near and what is far then change places, on which the placement of data depends. {} where no
+    doubtful fact has a range.
+    """
+    whole = description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
+    found: dict[str, MachineDescription] = {}
+    for nodes, ways in (
+        ("worse", "worse"),
+        ("better", "better"),
+        ("better", "worse"),
+        ("worse", "better"),
+    ):
+        ends: dict[str, End] = {
+            **dict.fromkeys(OF_NODES, cast("End", nodes)),
+            **dict.fromkeys(OF_WAYS, cast("End", ways)),
+        }
+        made = {
+            **whole,
+            **{part: _at(whole[part], end, True) for part, end in ends.items() if part in whole},
+        }
+        if made != whole:
+            name = f"nodes {nodes}, ways {ways}"
+            found[name] = MachineDescription.model_validate(made)
+    return found
+
+
+def ranged_doubts(description: MachineDescription) -> int:
+    """How many doubtful facts have a range that ``doubtful_corners`` goes through."""
+
+    def count(part: Any) -> int:
+        if isinstance(part, Mapping):
+            if part.get("doubtful") is True and isinstance(part.get("range"), list):
+                return 1
+            return sum(count(inner) for inner in part.values())
+        return sum(count(inner) for inner in part) if isinstance(part, list) else 0
+
+    whole = description.model_dump(mode="json", include={*OF_NODES, *OF_WAYS})
+    return count(whole)
+
+
+def _at(part: Any, end: End, doubtful_only: bool = False) -> Any:
+    if isinstance(part, Mapping):
+        if "value" in part and isinstance(part.get("range"), list):
+            if doubtful_only and part.get("doubtful") is not True:
+                return part
+            return {**part, "value": _bound(part["range"], end)}
+        # What comes seldom is better.
+        return {
+            name: _at(inner, _OTHER[end] if name == "every" else end, doubtful_only)
+            for name, inner in part.items()
+        }
+    return [_at(inner, end, doubtful_only) for inner in part] if isinstance(part, list) else part
+
+
+def _bound(bounds: list[Any], end: End) -> Any:
+    """Times are the better the shorter, all else the larger."""
+    low, high = bounds
+    return low if _is_time(low) == (end == "better") else high
+
+
+def _is_time(text: Any) -> bool:
+    try:
+        parse_quantity(str(text), "time")
+    except ValueError:
+        return False
+    return True
