@@ -23,7 +23,7 @@ from .listings import (
     show_scenario,
     show_workload,
 )
-from .machine import draw, import_, list_, show
+from .machine import build, draw, import_, list_, show
 from .measure import measure
 from .published import published
 from .regress import regress
@@ -76,6 +76,12 @@ machine = _group("List, show, import, measure and draw machines.")
 _add(machine, "list", list_, "machine list")
 _add(machine, "show", show, "machine show amd-8n-ht")
 _add(machine, "import", import_, "machine import --out this-host.yaml")
+_add(
+    machine,
+    "build",
+    build,
+    "machine build --processor 'EPYC 7763' --adapter roce-100 --servers 8 --out cluster.yaml",
+)
 _add(machine, "measure", measure, "machine measure --quick --out measured.yaml")
 _add(machine, "draw", draw, "machine draw amd-8n-ht --out amd.html")
 app.add_typer(machine, name="machine")

@@ -179,6 +179,54 @@ def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
     ]
 
 
+def build(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="The machine file (.yaml) to write.", show_default=False),
+    ],
+    processor: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL", help="The servers' processor, such as 'EPYC 7763'.", show_default=False
+        ),
+    ],
+    adapter: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Their network adapter, such as ethernet-100, roce-100, infiniband-hdr, efa-100.",
+            show_default=False,
+        ),
+    ],
+    servers: Annotated[int, typer.Option(metavar="N", help="How many servers.")] = 2,
+    sockets: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Processors of a server.")
+    ] = 1,
+    ports: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Ports of a server in use.")
+    ] = 1,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB",
+) -> None:
+    """Describe a cluster of servers on one switch, from the catalogue of facts."""
+    from ..inputs import InputError, write_text_atomically
+    from ..inputs.quantities import read_quantity
+    from ..topologies.export import machine_yaml
+    from ..topologies.facts.clusters import Cluster, build_cluster
+    from ..topologies.importers.source import machine_name
+
+    check_ending(out, ".yaml", ".yml")
+    try:
+        size = read_quantity(memory, "size")
+    except ValueError as failure:
+        raise InputError(f"no size of memory: {failure}", token=memory) from None
+    wanted = Cluster(machine_name(out.stem), servers, processor, adapter, size, sockets, ports)
+    description = build_cluster(wanted)
+    write_text_atomically(out, machine_yaml(description))
+    print(f"{out}: {description.title}")
+    print("Its values are the catalogue's, most of them ranges: measure where you can.")
+    print(f"'numatwin machine show {out}' shows it")
+
+
 def draw(
     machine: MachineArgument,
     out: Annotated[

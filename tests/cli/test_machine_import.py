@@ -110,3 +110,15 @@ def test_nothing_is_written_where_it_cannot_be(refused: Refused, hardware: str) 
         assert f"found '{out}', expected an ending of .yaml or .yml" in refused(
             "machine", "import", hardware, "--out", out, "--json"
         )
+
+
+def test_a_cluster_is_built(numatwin: CommandLine, refused: Refused) -> None:
+    command = ("machine", "build", "--processor", "EPYC 7763", "--out", "cluster.yaml")
+    done = numatwin(*command, "--adapter", "infiniband-hdr", "--servers", "4")
+    assert done.out.startswith("cluster.yaml: 4 × server with 1 × EPYC 7763, InfiniBand HDR 4x")
+    shown = numatwin("machine", "show", "cluster.yaml", "--json").json()
+    assert len(shown["nodes"]) == 4
+    assert shown["nodes"][0]["memory_bytes"] == 256 * 2**30
+    assert "expected one of ethernet-10" in refused(*command, "--adapter", "arcnet")
+    line = refused(*command, "--adapter", "roce-100", "--memory", "much")
+    assert "no size of memory" in line

@@ -91,7 +91,7 @@ def test_the_range_holds_the_answer(imported: str) -> None:
     low, high = record.fact_range["throughput"]["lookup"]
     assert low < 0.9 * record.throughput["lookup"]
     assert high > 1.1 * record.throughput["lookup"]
-    assert record.fact_range["facts"] == 6
+    assert record.fact_range["facts"] == 7
     assert set(record.fact_range["corners"]) == {
         "nodes worse, ways worse",
         "nodes better, ways better",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from ..schema import ProcessorIdentity
 from .schema import Core, Facts, Guess, Model, Processor
 
 FOLDER = Path(__file__).parent
+PARTS = ("memory_types", "memory_nodes", "interconnects", "cores", "processors", "adapters")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def facts() -> Facts:
         document = load_yaml(path)
         read = document.read_as(Facts)
         guesses += read.guesses
-        for part in ("memory_types", "memory_nodes", "interconnects", "cores", "processors"):
+        for part in PARTS:
             known = whole.setdefault(part, {})
             for name, entry in getattr(read, part).items():
                 if name in known:
@@ -53,7 +54,7 @@ def facts() -> Facts:
 
 def _unknown_names(joined: Facts) -> Iterator[str]:
     for name, processor in joined.processors.items():
-        used = [("core", processor.core, joined.cores)]
+        used: list[tuple[str, str, Mapping[str, object]]] = [("core", processor.core, joined.cores)]
         memory = processor.memory
         models = processor.models.values()
         used += [
@@ -67,7 +68,7 @@ def _unknown_names(joined: Facts) -> Iterator[str]:
             if links is not None
         ]
         for what, wanted, known in used:
-            if wanted not in known:  # type: ignore[operator]
+            if wanted not in known:
                 yield f"facts: processor {name}: unknown {what} '{wanted}'"
     for guess in joined.guesses:
         if guess.core not in joined.cores:

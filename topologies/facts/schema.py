@@ -205,6 +205,28 @@ class Processor(Strict):
         return self
 
 
+class Adapter(Strict):
+    """A network adapter and how it is used; ``bandwidth`` is of one port and direction.
+
+    ``latency``: of a small message, one way, from the call to the data in the other's memory, over
+    one switch; ``read_latency``: of a small one-sided READ, there and back (none over TCP).
+    ``payload``: the part of the bandwidth that payload reaches in large messages. The rest is as in
+    a machine's transports.
+    """
+
+    title: str
+    source: str
+    bandwidth: Bandwidth
+    transport: Literal["TCP", "RDMA"]
+    latency: Duration
+    read_latency: Duration | None = None
+    payload: Fact
+    header: SizeOrZero
+    packet: Size
+    cycles_per_message: Fact
+    message_rate: Rate | None = None
+
+
 class Guess(Strict):
     """What is said of a processor that is not in the catalogue; no ``vendors`` fits all.
 
@@ -229,6 +251,7 @@ class Facts(Strict):
     interconnects: dict[Name, Interconnect] = Field(default_factory=dict)
     cores: dict[Name, Core] = Field(default_factory=dict)
     processors: dict[Name, Processor] = Field(default_factory=dict)
+    adapters: dict[Name, Adapter] = Field(default_factory=dict)
     guesses: tuple[Guess, ...] = ()
 
     @field_validator("processors")

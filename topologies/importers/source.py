@@ -129,13 +129,13 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
         if path.is_dir():
             folder = path.resolve()
             machine = folder.parent.name if folder.name == "sys" else folder.name
-            return Source(name, _machine_name(machine), folder_tree(path))
+            return Source(name, machine_name(machine), folder_tree(path))
         file = closing.enter_context(io.BufferedReader(io.FileIO(path), BUFFER_BYTES))
         stream = closing.enter_context(plain_stream(file, name))
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
         reason = failure.strerror if isinstance(failure, OSError) else None
         raise InputError(f"cannot be read: {reason or failure}", name) from None
-    machine = _machine_name(_ENDINGS.sub("", path.name))
+    machine = machine_name(_ENDINGS.sub("", path.name))
     with damage_told(name):
         start = stream.peek(1024)
     if is_tar(start):
@@ -143,7 +143,7 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
     return Source(name, machine, head=read_exactly(stream, _HEAD_BYTES, name), rest=stream)
 
 
-def _machine_name(text: str) -> str:
+def machine_name(text: str) -> str:
     """``text`` as the schema wants a machine's name."""
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", text)
     return re.sub(r"^[^A-Za-z0-9]+", "", name)[:64] or "machine"

@@ -1,0 +1,78 @@
+"""Adapters of the catalogue, and clusters made with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from numatwin.inputs import InputError, Quantity
+from numatwin.topologies import build_machine
+from numatwin.topologies.facts import facts
+from numatwin.topologies.facts.clusters import Cluster, build_cluster
+
+GIB = 2.0**30
+MEMORY = Quantity(256 * GIB, 256 * GIB, 256 * GIB)
+ADAPTERS = sorted(facts().adapters)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_is_plausible(name: str) -> None:
+    one = facts().adapters[name]
+    speed = int(name.rsplit("-", 1)[1]) if name[-1].isdigit() else None
+    if speed is not None:
+        assert one.bandwidth.value == speed * 1e9 / 8
+    fast = name.startswith(("roce", "infiniband"))
+    assert (0.5e-6 <= one.latency.value <= 2e-6) == fast
+    assert one.latency.low < one.latency.value < one.latency.high
+    assert one.latency.source
+    if one.read_latency is not None:
+        assert one.latency.value < one.read_latency.value <= 2.2 * one.latency.value
+    assert (one.transport == "TCP") == (one.read_latency is None)
+    assert (one.transport == "TCP") == (one.message_rate is None)
+    packet, header = one.packet.value, one.header.value
+    assert one.payload.value <= packet / (packet + header) + 0.02
+
+
+def test_faster_generations_are_faster() -> None:
+    order = ["infiniband-fdr", "infiniband-edr", "infiniband-hdr", "infiniband-ndr"]
+    known = [facts().adapters[name] for name in order]
+    assert [one.bandwidth.value for one in known] == sorted(one.bandwidth.value for one in known)
+    rates = [one.message_rate.value for one in known if one.message_rate is not None]
+    assert rates == sorted(rates)
+
+
+def test_a_cluster() -> None:
+    description = build_cluster(Cluster("c", 8, "EPYC 7763", "roce-100", MEMORY, sockets=2))
+    machine = build_machine(description)
+    assert len(machine.nodes) == 8
+    assert machine.nodes[0].cores == 128
+    # 85% of both sockets' eight channels.
+    assert machine.nodes[0].memory_bandwidth_Bps == pytest.approx(0.85 * 2 * 204.8e9, rel=1e-3)
+    assert machine.latency_ns[0, 1] == pytest.approx(100 + 2800)
+    assert machine.hops[0, 1] == 2
+    (nic,) = description.nics
+    assert nic.bandwidth.value == 12.5e9
+    assert nic.message_rate is not None
+    assert nic.message_rate.value == 200e6
+    assert "nics.0.message_rate" in machine.doubtful
+
+
+def test_like_the_bundled_one() -> None:
+    """The cluster of the NAM study, but for its second port and what was measured of it."""
+    made = build_machine(build_cluster(Cluster("c", 8, "E5-2660 v2", "infiniband-fdr", MEMORY)))
+    assert made.nodes[0].cores == 10
+    assert made.nodes[0].clock_Hz == 2.2e9
+    assert made.latency_ns[0, 1] == pytest.approx(2000, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Cluster("c", 8, "Z80", "roce-100", MEMORY), "'Z80'"),
+        (Cluster("c", 8, "EPYC 7763", "arcnet", MEMORY), "'arcnet', expected one of ethernet-10"),
+        (Cluster("c", 1, "EPYC 7763", "roce-100", MEMORY), "'1', expected 2 to 1,024"),
+    ],
+)
+def test_refused(wanted: Cluster, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        build_cluster(wanted)
+    assert message in str(refused.value)

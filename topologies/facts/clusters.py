@@ -1,0 +1,136 @@
+"""Clusters of equal servers on one switch, made of the catalogue's processors and adapters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...inputs import InputError, Quantity
+from ..schema import (
+    NODES_MAX,
+    Generator,
+    Hub,
+    LinkType,
+    MachineDescription,
+    Memory,
+    Nic,
+    NicPoint,
+    NodeGroup,
+    NodeType,
+    ProcessorIdentity,
+    Transport,
+)
+from .catalogue import facts, find
+from .complete import complete
+from .schema import Adapter
+from .taking import Origin, bounds
+
+LINE_BYTES = 64.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a cluster is made of; ``memory``: of each server. A server is one node."""
+
+    name: str
+    servers: int
+    processor: str
+    adapter: str
+    memory: Quantity
+    sockets: int = 1
+    ports: int = 1
+
+
+def build_cluster(wanted: Cluster) -> MachineDescription:
+    """The cluster's description; raises InputError for what the catalogue does not have."""
+    adapter = _adapter(wanted.adapter)
+    identity = ProcessorIdentity(model_name=wanted.processor, packages=wanted.sockets)
+    entry = find(identity)
+    if entry is None:
+        raise InputError(
+            "no such processor in the catalogue of facts",
+            token=wanted.processor,
+            expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
+        )
+    if not 2 <= wanted.servers <= NODES_MAX:
+        raise InputError(
+            "no number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
+        )
+    cores = (entry.model.cores or entry.processor.cores) * wanted.sockets
+    last = wanted.servers - 1
+    kind = NodeType(processor=identity, cores=cores, memory=Memory(size=wanted.memory))
+    description = MachineDescription(
+        name=wanted.name,
+        title=f"{wanted.servers} × server with {wanted.sockets} × {wanted.processor}, "
+        f"{adapter.title}",
+        source="numatwin machine build, from the catalogue of facts",
+        notes=("A server is one node; no cache is coherent across servers.",),
+        node_types={"server": kind},
+        nodes=(NodeGroup(ids=f"0-{last}", type="server", group="server", group_size=1),),
+        hubs=(Hub(id="switch", kind="switch"),),
+        link_types={"network": _link_type(wanted, adapter)},
+        generate=(Generator(shape="attach", link="network", hubs=("switch",)),),
+        nics=(_nic(wanted, adapter, last),),
+    )
+    return complete(description).description
+
+
+def _adapter(name: str) -> Adapter:
+    known = facts().adapters
+    if name not in known:
+        raise InputError(
+            "no such adapter in the catalogue of facts",
+            token=name,
+            expected=f"one of {', '.join(known)}",
+        )
+    return known[name]
+
+
+def _link_type(wanted: Cluster, adapter: Adapter) -> LinkType:
+    """Two traversals, to the switch and on, take what a small READ takes over local memory."""
+    origin = Origin(wanted.adapter)
+    low, high = bounds(adapter.payload)
+    there = adapter.read_latency
+    whole = there or Quantity(
+        2 * adapter.latency.value, 2 * adapter.latency.low, 2 * adapter.latency.high
+    )
+    each = adapter.bandwidth.value * wanted.ports
+    header = adapter.header.value * LINE_BYTES / adapter.packet.value
+    return LinkType(
+        bandwidth=origin.quantity(
+            each * adapter.payload.value, each * low, each * high, adapter.payload.source
+        ),
+        latency=origin.quantity(
+            whole.value / 2, whole.low / 2, whole.high / 2, adapter.latency.source
+        ),
+        data_header=origin.quantity(header, header, header, "its share of a packet's headers"),
+        source=origin.text(adapter.source),
+    )
+
+
+def _nic(wanted: Cluster, adapter: Adapter, last: int) -> Nic:
+    origin = Origin(wanted.adapter)
+    low, high = bounds(adapter.payload)
+    Bps = adapter.bandwidth.value
+    small = Quantity(8.0, 8.0, 8.0)
+    point = NicPoint(
+        size=small,
+        latency=origin.taken(adapter.latency),
+        read_latency=None if adapter.read_latency is None else origin.taken(adapter.read_latency),
+    )
+    transport = Transport(
+        bandwidth=origin.quantity(
+            Bps * adapter.payload.value, Bps * low, Bps * high, adapter.payload.source
+        ),
+        points=(point,),
+        cycles_per_message=adapter.cycles_per_message.value,
+        header=origin.taken(adapter.header),
+        packet=adapter.packet,
+        source=origin.text(adapter.cycles_per_message.source),
+    )
+    return Nic(
+        nodes=f"0-{last}",
+        ports=wanted.ports,
+        bandwidth=origin.taken(adapter.bandwidth, adapter.source),
+        message_rate=None if adapter.message_rate is None else origin.taken(adapter.message_rate),
+        transports={adapter.transport: transport},
+    )
