@@ -10,7 +10,7 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ..build import build_machine
-from ..machine import Machine, Node
+from ..machine import Floats, Machine, Node
 from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
 from .catalogue import Entry, find, guess_for
 from .joins import Joined, Situation, join
@@ -98,7 +98,7 @@ class _Completer:
         return self.description.node_types
 
     def _types(self) -> dict[int, str]:
-        found = {}
+        found: dict[int, str] = {}
         for group in self.description.nodes:
             first, last = group.id_range()
             found |= dict.fromkeys(range(first, last + 1), group.type)
@@ -259,6 +259,6 @@ class _Completer:
                 yield f"measured {what}"
 
 
-def _smallest(values: np.ndarray, missing: float) -> float:  # type: ignore[type-arg]
+def _smallest(values: Floats, missing: float) -> float:
     known = values[~np.isnan(values)]
     return float(known.min()) if known.size else missing

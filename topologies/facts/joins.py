@@ -346,8 +346,8 @@ class _Joiner:
         )
 
     def _each_of_two(self, added: Quantity) -> Quantity:
-        half = (added.value / 2, added.low / 2, added.high / 2)
-        return Quantity(*(_rounded(part) for part in half), added.source, True)
+        value, low, high = (_rounded(part / 2) for part in (added.value, added.low, added.high))
+        return Quantity(value, low, high, added.source, True)
 
     # The rest.
 
