@@ -72,7 +72,7 @@ _add(
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 
-machine = _group("List, show, import, measure and draw machines.")
+machine = _group("List, show, import, build, measure and draw machines.")
 _add(machine, "list", list_, "machine list")
 _add(machine, "show", show, "machine show amd-8n-ht")
 _add(machine, "import", import_, "machine import --out this-host.yaml")

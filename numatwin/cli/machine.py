@@ -207,7 +207,7 @@ def build(
     ] = 1,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB",
 ) -> None:
-    """Describe a cluster of servers on one switch, from the catalogue of facts."""
+    """Describe a cluster of equal servers on one switch."""
     from ..inputs import InputError, write_text_atomically
     from ..inputs.quantities import read_quantity
     from ..topologies.export import machine_yaml

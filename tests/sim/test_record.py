@@ -52,6 +52,7 @@ BESIDE = {
     "replications",
     "warm_up_s",
     "replicates",
+    "fact_range",
 }
 
 
