@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...topologies import build_machine
 from ...topologies.corners import doubtful_corners, ranged_doubts
-from ..control.control_plane import ControlPlane
-from ..planes.flow import FlowPlane
 from .scenario import Scenario
 
 
-def fact_range(scenario: Scenario, throughput: Mapping[str, float]) -> dict[str, Any]:
+def fact_range(
+    scenario: Scenario,
+    throughput: Mapping[str, float],
+    play: Callable[[Scenario], Mapping[str, float]],
+) -> dict[str, Any]:
     """``Record.fact_range`` of a scenario that the flow plane plays at ``throughput``.
 
-    It is played once more for each corner of the doubtful facts' ranges; {} without such facts.
+    ``play`` plays it once more for each corner of the doubtful facts' ranges; {} without such facts.
     """
     description = scenario.machine.description
     corners = {
-        name: _throughput(replace(scenario, machine=build_machine(at)))
+        name: dict(play(replace(scenario, machine=build_machine(at))))
         for name, at in doubtful_corners(description).items()
     }
     if not corners:
@@ -34,9 +36,3 @@ def fact_range(scenario: Scenario, throughput: Mapping[str, float]) -> dict[str,
         },
         "corners": corners,
     }
-
-
-def _throughput(scenario: Scenario) -> dict[str, float]:
-    plane = FlowPlane(scenario)
-    ControlPlane(scenario, plane).run(None)
-    return dict(plane.outcome().throughput)

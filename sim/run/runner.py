@@ -15,6 +15,7 @@ from ...topologies.draw import picture_data
 from ...topologies.old_form import ignored_parts
 from ..control.control_plane import ControlPlane
 from ..planes.flow import FlowPlane
+from ..planes.outcome import Outcome
 from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .fact_range import fact_range
@@ -58,10 +59,7 @@ def run_scenario(
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress)
     began = time.perf_counter()
-    plane = flow_plane(scenario)
-    control = ControlPlane(scenario, plane)
-    control.run(progress)
-    outcome = plane.outcome()
+    control, outcome = _flows(scenario, progress)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Record(
         **_identity(scenario),
@@ -77,9 +75,21 @@ def run_scenario(
         model=outcome.model,
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
-        fact_range=fact_range(scenario, outcome.throughput),
+        fact_range=fact_range(scenario, outcome.throughput, _throughput),
         series=outcome.series,
     )
+
+
+def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, Outcome]:
+    """What the flow plane makes of the scenario, and the control plane that steered it."""
+    plane = flow_plane(scenario)
+    control = ControlPlane(scenario, plane)
+    control.run(progress)
+    return control, plane.outcome()
+
+
+def _throughput(scenario: Scenario) -> Mapping[str, float]:
+    return _flows(scenario, None)[1].throughput
 
 
 def flow_plane(scenario: Scenario) -> FlowPlane:
