@@ -18,7 +18,7 @@ def fact_range(
 ) -> dict[str, Any]:
     """``Record.fact_range`` of a scenario that the flow plane plays at ``throughput``.
 
-    ``play`` plays it once more for each corner of the doubtful facts' ranges; {} without such facts.
+    ``play`` plays it once more for each corner of the doubtful facts' ranges; {} without these.
     """
     description = scenario.machine.description
     corners = {

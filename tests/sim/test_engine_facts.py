@@ -17,8 +17,8 @@ from numatwin.sim.systems.eris.facts import NATIVE, PUBLISHED, ErisFacts
 from numatwin.sim.systems.registry import check_engines, systems
 from numatwin.topologies import Machine, load_machine
 from numatwin.topologies.catalogue import CATALOGUE
+from numatwin.topologies.corners import corners
 from numatwin.topologies.export import machine_yaml
-from numatwin.validate.crossvalidate.corners import corners
 
 MEASURED = "zen5-2c"
 SMALL = """\

@@ -15,9 +15,9 @@ import pytest
 from measured_hosts import figure, measured
 
 from numatwin.inputs import Quantity
+from numatwin.topologies.corners import corners
 from numatwin.topologies.measurements import Measurement, Parameters
 from numatwin.topologies.schema import INTERRUPTION_MAX_S, Interruption, MachineDescription
-from numatwin.topologies.corners import corners
 from numatwin.validate.measure import Result, measured_description, merged
 from numatwin.validate.measure.interrupting import KINDS, interruptions, means
 from numatwin.validate.measure.layout import host_layout
