@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from pydantic import BaseModel
 
 from numatwin.inputs import Quantity
 from numatwin.topologies.facts import Entry, facts, find, guess_for
@@ -43,7 +44,7 @@ def values(part: object) -> Iterator[Quantity | Fact]:
     elif isinstance(part, tuple):
         for inner in part:
             yield from values(inner)
-    elif hasattr(type(part), "model_fields"):
+    elif isinstance(part, BaseModel):
         for name in type(part).model_fields:
             yield from values(getattr(part, name))
 
