@@ -66,7 +66,8 @@ def predicted(case: Mapping[str, Any], plane: str, left_out: str, replications: 
         ],
     )
     machine = LEFT_OUT[left_out](scenario.settings["machine"])
-    record = run_scenario(scenario_from_settings({**scenario.settings, "machine": machine}))
+    made = scenario_from_settings({**scenario.settings, "machine": machine})
+    record = run_scenario(made, workers=1)
     found = {f"throughput.{name}": value for name, value in record.throughput.items()}
     latencies = record.latency_ns or {}
     return found | {
