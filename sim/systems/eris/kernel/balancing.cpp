@@ -60,13 +60,13 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         const ErisTransfer& t = transfers_[k];
         const double units = std::min(t.chunk, t.volume - t.rebuilt);
         const std::size_t home_of_source = static_cast<std::size_t>(machine_.home[node(t.source)]);
-        const double across = t.across_ps + loads_[home_of_source].wait_ps;
+        const double across = t.across_ps + memory_[home_of_source].last_wait_ps();
         const double held =
             units * (t.lines * across + t.written_lines * memory_latency(i)) / t.target_slots;
         w.rebuilds.erase(w.rebuilds.begin());
         w.idle = false;
         const double written = units * t.written_lines;
-        clock.schedule(phase(i, transfer, units * t.target_ps, held, {2 * written, written}),
+        clock.schedule(phase(i, transfer, {units * t.target_ps, held}, {2 * written, written}),
                        rebuilt, i, k);
         return true;
     }
@@ -83,7 +83,7 @@ bool ErisRouting::work_at_transfers(std::uint32_t i) {
         if (t.sent < t.volume) w.outgoing.push_back(k);
         const double held = units * t.source_lines * memory_latency(i) / t.source_slots;
         w.idle = false;
-        clock.schedule(phase(i, transfer, units * t.source_ps, held, {units * t.source_lines, 0}),
+        clock.schedule(phase(i, transfer, {units * t.source_ps, held}, {units * t.source_lines, 0}),
                        transferred, i, k);
         return true;
     }
@@ -102,8 +102,8 @@ void ErisRouting::transfer_event(const Event& event) {
     if (event.kind == transferred) {
         // What was flattened goes over the links; the last message may be a short one.
         const double units = t.sent < t.volume ? t.chunk : t.volume - t.chunk * (t.messages - 1);
-        Time done = clock.now() + rounded_ps(t.across_ps);
-        send_lines(node(t.source), node(t.target), units * t.lines, done);
+        const Time done = links_.send_lines(clock.now(), node(t.source), node(t.target),
+                                            units * t.lines, clock.now() + rounded_ps(t.across_ps));
         clock.schedule(done, arrived, t.target, k);
         return go_on_balancing(i);
     }

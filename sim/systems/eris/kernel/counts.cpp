@@ -17,25 +17,15 @@ void ErisRouting::start_counting() {
     counts.progress.assign(operations_, 0);
     for (std::size_t i = 0; i < count; ++i) {
         Worker& w = worker_[i];
-        w.held_up = 0;
-        w.held_up = -held_up(i);
+        w.time.start_counting(since_);
         w.asleep = 0;
         if (w.state == State::asleep) w.asleep_since = since_;
         std::fill(std::begin(w.step), std::end(w.step), 0);
     }
-    counts.memory_lines.assign(nodes_, 0);
-    counts.memory_asked.assign(nodes_, 0);
-    counts.link_bytes.assign(wire_.size(), 0);
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
-    for (auto& wire : wire_) {
-        wire.link.start_counting(since_);
-        wire.lines = wire.requests = 0;
-    }
-    for (auto& core : core_) {
-        core.server.start_counting(since_);
-        core.held = 0;
-    }
+    links_.start_counting(since_);
+    for (auto& core : core_) core.start_counting(since_);
 }
 
 Time ErisRouting::busy(std::size_t worker) const {
@@ -45,8 +35,7 @@ Time ErisRouting::busy(std::size_t worker) const {
 }
 
 Time ErisRouting::held_up(std::size_t worker) const {
-    const Worker& w = worker_[worker];
-    return w.held_up + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
+    return worker_[worker].time.held_up(clock.now());
 }
 
 std::uint64_t ErisRouting::in_flight() const {
@@ -73,7 +62,7 @@ void ErisRouting::check() const {
     for (std::size_t k = 0; k < memory_.size(); ++k)
         if (memory_done(k) > clock.now() - since_)
             throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < wire_.size(); ++k)
+    for (std::size_t k = 0; k < links_.links(); ++k)
         if (link_done(k) > clock.now() - since_)
             throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }

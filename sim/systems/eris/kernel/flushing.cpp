@@ -128,7 +128,7 @@ void ErisRouting::make(std::uint32_t i) {
     if (w.made == 0) return w.full != none ? begin_flush(i, w.full, After::making) : work(i);
     w.idle = false;
     const double core = static_cast<double>(w.made + written) * machine_.issue_ps[node(i)];
-    clock.schedule(phase(i, issue, core, 0), issued, i);
+    clock.schedule(phase(i, issue, {core}), issued, i);
 }
 
 void ErisRouting::made(std::uint32_t i) {
@@ -225,10 +225,10 @@ void ErisRouting::attempt(std::uint32_t i) {
     Time done = handing(i, flush, core, held);
     const Time alone = done;
     // The line comes to be written, and goes back filled.
-    send_lines(node(w.to), node(i), lines, done);
-    send_lines(node(i), node(w.to), lines, done);
+    done = links_.send_lines(clock.now(), node(w.to), node(i), lines, done);
+    done = links_.send_lines(clock.now(), node(i), node(w.to), lines, done);
     w.step[flush] += done - alone;
-    w.over = done;
+    w.time.end(done);
     clock.schedule(done, copied, i, w.to);
 }
 

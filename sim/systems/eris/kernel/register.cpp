@@ -29,18 +29,18 @@ py::dict counts(Model& self) {
         found[names[k]] = column_of(model.workers(), [&](std::size_t i) {
             return model.step_time(static_cast<ErisRouting::Step>(k), i);
         });
-    found["held"] = column_of(model.cores(), [&](std::size_t k) { return model.held(k); });
-    found["memory_lines"] = array_of(c.memory_lines);
-    found["memory_asked"] = array_of(c.memory_asked);
-    found["link_lines"] =
-        column_of(model.links(), [&](std::size_t k) { return model.link_lines(k); });
-    found["link_requests"] =
-        column_of(model.links(), [&](std::size_t k) { return model.link_requests(k); });
-    found["link_bytes"] = array_of(c.link_bytes);
-    found["memory_done"] =
-        column_of(c.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
-    found["link_done"] =
-        column_of(model.links(), [&](std::size_t k) { return model.link_done(k); });
+    const auto& cores = model.cores();
+    const auto& memory = model.memory();
+    const Interconnect& links = model.links();
+    const std::size_t n = memory.size(), count = links.links();
+    found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
+    found["memory_asked"] = column_of(n, [&](std::size_t k) { return memory[k].asked(); });
+    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
+    found["link_lines"] = column_of(count, [&](std::size_t k) { return links.lines(k); });
+    found["link_requests"] = column_of(count, [&](std::size_t k) { return links.requests(k); });
+    found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
+    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
     found["made"] = c.made;
     found["flushes"] = c.flushes;
     found["flushed"] = c.flushed;

@@ -23,14 +23,16 @@ py::dict counts(Model& self) {
     for (const auto& of_step : model.step) steps.append(array_of(of_step));
     found["steps"] = steps;
     found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
-    found["held"] = array_of(model.held);
-    found["memory_lines"] = array_of(model.memory_lines);
-    found["memory_asked"] = array_of(model.memory_asked);
-    found["link_bytes"] = array_of(model.link_bytes);
-    found["memory_done"] =
-        column_of(model.memory_lines.size(), [&](std::size_t k) { return model.memory_done(k); });
-    found["link_done"] =
-        column_of(model.link_bytes.size(), [&](std::size_t k) { return model.link_done(k); });
+    const auto& cores = model.cores();
+    const auto& memory = model.memory();
+    const Interconnect& links = model.links();
+    const std::size_t n = memory.size(), count = links.links();
+    found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
+    found["memory_asked"] = column_of(n, [&](std::size_t k) { return memory[k].asked(); });
+    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
+    found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
+    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
     found["since_ps"] = model.counting_since();
     return found;
 }

@@ -26,18 +26,15 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     std::int64_t cores = 0;
     for (const auto core : machine_.core) cores = std::max(cores, core + 1);
     core_.resize(static_cast<std::size_t>(cores));
-    for (const auto core : machine_.core) ++core_[static_cast<std::size_t>(core)].threads;
-    memory_.resize(nodes_);
-    loads_.resize(nodes_);
-    wire_.resize(machine_.link_data_ps.size());
-    for (std::size_t k = 0; k < wire_.size(); ++k) {
-        wire_[k].data_ps = machine_.link_data_ps[k];
-        wire_[k].request_ps = machine_.link_request_ps[k];
-    }
-    way_.resize(machine_.entering.size());
-    for (std::size_t k = 0; k < way_.size(); ++k)
-        way_[k] = {static_cast<std::uint32_t>(machine_.entering[k]),
-                   static_cast<std::uint32_t>(machine_.predecessor[k])};
+    for (const auto core : machine_.core) core_[static_cast<std::size_t>(core)].add_thread();
+    for (std::size_t k = 0; k < nodes_; ++k)
+        memory_.emplace_back(machine_.memory_line_ps[k], machine_.memory_write_ps[k],
+                             machine_.memory_idle_ps[k]);
+    curve_ = {std::move(machine_.load), std::move(machine_.load_ratio)};
+    links_ = {machine_.link_data_ps, machine_.link_request_ps, machine_.entering,
+              machine_.predecessor, static_cast<std::size_t>(machine_.vertices)};
+    paths_ = {std::move(machine_.line_data_ps), std::move(machine_.line_control_ps),
+              std::move(machine_.line_bytes)};
     handed_.assign(machine_.handed_ps.begin(), machine_.handed_ps.end());
     // Kept above in another form.
     for (Positions* const of : std::initializer_list<Positions*>{
@@ -160,7 +157,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     if (offset(old.word) == 0) {
         const double looped = machine_.round_ps[node(i)];
         if (looped == 0) return begin_work(i);
-        return clock.schedule(phase(i, receive, looped, 0), received, i);
+        return clock.schedule(phase(i, receive, {looped}), received, i);
     }
     w.idle = false;
     w.taken = w.active;
@@ -354,9 +351,9 @@ void ErisRouting::execute(std::uint32_t i) {
         if (each.surely_ps > 0) line = std::min(line, each.surely_ps);
         waits = each.lines * line;
     }
-    const Time done = phase(i, w.operation < keyed_ ? walk : scan, units * shared * each.core_ps,
-                            units * (each.hit_ps + waits),
-                            {units * each.memory_lines, units * each.written}, apart);
+    const Time done = phase(i, w.operation < keyed_ ? walk : scan,
+                            {units * shared * each.core_ps, units * (each.hit_ps + waits), apart},
+                            {units * each.memory_lines, units * each.written});
     clock.schedule(done, executed, i);
 }
 

@@ -24,13 +24,15 @@
 #include <string>
 #include <vector>
 
-#include "kernel/backlog.hpp"
 #include "kernel/huge_pages.hpp"
 #include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/small_counts.hpp"
 #include "kernel/statistics.hpp"
 #include "machine/disturbances/kernel/disturbances.hpp"
+#include "machine/kernel/core.hpp"
+#include "machine/kernel/interconnect.hpp"
+#include "machine/kernel/memory_controller.hpp"
 #include "systems/eris/kernel/batches.hpp"
 #include "systems/eris/kernel/setup.hpp"
 
@@ -73,9 +75,6 @@ struct ErisCounts {
     std::vector<std::uint64_t> executed;  // [O, A] commands; scans by workers
     std::vector<std::uint64_t> done;      // [O] operations that are done
     std::vector<double> progress;         // [O] scans, with parts of scans
-    std::vector<double> memory_lines;     // [n]
-    std::vector<Time> memory_asked;       // [n] how long they take the controllers
-    std::vector<double> link_bytes;       // [2L] for lines from memory
     std::uint64_t made = 0, flushes = 0, flushed = 0, retries = 0, full = 0, rounds = 0,
                   forwarded = 0;
 };
@@ -138,15 +137,11 @@ class ErisRouting {
 
     std::size_t workers() const { return machine_.node.size(); }
     std::size_t operations() const { return operations_; }
+    const std::vector<MemoryController>& memory() const { return memory_; }
     Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
-    std::size_t links() const { return wire_.size(); }
-    Time link_done(std::size_t link) const { return wire_[link].link.done(clock.now()); }
-    // Lines and requests from worker to worker.
-    double link_lines(std::size_t link) const { return wire_[link].lines; }
-    double link_requests(std::size_t link) const { return wire_[link].requests; }
-    std::size_t cores() const { return core_.size(); }
-    // Slots of misses taken.
-    double held(std::size_t core) const { return core_[core].held; }
+    const Interconnect& links() const { return links_; }
+    Time link_done(std::size_t link) const { return links_.done(link, clock.now()); }
+    const LargeVector<Core>& cores() const { return core_; }
     Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
     Time counting_since() const { return since_; }
     // Time that a worker had use for: neither asleep nor held up.
@@ -156,7 +151,6 @@ class ErisRouting {
 
   private:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
-    static constexpr Time window = 100'000'000;  // over which a controller's load counts: 100 µs
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
     static constexpr std::uint32_t looks_ahead_from = 256;  // workers
@@ -196,8 +190,7 @@ class ErisRouting {
         Time asleep_since = 0;
         // Line 1: its phase, and the flush under way.
         Time waits[2] = {};        // for lines of those who wrote into its incoming buffers
-        Time alone = 0, over = 0;  // ends of its phase: with nobody in its way, and as things are
-        Time held_up = 0;          // by memory, links and the core's others, counted
+        ThreadTime time;
         std::uint64_t read_word = 0;
         Portion sends;
         std::uint32_t to = 0;
@@ -244,20 +237,6 @@ class ErisRouting {
         std::vector<std::uint32_t> outgoing, rebuilds;  // transfers
         std::vector<ErisMove> moves;
     };
-    struct alignas(64) Core {
-        Backlog server;
-        double threads = 0;
-        double held = 0;  // slots of misses taken, counted
-    };
-    struct alignas(128) Wire {
-        Link link;
-        Time data_ps = 0, request_ps = 0;  // of a line
-        double lines = 0, requests = 0;    // of what goes from worker to worker, counted
-    };
-    // The last link on the way to a vertex, and the vertex before it.
-    struct Way {
-        std::uint32_t link, before;
-    };
     struct alignas(64) Demand {  // of ErisDemands
         double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
     };
@@ -265,14 +244,10 @@ class ErisRouting {
         std::uint32_t operation, left;
         Time since;
     };
-    struct Load {
-        Time start = 0, work = 0;
-        double wait_ps = 0;
-    };
 
     std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
     std::size_t node(std::size_t i) const { return node_[i]; }
-    double threads(std::size_t i) const { return core_[worker_[i].core].threads; }
+    double threads(std::size_t i) const { return core_[worker_[i].core].threads(); }
     std::uint64_t& to_do(std::size_t i, std::size_t operation) {
         return to_do_[i * operations_ + operation];
     }
@@ -304,17 +279,14 @@ class ErisRouting {
     struct FromMemory {
         double lines, written;
     };
-    // A phase of a worker: `core` of instructions and `held` of a core's slots overlap, the
-    // instructions of `apart` with nothing. Returns when it is over.
-    Time phase(std::size_t i, Step step, double core, double held, const FromMemory& from = {0, 0},
-               double apart = 0);
+    // A phase of a worker. Returns when it is over.
+    Time phase(std::size_t i, Step step, const CoreWork& work, const FromMemory& from = {0, 0});
     // A phase that hands over lines, which hold so much of a core's slots.
     Time handing(std::size_t i, Step step, double core, double held) {
-        if (machine_.handed_beside) return phase(i, step, 0, held, {0, 0}, core);
-        return phase(i, step, core, held);
+        if (machine_.handed_beside) return phase(i, step, {.held = held, .separate = core});
+        return phase(i, step, {core, held});
     }
     double memory_latency(std::size_t i);
-    void send_lines(std::size_t from, std::size_t to, double lines, Time& done);
     void note(Kind kind, std::uint32_t worker, std::uint32_t other, std::uint64_t amount);
 
     void begin_round(std::uint32_t i);
@@ -393,12 +365,12 @@ class ErisRouting {
     std::vector<std::uint32_t> node_;   // [A]
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
     LargeVector<Core> core_;
-    std::vector<Backlog> memory_;
-    LargeVector<Wire> wire_;
-    LargeVector<Way> way_;      // [n, v]
+    std::vector<MemoryController> memory_;
+    LoadCurve curve_;
+    Interconnect links_;
+    MemoryPaths paths_;
     LargeVector<Time> handed_;  // [n, n] of ErisMachine
     ErisBlocks blocks_;
-    std::vector<Load> loads_;
     // outgoing buffers, [A, A]
     SmallCounts count_, answers_;
     LargeVector<std::uint32_t> by_operation_, sent_references_;

@@ -11,26 +11,9 @@
 #include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
 #include "machine/disturbances/kernel/disturbances.hpp"
+#include "machine/kernel/sparse_rows.hpp"
 
 namespace numatwin {
-
-using Numbers = std::vector<double>;
-using Positions = std::vector<std::int64_t>;
-
-// Sparse rows: entries first[i] … first[i + 1] - 1 are those of node i.
-struct SparseRows {
-    Positions first, column;
-    Numbers value;
-
-    template <class Use>
-    void each(std::size_t row, Use use) const {
-        if (row + 1 >= first.size()) return;
-        for (auto k = first[row]; k < first[row + 1]; ++k) {
-            const auto at = static_cast<std::size_t>(k);
-            use(static_cast<std::size_t>(column[at]), value[at], at);
-        }
-    }
-};
 
 // What a field has one value of each: its size is checked by it.
 enum class Each { node, node_pair, link, demand, streamed };

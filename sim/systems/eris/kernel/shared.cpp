@@ -4,8 +4,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernel/interpolation.hpp"
-
 namespace numatwin {
 
 ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint64_t seed,
@@ -16,16 +14,14 @@ ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint
         throw std::invalid_argument("keys: expected a stream for each worker");
     std::int64_t cores = 0;
     for (const auto core : setup.core) cores = std::max(cores, core + 1);
-    threads_.assign(static_cast<std::size_t>(cores), 0);
-    for (const auto core : setup.core) ++threads_[static_cast<std::size_t>(core)];
-    core_.resize(threads_.size());
-    memory_.resize(setup.memory_idle_ps.size());
-    link_.resize(setup.link_line_ps.size());
-    pair_.resize(setup.memory_idle_ps.size());
-    memory_taken_.assign(memory_.size(), 0);
-    link_taken_.assign(link_.size(), 0);
+    core_.resize(static_cast<std::size_t>(cores));
+    for (const auto core : setup.core) core_[static_cast<std::size_t>(core)].add_thread();
+    for (const double idle_ps : setup.memory_idle_ps) memory_.emplace_back(0, 0, idle_ps);
+    links_ = Interconnect(setup.link_line_ps.size());
+    pair_.resize(memory_.size());
+    link_before_.assign(links_.links(), 0);
     memory_wait_.assign(memory_.size(), 0);
-    link_wait_.assign(link_.size(), 0);
+    link_wait_.assign(links_.links(), 0);
     latency.resize(setup.shares.size());
     worker_.resize(setup.node.size());
     update(std::move(setup));
@@ -38,10 +34,13 @@ ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint
 void ErisShared::update(SharedSetup setup) {
     if (!worker_.empty() &&
         (setup.node.size() != worker_.size() || setup.memory_idle_ps.size() != memory_.size() ||
-         setup.link_line_ps.size() != link_.size() || setup.shares.size() != latency.size()))
+         setup.link_line_ps.size() != links_.links() || setup.shares.size() != latency.size()))
         throw std::invalid_argument("node: expected the same workers, nodes, links and operations");
     numatwin::check(setup);
     setup_ = std::move(setup);
+    curve_ = {std::move(setup_.load), std::move(setup_.load_ratio)};
+    paths_ = {std::move(setup_.link_data_ps), std::move(setup_.link_control_ps),
+              std::move(setup_.link_bytes)};
     held_of_.assign(setup_.steps.size(), {});
     for (std::size_t s = 0; s < setup_.steps.size(); ++s) {
         held_of_[s].resize(memory_.size());
@@ -63,19 +62,18 @@ void ErisShared::start_counting() {
     done.assign(setup_.shares.size(), 0);
     for (auto& of : latency) of.reset();
     for (auto& of_step : step) std::fill(of_step.begin(), of_step.end(), 0);
-    held.assign(threads_.size(), 0);
-    memory_lines.assign(memory_.size(), 0);
-    memory_asked.assign(memory_.size(), 0);
-    link_bytes.assign(link_.size(), 0);
     asleep_.assign(workers(), 0);
-    held_up_.assign(workers(), 0);
-    for (std::size_t i = 0; i < workers(); ++i) held_up_[i] = -held_up(i);
-    std::fill(memory_taken_.begin(), memory_taken_.end(), 0);
-    std::fill(link_taken_.begin(), link_taken_.end(), 0);
-    for (auto& server : memory_) server.start_counting(since_);
-    for (auto& server : link_) server.start_counting(since_);
-    for (auto& w : worker_)
+    std::fill(link_before_.begin(), link_before_.end(), 0);
+    for (auto& core : core_) core.start_counting(since_);
+    for (auto& controller : memory_) {
+        controller.start_counting(since_);
+        controller.forget_load();
+    }
+    links_.start_counting(since_);
+    for (auto& w : worker_) {
+        w.time.start_counting(since_);
         if (w.asleep) w.asleep_since = since_;
+    }
 }
 
 const char* ErisShared::event_name(std::uint32_t kind) {
@@ -129,43 +127,28 @@ void ErisShared::next_step(std::uint32_t i) {
     look_at_loads();
     const Time now = clock.now();
     const auto node = static_cast<std::size_t>(setup_.node[i]);
-    const auto core = static_cast<std::size_t>(setup_.core[i]);
+    Core& core = core_[static_cast<std::size_t>(setup_.core[i])];
     const double units =
         setup_.chunks > 0 ? 1.0 / static_cast<double>(setup_.chunks) : static_cast<double>(w.units);
     const SharedStep& of = setup_.steps[w.step];
-    const double busy = units * of.core_ps[node];
-    const double slots = units * held_of_[w.step][node];
-    Time end = now + rounded_ps(std::max(busy, slots * threads_[core]));
-    held_up_[i] += w.over - w.alone;
-    w.alone = end;
-    if (threads_[core] > 1) end = std::max(end, core_[core].serve(now, rounded_ps(busy)));
-    held[core] += slots;
+    auto [alone, end] = core.begin(now, {units * of.core_ps[node], units * held_of_[w.step][node]});
+    w.time.begin(alone);
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read
-        const auto until = [&](Time time) { end = std::max(end, time); };
+        Time served = end;
         setup_.memory_ps.each(node, [&](std::size_t at, double work, std::size_t) {
-            const Time asked = rounded_ps(units * work);
-            memory_asked[at] += asked;
-            until(memory_[at].serve(now, asked));
-        });
-        setup_.link_data_ps.each(node, [&](std::size_t at, double work, std::size_t) {
-            until(link_[at].data(now, rounded_ps(units * work)));
-        });
-        setup_.link_control_ps.each(node, [&](std::size_t at, double work, std::size_t) {
-            until(link_[at].message(now, rounded_ps(units * work)));
+            served = std::max(served, memory_[at].serve_work(now, rounded_ps(units * work)));
         });
         setup_.memory_lines.each(node, [&](std::size_t at, double lines, std::size_t) {
-            memory_lines[at] += units * lines;
+            memory_[at].count_lines(units * lines);
         });
-        setup_.link_bytes.each(node, [&](std::size_t at, double bytes, std::size_t) {
-            link_bytes[at] += units * bytes;
-        });
+        end = links_.use_memory(now, paths_, node, units, served);
         if (setup_.pair_ps[node] > 0)
             end = std::max(end, pair_[node].serve(now, rounded_ps(units * setup_.pair_ps[node])));
         if (setup_.line_ps[node] > 0)
             end = std::max(end, line_.serve(now, rounded_ps(units * setup_.line_ps[node])));
     }
     step[w.step][i] += end - now;
-    w.over = end;
+    w.time.end(end);
     clock.schedule(end, step_done, i);
 }
 
@@ -220,33 +203,22 @@ void ErisShared::wake(std::uint32_t i) {
 Time ErisShared::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
     return clock.now() - since_ - asleep_[worker] - (w.asleep ? clock.now() - w.asleep_since : 0) -
-           held_up(worker);
-}
-
-Time ErisShared::held_up(std::size_t worker) const {
-    const Worker& w = worker_[worker];
-    return held_up_[worker] + std::max<Time>(std::min(clock.now(), w.over) - w.alone, 0);
+           w.time.held_up(clock.now());
 }
 
 // Waits at the loads of the last window, and what they make of each step.
 void ErisShared::look_at_loads() {
     const Time elapsed = clock.now() - looked_;
-    if (elapsed < window) return;
+    if (elapsed < LoadWindow::window) return;
     looked_ = clock.now();
-    const auto load_of = [&](const auto& server, Time& before) {
+    for (std::size_t k = 0; k < memory_.size(); ++k)
+        memory_wait_[k] = memory_[k].wait_ps(looked_, curve_);
+    for (std::size_t k = 0; k < links_.links(); ++k) {
+        const Time asked = links_.asked(k);
         const double load =
-            static_cast<double>(server.taken() - before) / static_cast<double>(elapsed);
-        before = server.taken();
-        return std::min(load, 1.0);
-    };
-    for (std::size_t k = 0; k < memory_.size(); ++k) {
-        const double load = load_of(memory_[k], memory_taken_[k]);
-        memory_wait_[k] =
-            (interpolated(load, setup_.load, setup_.load_ratio) - 1.0) * setup_.memory_idle_ps[k];
-    }
-    for (std::size_t k = 0; k < link_.size(); ++k) {  // M/D/1, a line a service
-        const double load = std::min(load_of(link_[k], link_taken_[k]), setup_.link_load_max);
-        link_wait_[k] = setup_.link_line_ps[k] * load / (2.0 * (1.0 - load));
+            static_cast<double>(asked - link_before_[k]) / static_cast<double>(elapsed);
+        link_before_[k] = asked;
+        link_wait_[k] = line_wait_ps(setup_.link_line_ps[k], std::min(load, setup_.link_load_max));
     }
     for (std::size_t s = 0; s < held_of_.size(); ++s)
         for (std::size_t n = 0; n < memory_.size(); ++n)
@@ -276,7 +248,7 @@ void ErisShared::check() const {
     for (std::size_t k = 0; k < memory_.size(); ++k)
         if (memory_done(k) > passed)
             throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < link_.size(); ++k)
+    for (std::size_t k = 0; k < links_.links(); ++k)
         if (link_done(k) > passed)
             throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }

@@ -13,6 +13,9 @@
 #include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
+#include "machine/kernel/core.hpp"
+#include "machine/kernel/interconnect.hpp"
+#include "machine/kernel/memory_controller.hpp"
 #include "systems/eris/kernel/setup.hpp"
 
 namespace numatwin {
@@ -35,24 +38,22 @@ class ErisShared {
     std::vector<double> done;             // [O] with parts of scans
     std::vector<Histogram> latency;       // [O]
     std::vector<std::vector<Time>> step;  // [S, A]
-    std::vector<double> held;             // [C]
-    std::vector<double> memory_lines, link_bytes;
-    std::vector<Time> memory_asked;  // how long the lines take the controllers
 
     std::size_t workers() const { return setup_.node.size(); }
+    const std::vector<MemoryController>& memory() const { return memory_; }
     Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }
-    Time link_done(std::size_t k) const { return link_[k].done(clock.now()); }
+    const Interconnect& links() const { return links_; }
+    Time link_done(std::size_t k) const { return links_.done(k, clock.now()); }
+    const std::vector<Core>& cores() const { return core_; }
     // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
     Time busy(std::size_t worker) const;
     Time counting_since() const { return since_; }
 
   private:
-    static constexpr Time window = 100'000'000;  // over which loads count: 100 µs
-
     struct Worker {
         std::size_t step = 0;
-        std::uint32_t units = 0;   // operations of the batch
-        Time alone = 0, over = 0;  // ends of its step: with nobody in its way, and as things are
+        std::uint32_t units = 0;  // operations of the batch
+        ThreadTime time;
         Time begun = 0, arrived = 0, asleep_since = 0, next_arrival = 0;
         bool asleep = false;
     };
@@ -60,7 +61,6 @@ class ErisShared {
     void begin_batch(std::uint32_t i);
     void next_step(std::uint32_t i);
     void end_batch(std::uint32_t i);
-    Time held_up(std::size_t worker) const;
     void sleep(std::uint32_t i);
     void wake(std::uint32_t i);
     void look_at_loads();
@@ -70,12 +70,15 @@ class ErisShared {
     SharedSetup setup_;
     std::vector<Stream> streams_;
     std::vector<Worker> worker_;
-    Numbers threads_;
-    std::vector<Backlog> core_, memory_, pair_;
-    std::vector<Link> link_;
+    std::vector<Core> core_;
+    std::vector<MemoryController> memory_;
+    LoadCurve curve_;
+    Interconnect links_;
+    MemoryPaths paths_;
+    std::vector<Backlog> pair_;
     Backlog line_;
-    std::vector<Time> asleep_, held_up_;  // [A]
-    std::vector<Time> memory_taken_, link_taken_;
+    std::vector<Time> asleep_;       // [A]
+    std::vector<Time> link_before_;  // [2L] what had arrived when loads were looked at
     Numbers memory_wait_, link_wait_;
     std::vector<Numbers> held_of_;  // [S, n] at present loads
     std::size_t scan_operation_ = 0;

@@ -98,9 +98,9 @@ class ReferencePlayer:
         asleep = [
             w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
         ]
-        held_up = [w.held_up + max(min(now, w.over) - w.alone, 0) for w in model.workers]
-        memory_ps = np.array([server.done(now) for server in model.memory])
-        link_ps = np.array([link.done(now) for link in model.links], dtype=np.int64)
+        held_up = [w.time.held_up(now) for w in model.workers]
+        memory_ps = np.array([controller.done(now) for controller in model.memory])
+        link_ps = np.array(model.links.done(now), dtype=np.int64)
         found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
         return Counted(
             since_ps=self._since_ps,
@@ -108,12 +108,12 @@ class ReferencePlayer:
             executed=counts.executed.copy(),
             busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
-            held_ps=np.array(counts.held),
+            held_ps=np.array([core.held for core in model.cores]),
             memory_ps=memory_ps,
             memory_bytes=memory_bytes(
                 {
-                    "memory_lines": np.array(counts.memory_lines),
-                    "memory_asked": np.array(counts.memory_asked),
+                    "memory_lines": np.array([controller.lines for controller in model.memory]),
+                    "memory_asked": np.array([controller.asked for controller in model.memory]),
                     "memory_done": memory_ps,
                 }
             ),

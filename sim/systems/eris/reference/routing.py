@@ -19,11 +19,13 @@ import simpy
 
 from ...._kernel import ErisDemands, ErisMachine, Stream
 from ....machine.disturbances.reference.disturbances import Disturbances
-from ....machine.reference.servers import Backlog, Link, rounded
+from ....machine.reference.core import Core, CoreWork
+from ....machine.reference.interconnect import Interconnect, MemoryPaths, Routes
+from ....machine.reference.memory_controller import LoadCurve, MemoryController
+from ....machine.reference.servers import rounded
 from ..routing import TOLD_APART_MIN
 from .worker import Batch, Counts, Incoming, Worker
 
-WINDOW_PS = 100_000_000  # over which a controller's load counts
 SPREAD = 8  # points in which the latencies of a batch are told
 
 Steps = Generator[simpy.Event, Any, None]
@@ -67,11 +69,16 @@ class ErisRoutingReference:
         self.whole = self.m.buffer_commands
         if self.told_apart:
             self.whole = min(self.whole, self.m.batch, self.m.round_commands)
-        self.threads = np.bincount(self.m.core).tolist()
-        self.memory = [Backlog() for _ in self.m.home]
-        self.loads = [(0, 0, 0.0) for _ in self.m.home]  # window's start, work in it, wait
-        self.cores = [Backlog() for _ in self.threads]
-        self.links = [Link() for _ in self.m.link_data_ps]
+        m = self.m
+        self.cores = [Core(threads) for threads in np.bincount(m.core).tolist()]
+        self.memory = [
+            MemoryController(*facts)
+            for facts in zip(m.memory_line_ps, m.memory_write_ps, m.memory_idle_ps, strict=True)
+        ]
+        self.curve = LoadCurve(m.load, m.load_ratio)
+        routes = Routes(m.entering, m.predecessor, m.vertices)
+        self.links = Interconnect(m.link_data_ps, m.link_request_ps, routes)
+        self.paths = MemoryPaths(m.line_data_ps, m.line_control_ps, m.line_bytes)
         self.workers = [
             Worker(k, self.count, operations, stream) for k, stream in enumerate(streams)
         ]
@@ -90,14 +97,12 @@ class ErisRoutingReference:
     def start_counting(self) -> None:
         """Forgets what was counted; what is under way goes on."""
         now = self.now
-        self.counts = Counts(self.operations, self.count, len(self.threads), len(self.memory))
-        for server in self.memory:
-            server.start_counting(now)
-        for link in self.links:
-            link.start_counting(now)
+        self.counts = Counts(self.operations, self.count)
+        for part in (*self.cores, *self.memory, self.links):
+            part.start_counting(now)
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
-            w.held_up = -max(min(now, w.over) - w.alone, 0)
+            w.time.start_counting(now)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -113,7 +118,7 @@ class ErisRoutingReference:
                 idle = False
                 yield from self.receive(w, old)
             elif looped := self.m.round_ps[self.node(w)]:
-                yield self.phase(w, "receive", looped, 0.0)
+                yield self.phase(w, "receive", CoreWork(looped))
             made = yield from self.work(w, old if old.batches else None)
             yield from self.flush_rest(w)
             idle = idle and not made
@@ -214,7 +219,7 @@ class ErisRoutingReference:
     def execution(self, w: Worker, operation: int, count: int) -> simpy.Event:
         """Walks a batch of ``count`` commands, whose misses overlap."""
         k = operation * self.count + w.index
-        slots = min(self.d.slots[k], float(count) * self.threads[self.m.core[w.index]])
+        slots = min(self.d.slots[k], float(count) * self.core(w).threads)
         waits = 0.0
         if self.d.lines[k] > 0:
             each = self.memory_latency(w) / slots
@@ -222,9 +227,12 @@ class ErisRoutingReference:
                 each = min(each, self.d.surely_ps[k])
             waits = self.d.lines[k] * each
         memory = FromMemory(count * self.d.memory_lines[k], count * self.d.written[k])
-        held = count * (self.d.hit_ps[k] + waits)
-        apart = self.m.batch_ps[self.node(w)]
-        return self.phase(w, "walk", count * self.d.core_ps[k], held, memory, apart)
+        work = CoreWork(
+            count * self.d.core_ps[k],
+            count * (self.d.hit_ps[k] + waits),
+            self.m.batch_ps[self.node(w)],
+        )
+        return self.phase(w, "walk", work, memory)
 
     def tell_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
@@ -262,7 +270,7 @@ class ErisRoutingReference:
         while not w.stuck and (left := min(most, self.m.batch) - made) > 0:
             some, full = self.draw_some(w, left, since)
             if some:
-                yield self.phase(w, "issue", some * self.m.issue_ps[self.node(w)], 0.0)
+                yield self.phase(w, "issue", CoreWork(some * self.m.issue_ps[self.node(w)]))
                 made += some
                 self.counts.made += some
                 self.note("issued", w.index, -1 if full is None else full, some)
@@ -310,9 +318,10 @@ class ErisRoutingReference:
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
         held = self.line_slots(w.index, to, lines, self.m.stream_slots)
         copied = self.end_of_handing(w, core, held)
-        copied = self.send_lines(there, here, lines, copied)  # the line comes to be written,
-        copied = self.send_lines(here, there, lines, copied)  # and goes back filled
-        w.over = copied
+        # The line comes to be written, and goes back filled.
+        copied = self.links.send_lines(self.now, there, here, lines, copied)
+        copied = self.links.send_lines(self.now, here, there, lines, copied)
+        w.time.over = copied
         yield self.flushing(w, copied - self.now)
         if self.told_apart:
             for (since, operation), part in w.parts[to].items():
@@ -380,92 +389,35 @@ class ErisRoutingReference:
         return self.env.timeout(time_ps)
 
     def phase(
-        self,
-        w: Worker,
-        step: str,
-        core: float,
-        held: float,
-        memory: FromMemory = NOTHING,
-        apart: float = 0.0,
+        self, w: Worker, step: str, work: CoreWork, memory: FromMemory = NOTHING
     ) -> simpy.Event:
-        """Instructions and misses that overlap, and instructions apart, as an event."""
-        time_ps = self.end_of_phase(w, core, held, memory, apart) - self.now
+        """A phase of a worker, as an event."""
+        time_ps = self.end_of_phase(w, work, memory) - self.now
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
     def end_of_handing(self, w: Worker, core: float, held: float) -> int:
         """When a phase that hands over lines is over, which hold so much of a core's slots."""
         if self.m.handed_beside:
-            return self.end_of_phase(w, 0.0, held, apart=core)
-        return self.end_of_phase(w, core, held)
+            return self.end_of_phase(w, CoreWork(held=held, separate=core))
+        return self.end_of_phase(w, CoreWork(core, held))
 
-    def end_of_phase(
-        self,
-        w: Worker,
-        core: float,
-        held: float,
-        memory: FromMemory = NOTHING,
-        apart: float = 0.0,
-    ) -> int:
-        """When they are over; instructions of ``apart`` overlap with nothing."""
-        now, of = self.now, self.m.core[w.index]
-        lines, written = memory
-        threads = self.threads[of]
-        done = now + rounded(apart + max(core, held * threads))
-        w.held_up += w.over - w.alone
-        w.alone = done
-        self.counts.held[of] += held
-        if threads > 1:
-            done = max(done, self.cores[of].serve(now, rounded(apart + core)))
-        if lines > 0:
-            home = self.m.home[self.node(w)]
-            self.counts.memory_lines[home] += lines
-            if self.m.memory_line_ps[home] > 0:
-                read_ps = (lines - written) * self.m.memory_line_ps[home]
-                work = rounded(read_ps + written * self.m.memory_write_ps[home])
-                self.counts.memory_asked[home] += work
-                start, taken, wait = self.loads[home]
-                self.loads[home] = start, taken + work, wait
-                done = max(done, self.memory[home].serve(now, work))
-            node = self.node(w)
-            for link, each in self.m.line_data_ps.row(node):
-                done = max(done, self.links[link].data(now, rounded(lines * each)))
-            for link, each in self.m.line_control_ps.row(node):
-                done = max(done, self.links[link].message(now, rounded(lines * each)))
-        w.over = self.disturbances.stretched_ps(w.index, now, int(done))
-        return w.over
+    def end_of_phase(self, w: Worker, work: CoreWork, memory: FromMemory = NOTHING) -> int:
+        """When a phase of a worker is over."""
+        now, node = self.now, self.node(w)
+        alone, done = self.core(w).begin(now, work)
+        w.time.begin(alone)
+        if memory.lines > 0:
+            controller = self.memory[self.m.home[node]]
+            done = max(done, controller.serve(now, memory.lines, memory.written))
+            done = self.links.use_memory(now, self.paths, node, memory.lines, done)
+        w.time.over = self.disturbances.stretched_ps(w.index, now, done)
+        return w.time.over
 
     def memory_latency(self, w: Worker) -> float:
         """Of a line from home's memory, at the load of the last window."""
-        home = self.m.home[self.node(w)]
-        start, work, wait = self.loads[home]
-        elapsed = self.now - start
-        if elapsed >= WINDOW_PS:
-            load, x, y = min(1.0, work / elapsed), self.m.load, self.m.load_ratio
-            k = 1
-            while k + 1 < len(x) and x[k] < load:
-                k += 1
-            ratio = y[k - 1] + (y[k] - y[k - 1]) * (load - x[k - 1]) / (x[k] - x[k - 1])
-            wait = (ratio - 1.0) * self.m.memory_idle_ps[home]
-            self.loads[home] = self.now, 0, wait
-        return float(self.m.memory_idle_ps[self.node(w)] + wait)
-
-    def send_lines(self, start: int, end: int, lines: float, done: int) -> int:
-        """Takes the wires from node to node for data, and those back for requests."""
-        if start == end or not self.links:
-            return done
-        now, vertices = self.now, self.m.vertices
-        for a, b, data in ((start, end, True), (end, start, False)):
-            at = b
-            while at != a:
-                link = self.m.entering[a * vertices + at]
-                each = (self.m.link_data_ps if data else self.m.link_request_ps)[link]
-                if data:
-                    done = max(done, self.links[link].data(now, rounded(lines * each)))
-                else:  # goes first, and waits for nobody
-                    self.links[link].message(now, rounded(lines * each))
-                at = self.m.predecessor[a * vertices + at]
-        return done
+        controller = self.memory[self.m.home[self.node(w)]]
+        return float(self.m.memory_idle_ps[self.node(w)] + controller.wait_ps(self.now, self.curve))
 
     def line_slots(self, worker: int, other: int, lines: float, slots: Sequence[float]) -> float:
         """Slots of a core for lines that come from another worker's, so many at a time."""
@@ -482,6 +434,10 @@ class ErisRoutingReference:
             return 0
         one, two = self.m.node[worker], self.m.node[other]
         return int(self.m.handed_ps[one * len(self.m.home) + two])
+
+    def core(self, w: Worker) -> Core:
+        """The worker's core."""
+        return self.cores[self.m.core[w.index]]
 
     def node(self, w: Worker) -> int:
         """Position of the worker's node."""

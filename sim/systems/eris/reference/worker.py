@@ -11,6 +11,7 @@ import numpy as np
 import simpy
 
 from ...._kernel import Histogram, Stream
+from ....machine.reference.core import ThreadTime
 
 STEPS = ("issue", "flush", "receive", "walk")
 
@@ -44,12 +45,9 @@ class Counts:
 
     made = flushes = flushed = retries = full = rounds = 0
 
-    def __init__(self, operations: int, workers: int, cores: int, nodes: int) -> None:
+    def __init__(self, operations: int, workers: int) -> None:
         self.executed = np.zeros((operations, workers), dtype=np.int64)
         self.latency = [Histogram() for _ in range(operations)]
-        self.held = [0.0] * cores  # slots of misses
-        self.memory_lines = [0.0] * nodes
-        self.memory_asked = [0] * nodes
         self.steps_ps = {step: [0] * workers for step in STEPS}
 
 
@@ -72,8 +70,7 @@ class Worker:
         self.full_targets: list[int] = []
         self.stuck = False
         self.asleep = self.asleep_since = 0
-        # Held up until now; ends of the phase: with nobody in the way, and as things are.
-        self.held_up = self.alone = self.over = 0
+        self.time = ThreadTime()
         self.last_made = 0  # when the last command was put into a buffer
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0

@@ -1,0 +1,121 @@
+// All links of a machine, and the routes that lines take over them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernel/huge_pages.hpp"
+#include "machine/kernel/link.hpp"
+#include "machine/kernel/sparse_rows.hpp"
+
+namespace numatwin {
+
+// The last link on the way to a vertex, and the vertex before it.
+struct Hop {
+    std::uint32_t link, before;
+};
+
+// What a line of memory costs on links, by the node that uses it: wire time of data and of control
+// messages (requests, snoops), and bytes of both.
+struct MemoryPaths {
+    SparseRows data_ps, control_ps, bytes;
+};
+
+class Interconnect {
+  public:
+    Interconnect() = default;
+    // Without routes.
+    explicit Interconnect(std::size_t links) : wire_(links) {}
+    // data_ps, request_ps [2L]: how long a line with its header, and a request for one, take each
+    // directed link. entering, predecessor [n, v]: of each vertex, on the way there from a node,
+    // the last link and the vertex before it; n nodes are the first of v vertices. All are
+    // positions that are in range, and each way ends.
+    Interconnect(const Positions& data_ps, const Positions& request_ps, const Positions& entering,
+                 const Positions& predecessor, std::size_t vertices)
+        : wire_(data_ps.size()), hop_(entering.size()), vertices_(vertices) {
+        for (std::size_t k = 0; k < wire_.size(); ++k) {
+            wire_[k].data_ps = data_ps[k];
+            wire_[k].request_ps = request_ps[k];
+        }
+        for (std::size_t k = 0; k < hop_.size(); ++k)
+            hop_[k] = {static_cast<std::uint32_t>(entering[k]),
+                       static_cast<std::uint32_t>(predecessor[k])};
+    }
+
+    std::size_t links() const { return wire_.size(); }
+
+    // Lines are sent from one node to another: each link on the way carries them as data; requests
+    // for them take the way back, and nobody waits for these. Returns when the last line is across,
+    // no earlier than `done`.
+    Time send_lines(Time now, std::size_t from, std::size_t to, double lines, Time done) {
+        if (from == to || wire_.empty()) return done;
+        walk(from, to, [&](Wire& wire) {
+            const Time work = rounded_ps(lines * static_cast<double>(wire.data_ps));
+            wire.lines += lines;
+            done = std::max(done, wire.link.data(now, work));
+        });
+        walk(to, from, [&](Wire& wire) {
+            const Time work = rounded_ps(lines * static_cast<double>(wire.request_ps));
+            wire.requests += lines;
+            wire.link.message(now, work);
+        });
+        return done;
+    }
+
+    // A core of `node` reads or writes lines of memory. Returns when all messages that they take
+    // are across, no earlier than `done`.
+    Time use_memory(Time now, const MemoryPaths& paths, std::size_t node, double lines, Time done) {
+        paths.data_ps.each(node, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, wire_[link].link.data(now, rounded_ps(lines * each)));
+        });
+        paths.control_ps.each(node, [&](std::size_t link, double each, std::size_t) {
+            done = std::max(done, wire_[link].link.message(now, rounded_ps(lines * each)));
+        });
+        paths.bytes.each(node, [&](std::size_t link, double each, std::size_t) {
+            wire_[link].bytes += lines * each;
+        });
+        return done;
+    }
+
+    // -- counted since start_counting()
+    // Lines, and requests for lines, that went from node to node.
+    double lines(std::size_t link) const { return wire_[link].lines; }
+    double requests(std::size_t link) const { return wire_[link].requests; }
+    // Of uses of memory.
+    double bytes(std::size_t link) const { return wire_[link].bytes; }
+    // How long what arrived takes the link, and how long it was busy.
+    Time asked(std::size_t link) const { return wire_[link].link.asked(); }
+    Time done(std::size_t link, Time now) const { return wire_[link].link.done(now); }
+    void start_counting(Time now) {
+        for (Wire& wire : wire_) {
+            wire.link.start_counting(now);
+            wire.lines = wire.requests = wire.bytes = 0;
+        }
+    }
+
+  private:
+    struct alignas(128) Wire {
+        Link link;
+        Time data_ps = 0, request_ps = 0;
+        double lines = 0, requests = 0, bytes = 0;
+    };
+    static_assert(sizeof(Wire) == 128);
+
+    // Each link on the way, the last one first.
+    template <class Use>
+    void walk(std::size_t from, std::size_t to, Use use) {
+        const Hop* const hops = hop_.data() + from * vertices_;
+        for (std::size_t at = to; at != from;) {
+            const Hop hop = hops[at];
+            use(wire_[hop.link]);
+            at = hop.before;
+        }
+    }
+
+    LargeVector<Wire> wire_;
+    LargeVector<Hop> hop_;  // [n, v]
+    std::size_t vertices_ = 0;
+};
+
+}  // namespace numatwin

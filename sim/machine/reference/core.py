@@ -1,0 +1,71 @@
+"""A core and the time of its threads, as ``kernel/core.hpp``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .servers import Backlog, rounded
+
+
+class CoreWork(NamedTuple):
+    """What a thread does between two points, in ps: ``instructions`` that overlap with cache misses
+    (``held``: the time that they take a thread that has all of the core's miss slots), and
+    ``separate`` ones that overlap with nothing."""
+
+    instructions: float = 0.0
+    held: float = 0.0
+    separate: float = 0.0
+
+
+class PhaseEnd(NamedTuple):
+    """When a phase ends: were the thread alone (with its share of the slots), and as it is."""
+
+    alone: int
+    done: int
+
+
+class Core:
+    """Its hardware ``threads`` take turns on its pipeline and share its miss slots equally."""
+
+    def __init__(self, threads: int = 0) -> None:
+        self.threads, self.server, self.held = threads, Backlog(), 0.0
+
+    def begin(self, now: int, work: CoreWork) -> PhaseEnd:
+        """A thread of this core begins a phase: its instructions and misses overlap."""
+        instructions, held, separate = work
+        alone = done = now + rounded(separate + max(instructions, held * self.threads))
+        if self.threads > 1:
+            done = max(done, self.server.serve(now, rounded(separate + instructions)))
+        self.held += held
+        return PhaseEnd(alone, done)
+
+    def start_counting(self, now: int) -> None:
+        """Forgets what was done."""
+        self.server.start_counting(now)
+        self.held = 0.0
+
+
+class ThreadTime:
+    """How long a thread is kept waiting by all that it shares: memory, links, its core."""
+
+    def __init__(self) -> None:
+        self.before = self.alone = self.over = 0  # held up before; ends of the phase under way
+
+    def begin(self, alone: int) -> None:
+        """A phase begins, and would be over at ``alone`` with nobody in its way."""
+        self.before += self.over - self.alone
+        self.alone = alone
+
+    def cut(self, now: int) -> None:
+        """The phase under way is cut off."""
+        self.before = self.held_up(now)
+        self.alone = self.over = now
+
+    def held_up(self, now: int) -> int:
+        """Time that it was kept waiting up to now, since counting began."""
+        return self.before + max(min(now, self.over) - self.alone, 0)
+
+    def start_counting(self, now: int) -> None:
+        """Forgets what was counted."""
+        self.before = 0
+        self.before = -self.held_up(now)

@@ -1,0 +1,82 @@
+"""All links of a machine and the routes over them, as ``kernel/interconnect.hpp``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..._kernel import SparseRows
+from .link import Link
+from .servers import rounded
+
+
+class Routes(NamedTuple):
+    """Of each vertex, on the way there from a node (n, v): the last directed link, and the vertex
+    before it. Nodes are the first n of the v ``vertices``."""
+
+    entering: Sequence[int]
+    predecessor: Sequence[int]
+    vertices: int
+
+
+class MemoryPaths(NamedTuple):
+    """What a line of memory costs on links, by the node that uses it: wire time of data and of
+    control messages, and bytes of both."""
+
+    data_ps: SparseRows
+    control_ps: SparseRows
+    bytes: SparseRows
+
+
+class Interconnect:
+    """``data_ps``, ``request_ps`` (2L,): how long a line with its header, and a request for one,
+    take each directed link."""
+
+    def __init__(self, data_ps: Sequence[int], request_ps: Sequence[int], routes: Routes) -> None:
+        self.data_ps, self.request_ps, self.routes = data_ps, request_ps, routes
+        self.links = [Link() for _ in data_ps]
+        self.start_counting(0)
+
+    def send_lines(self, now: int, start: int, end: int, lines: float, done: int) -> int:
+        """When lines that go from node to node are across, no earlier than ``done``.
+
+        Requests for them take the way back, and nobody waits for these.
+        """
+        if start == end or not self.links:
+            return done
+        for link in self.way(start, end):
+            self.lines[link] += lines
+            done = max(done, self.links[link].data(now, rounded(lines * self.data_ps[link])))
+        for link in self.way(end, start):
+            self.requests[link] += lines
+            self.links[link].message(now, rounded(lines * self.request_ps[link]))
+        return done
+
+    def use_memory(self, now: int, paths: MemoryPaths, node: int, lines: float, done: int) -> int:
+        """When all messages are across that a core of ``node`` causes with lines of memory."""
+        for link, each in paths.data_ps.row(node):
+            done = max(done, self.links[link].data(now, rounded(lines * each)))
+        for link, each in paths.control_ps.row(node):
+            done = max(done, self.links[link].message(now, rounded(lines * each)))
+        for link, each in paths.bytes.row(node):
+            self.bytes[link] += lines * each
+        return done
+
+    def way(self, start: int, end: int) -> list[int]:
+        """The links from node to node, the last one first."""
+        entering, predecessor, vertices = self.routes
+        found, at = [], end
+        while at != start:
+            found.append(entering[start * vertices + at])
+            at = predecessor[start * vertices + at]
+        return found
+
+    def done(self, now: int) -> list[int]:
+        """How long each link was busy."""
+        return [link.done(now) for link in self.links]
+
+    def start_counting(self, now: int) -> None:
+        """Forgets what was carried: lines and requests from node to node, bytes of memory."""
+        self.lines, self.requests, self.bytes = ([0.0] * len(self.links) for _ in range(3))
+        for link in self.links:
+            link.start_counting(now)
