@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
+from numatwin.sim.machine.processors import Processors
 from numatwin.sim.machine.reference.processors import Process, SharedProcessors
 from numatwin.sim.systems.commits.history import snapshot_isolation_violations
 from numatwin.sim.systems.commits.model import KernelCommitModel
@@ -32,7 +33,6 @@ from numatwin.sim.systems.commits.parameters import (
     MessageCost,
     Node,
 )
-from numatwin.sim.systems.commits.processors import Processors
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 

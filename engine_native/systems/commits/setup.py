@@ -14,8 +14,8 @@ from typing import Any
 from ....inputs import InputError
 from ....sim.planes.experiment import Experiment
 from ....sim.systems.commits.build import commit_parameters
+from ....sim.systems.commits.homes import homes
 from ....sim.systems.commits.parameters import CommitParameters
-from ....sim.systems.commits.processors import homes
 from ....sim.systems.commits.sizes import transaction_records
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys

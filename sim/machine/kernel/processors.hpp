@@ -1,6 +1,7 @@
 // Processors that processes share, as Linux shares them since 6.6: EEVDF.
 //
-// Each process has its home, a processor with a queue of its own. The rules stand in
+// Each process has its home, a processor with a queue of its own, and may be moved to another one
+// at any time: what it does goes on there in its turn. The rules stand in
 // machine/reference/processors.py; events come in the same order. What it costs:
 //
 //     another process takes over a processor       switch_over of its time
@@ -30,7 +31,7 @@
 
 namespace numatwin {
 
-// systems/commits/processors.py. None: every process has one of its own.
+// machine/processors.py. None: every process has one of its own.
 struct ProcessorSetup {
     std::uint32_t count = 0;
     Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
@@ -84,6 +85,43 @@ class Processors {
         process_[process].debt += setup_.yield;
     }
 
+    // The process has another home from now on.
+    void move(Simulation& clock, std::uint32_t process, std::uint32_t processor) {
+        if (processor >= setup_.count)
+            throw std::invalid_argument("processors: expected homes among them");
+        Process& p = process_[process];
+        if (p.home == processor) return;
+        const std::uint32_t before = p.home;
+        Processor& from = processor_[before];
+        count(clock.now(), from);
+        const bool starts = p.state == State::starting, was_on = from.process == process;
+        if (starts) {  // it is woken there instead
+            from.process = none;
+            ++from.generation;
+        } else if (was_on) {
+            interrupt(clock, before);
+        }
+        if (p.queued) {
+            const Time lag = floor_of(behind(from, p), static_cast<Time>(from.queue.size()));
+            p.lag = p.state == State::asleep ? 0 : std::clamp(lag, -lag_max_, lag_max_);
+            remove(from, process);
+        }
+        p.home = processor;
+        if (p.state != State::asleep) {
+            Processor& to = processor_[processor];
+            count(clock.now(), to);
+            place(to, process, p.lag);
+            if (to.process != none)
+                wait_for_turn(clock, process);
+            else if (starts)
+                begin_waking(clock, process);
+            else
+                put_on(clock, processor, process);
+        }
+        if (const std::uint32_t following = was_on ? pick(from) : none; following != none)
+            put_on(clock, before, following);
+    }
+
     bool gives_way(std::uint32_t process) const { return process_[process].gives_way; }
 
     void handle(Simulation& clock, const Event& event) {
@@ -104,6 +142,15 @@ class Processors {
     std::vector<Wide> busy_ps(Time now) const {
         std::vector<Wide> all;
         for (const Process& p : process_) all.push_back(p.busy + (runs(p) ? now - p.since : 0));
+        return all;
+    }
+    // Of processors, whoever ran there.
+    std::vector<Wide> processors_busy_ps(Time now) const {
+        std::vector<Wide> all;
+        for (const Processor& c : processor_) {
+            const bool is_on = c.process != none && runs(process_[c.process]);
+            all.push_back(c.busy + (is_on ? now - process_[c.process].since : 0));
+        }
         return all;
     }
 
@@ -136,6 +183,7 @@ class Processors {
         std::uint64_t generation = 0;      // of its events: only the latest counts
         bool tick_asked = false;
         Time job_end = 0;
+        Wide busy = 0;
     };
 
     void take_up(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
@@ -196,7 +244,7 @@ class Processors {
         Process& p = process_[process];
         p.virtual_time = c.base;
         if (const auto number = static_cast<Time>(c.queue.size()); number > 0)
-            p.virtual_time = floor_of(total(c), number) - lag * (number + 1) / number;
+            p.virtual_time = floor_of(total(c), number) - floor_of(lag * (number + 1), number);
         p.deadline = p.virtual_time + setup_.slice;
         p.queued = true;
         c.queue.push_back(process);
@@ -251,13 +299,25 @@ class Processors {
             if (process_[sender].state == State::spinning)
                 begin(clock, process_[sender].home);  // at once, before it looks for work
         }
-        if (c.process == none) {
-            p.state = State::starting;
-            c.process = process;
-            return clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
-                                  ++c.generation);
-        }
+        if (c.process == none) return begin_waking(clock, process);
         if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
+        wait_for_turn(clock, process);
+    }
+
+    // On an idle processor.
+    void begin_waking(Simulation& clock, std::uint32_t process) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
+        p.state = State::starting;
+        c.process = process;
+        clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
+                       ++c.generation);
+    }
+
+    // It is in the queue of a processor that another one has: maybe it is its turn.
+    void wait_for_turn(Simulation& clock, std::uint32_t process) {
+        Process& p = process_[process];
+        Processor& c = processor_[p.home];
         p.state = State::waiting;
         Process& runner = process_[c.process];
         if (runner.state == State::starting) return;
@@ -328,6 +388,7 @@ class Processors {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
+        c.busy += clock.now() - p.since;
         c.process = none;
         ++c.generation;
     }

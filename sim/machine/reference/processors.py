@@ -1,8 +1,9 @@
 """Processors that processes share, as Linux shares them since 6.6 (EEVDF; kernel/sched/fair.c).
 
-Each process has its home, a processor with a queue of its own; all weigh the same. What a process
-has run is its virtual time; the mean of a queue's is its virtual time V. Who has run less than V is
-eligible: it has had less than its share. What is in the queue (``pick``):
+Each process has its home, a processor with a queue of its own, and may be moved to another one at
+any time: what it does goes on there in its turn. All weigh the same. What a process has run is its
+virtual time; the mean of a queue's is its virtual time V. Who has run less than V is eligible: it
+has had less than its share. What is in the queue (``pick``):
 
 - Of those eligible the one whose deadline comes first runs: its virtual time when it was placed,
   plus a slice. A deadline that has passed is moved on by a slice.
@@ -22,7 +23,7 @@ eligible: it has had less than its share. What is in the queue (``pick``):
 A process that has run out of work pays what it owes for its last (settles: who has woken another
 one is busy with that), looks for more (spins) for a while, then sleeps until a message wakes it.
 Messages that came are handled in order, after what the process does on its own. What all
-this costs: ``Processors`` in systems/commits/processors.py.
+this costs: ``Processors`` in machine/processors.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Literal
 
 import simpy
 
-from ...systems.commits.processors import Processors
+from ..processors import Processors
 
 ON = ("running", "settling", "spinning")
 
@@ -61,6 +62,8 @@ class Process:
     state: Literal["asleep", "starting", "waiting", "running", "settling", "spinning"] = "asleep"
     gives_way: bool = False
     woken: bool = False
+    moved_to: int | None = None
+    """Its home since it was moved; None: where it began."""
     found: int = 0
     """Messages of the last look that are still to be handled."""
     debt_ps: int = 0
@@ -89,6 +92,7 @@ class Processor:
     generation: int = 0
     tick_asked: bool = False
     job_end_ps: int = 0
+    ran_ps: int = 0
 
     def count(self, now_ps: int, setup: Processors) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""
@@ -150,6 +154,8 @@ class SharedProcessors:
     def home(self, process: Process) -> Processor:
         """Where a process runs."""
         homes = self.setup.homes
+        if process.moved_to is not None:
+            return self.processors[process.moved_to]
         at = homes[process.place] if homes else process.place % self.setup.count
         return self.processors[at]
 
@@ -174,6 +180,43 @@ class SharedProcessors:
         """Before its next work a process lets those run who wait."""
         process.gives_way = True
         process.debt_ps += self.setup.yield_ps
+
+    def move(self, process: Process, to: int) -> None:
+        """The process has another home from now on, by position."""
+        before, processor = self.home(process), self.processors[to]
+        if before is processor:
+            return
+        before.count(self.now_ps, self.setup)
+        starts, was_on = process.state == "starting", before.process is process
+        if starts:  # it is woken there instead
+            before.process = None
+            before.generation += 1
+        elif was_on:
+            self._interrupt(before)
+        if process in before.queue:
+            lag_ps = before.behind_ps(process) // len(before.queue)
+            asleep = process.state == "asleep"
+            process.lag_ps = 0 if asleep else max(min(lag_ps, self.lag_max_ps), -self.lag_max_ps)
+            before.remove(process)
+        process.moved_to = to
+        if process.state != "asleep":
+            processor.count(self.now_ps, self.setup)
+            self._place(processor, process, process.lag_ps)
+            if processor.process is not None:
+                self._wait_for_turn(processor, process)
+            elif starts:
+                self._begin_waking(processor, process)
+            else:
+                self._put_on(processor, process)
+        if was_on:
+            self._take_next(before)
+
+    def processor_busy_ps(self, at: int) -> int:
+        """How long a processor was busy, whoever ran there."""
+        processor = self.processors[at]
+        process = processor.process
+        on = process is not None and process.state in ON
+        return processor.ran_ps + (self.now_ps - process.since_ps if process and on else 0)
 
     def busy_ps(self, process: Process) -> int:
         """How long the process was on a processor."""
@@ -204,14 +247,23 @@ class SharedProcessors:
             sender.debt_ps += self.setup.notify_ps
             if sender.state == "spinning":
                 self._begin(self.home(sender))  # at once, before it looks for work
-        runs = processor.process
-        if runs is None:
-            process.state = "starting"
-            processor.process = process
-            self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
+        if processor.process is None:
+            self._begin_waking(processor, process)
             return
         if sender is not None and self.home(sender) is not processor:
             process.debt_ps += self.setup.interrupt_ps
+        self._wait_for_turn(processor, process)
+
+    def _begin_waking(self, processor: Processor, process: Process) -> None:
+        """On an idle processor."""
+        process.state = "starting"
+        processor.process = process
+        self._after(self.setup.wake_ps, processor, lambda: self._put_on(processor, process))
+
+    def _wait_for_turn(self, processor: Processor, process: Process) -> None:
+        """It is in the queue of a processor that another one has: maybe it is its turn."""
+        runs = processor.process
+        assert runs is not None
         process.state = "waiting"
         if runs.state == "starting":
             return
@@ -283,6 +335,7 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         process.ran_ps += self.now_ps - process.since_ps
+        processor.ran_ps += self.now_ps - process.since_ps
         processor.process = None
         processor.generation += 1
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
+from ...machine.processors import Processors
 from .facts import host_facts
 from .host import Host, host_costs
 from .parameters import MessageCost
-from .processors import Processors
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
 

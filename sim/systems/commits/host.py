@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 
 from ....topologies import Machine
 from ....workloads import Workload
+from ...machine.processors import Processors
 from .facts import HostFacts
+from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, along
 from .parameters import MessageCost
-from .processors import Processors, homes
 from .sizes import WORD, Records, Sizes
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and

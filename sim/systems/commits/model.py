@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import astuple, fields
 
 from ..._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
+from ...machine.processors import Processors
 from .history import CAUSES, Row
 from .parameters import CommitParameters, MessageCost
-from .processors import Processors
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import compute_times, key_draws, stream_keys, think_times
 

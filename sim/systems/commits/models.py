@@ -136,8 +136,8 @@ class ReferenceModel:
         """See Model."""
         model, cluster = self._model, self._model.cluster
         busy = [
-            *(card.outgoing.busy_ps() for card in cluster.cards),
-            *(card.incoming.busy_ps() for card in cluster.cards),
+            *cluster.outgoing_busy_ps(),
+            *cluster.incoming_busy_ps(),
             *map(cluster.busy_ps, model.nodes),
             sum(map(cluster.busy_ps, model.clients)),
         ]

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 from ....inputs import InputError
-from .processors import Processors
+from ...machine.processors import Processors
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
@@ -71,10 +71,11 @@ class MessageCost:
 
     ``send_ps``, ``receive_ps``: time of the sender's and of the receiver's thread; 0 where no
     thread takes part (a storage server under one-sided verbs). ``out_ps``, ``in_ps``: how long the
-    sender's outgoing and the receiver's incoming direction of the network card are taken: the
+    sender's outgoing and the receiver's incoming side of the network adapter are taken: the
     larger of 1 / message rate and bytes / bandwidth. ``wire_ps``: wire, switch and the fixed part
-    of the cards. Cut-through: the incoming side starts when the first bits come, wire_ps after the
-    outgoing side started. ``parts``: messages of a transport between processes that it is made of.
+    of the adapters. Cut-through: the incoming side starts when the first bits come, wire_ps after
+    the outgoing side started. ``parts``: messages of a transport between processes that it is made
+    of.
     """
 
     send_ps: int = 0

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from ...kernel.histogram import Histogram
+from ...machine.processors import Processors
 from ...planes.outcome import Gain, ResourceUse, Why
 from .parameters import CommitParameters, MessageCost
-from .processors import Processors
 
 MORE = 1.1
 GAIN_MIN = 0.01  # below, the draws of a short run show

@@ -14,7 +14,7 @@
 #include "kernel/key_draws.hpp"
 #include "kernel/philox.hpp"
 #include "kernel/statistics.hpp"
-#include "machine/kernel/cluster.hpp"
+#include "systems/commits/kernel/cluster.hpp"
 #include "systems/commits/kernel/records.hpp"
 #include "systems/commits/kernel/timestamps.hpp"
 

@@ -1,13 +1,12 @@
-"""Machines on a network: threads, network cards, and messages from one to another.
+"""Machines on a network: threads, network adapters, and messages from one to another.
 
 A message, from left to right; each part is a FIFO server or a pure delay:
 
-    sender's thread → outgoing side of its card → wire → incoming side → receiver's thread
-    send_ps           out_ps                      wire_ps  in_ps           receive_ps
+    sender's thread → outgoing side of its adapter → wire → incoming side → receiver's thread
+    send_ps           out_ps                         wire_ps  in_ps           receive_ps
 
-Cut-through: the incoming side starts with the first bits, and is done no sooner than the last bits
-can be there. A part of 0 ps of a thread takes no thread. Within one machine there is no network,
-and what talks to itself needs no message.
+A part of 0 ps of a thread takes no thread. Within one machine there is no network, and what talks
+to itself needs no message.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from typing import Any
 
 import simpy
 
+from ....machine.processors import Processors
 from ....machine.reference import processors as shared
+from ....machine.reference.adapter import Adapter
 from ..history import MESSAGE, Row
 from ..parameters import MessageCost
-from ..processors import Processors
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -60,23 +60,15 @@ class Servers:
         return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
 
 
-class Card:
-    """A machine's network card: two directions."""
-
-    def __init__(self, env: Environment) -> None:
-        self.outgoing = Servers(env)
-        self.incoming = Servers(env)
-
-
 class Place:
     """Who sends and receives: a client or a node. ``factor``: a straggler's time is so much longer.
 
     ``gone``: a client that died or was shut out; it does nothing more.
     """
 
-    def __init__(self, number: int, card: Card, threads: Servers, factor: int = 1) -> None:
+    def __init__(self, number: int, adapter: Adapter, threads: Servers, factor: int = 1) -> None:
         self.number = number
-        self.card = card
+        self.adapter = adapter
         self.threads = threads
         self.factor = factor
         self.gone = False
@@ -97,7 +89,7 @@ class Cluster:
         self.processors: shared.SharedProcessors | None = None
         if processors is not None:
             self.processors = shared.SharedProcessors(self.env, processors)
-        self.cards = [Card(self.env) for _ in range(machines)]
+        self.adapters = [Adapter() for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}
         self.sent: Counter[str] = Counter()
@@ -128,6 +120,14 @@ class Cluster:
         if self.processors is None:
             return place.threads.busy_ps()
         return self.processors.busy_ps(place.process)
+
+    def outgoing_busy_ps(self) -> tuple[int, ...]:
+        """How long each adapter was sending, up to now."""
+        return tuple(adapter.outgoing.done(self.env.now) for adapter in self.adapters)
+
+    def incoming_busy_ps(self) -> tuple[int, ...]:
+        """How long each adapter was receiving, up to now."""
+        return tuple(adapter.incoming.done(self.env.now) for adapter in self.adapters)
 
     def give_way(self, place: Place) -> None:
         """On shared processors, lets others run first, where that is how places do it."""
@@ -163,7 +163,7 @@ class Cluster:
             yield self.never
 
     def post(self, sender: Place, kinds: Sequence[str], records: int = 0) -> Process:
-        """The sender's thread writes messages, to hand them to its card all at once."""
+        """The sender's thread writes messages, to hand them to its adapter all at once."""
         work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
             yield self.work(sender, work_ps)
@@ -179,11 +179,11 @@ class Cluster:
         """
         self.sent[kind] += 1
         cost = self.cost(kind, records)
-        if sender.card is not receiver.card:
-            out_end = sender.card.outgoing.admit(cost.out_ps)
-            yield self.env.timeout(out_end - cost.out_ps + cost.wire_ps - self.env.now)
-            in_end = receiver.card.incoming.admit(cost.in_ps)
-            yield self.env.timeout(max(in_end, out_end + cost.wire_ps) - self.env.now)
+        if sender.adapter is not receiver.adapter:
+            first_bits, last_bits = sender.adapter.send(self.env.now, cost.out_ps, cost.wire_ps)
+            yield self.env.timeout(first_bits - self.env.now)
+            received = receiver.adapter.receive(self.env.now, cost.in_ps, last_bits)
+            yield self.env.timeout(received - self.env.now)
         if receiver.gone:
             yield self.never
         work_ps += cost.receive_ps

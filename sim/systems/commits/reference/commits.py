@@ -38,8 +38,8 @@ class Client(Place):
         self, number: int, cluster: Cluster, p: CommitParameters, draw: TransactionDraw
     ) -> None:
         factor = next((s.factor for s in p.stragglers if s.client == number), 1)
-        card = cluster.cards[p.client_machine[number]]
-        super().__init__(number, card, Servers(cluster.env), factor)
+        adapter = cluster.adapters[p.client_machine[number]]
+        super().__init__(number, adapter, Servers(cluster.env), factor)
         self.draw = draw
         self.transaction = -1
         self.began_ps = 0
@@ -51,7 +51,7 @@ class Node(Place):
     """A server: records, a transaction manager or the timestamp service, or several of them."""
 
     def __init__(self, number: int, cluster: Cluster, machine: int, threads: int) -> None:
-        super().__init__(number, cluster.cards[machine], Servers(cluster.env, threads))
+        super().__init__(number, cluster.adapters[machine], Servers(cluster.env, threads))
         self.records: dict[int, Record] = {}
         self.shut_out: set[int] = set()
 
@@ -191,8 +191,8 @@ class CommitModel(ABC):
             given_up=self.given_up,
             aborts=dict(self.aborts),
             messages={name: self.cluster.sent[name] for name in self.p.message_types},
-            outgoing_busy_ps=tuple(card.outgoing.busy_ps() for card in self.cluster.cards),
-            incoming_busy_ps=tuple(card.incoming.busy_ps() for card in self.cluster.cards),
+            outgoing_busy_ps=self.cluster.outgoing_busy_ps(),
+            incoming_busy_ps=self.cluster.incoming_busy_ps(),
             node_busy_ps=tuple(map(self.cluster.busy_ps, self.nodes)),
             client_busy_ps=sum(map(self.cluster.busy_ps, self.clients)),
             latency_ps=Latencies.of(self.latencies_ps),

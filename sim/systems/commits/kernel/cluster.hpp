@@ -1,13 +1,13 @@
-// Machines on a network: threads, network cards, and messages from one place to another.
+// Machines on a network: threads, network adapters, and messages from one place to another.
 //
 // A message, from left to right; each part is a FIFO server or a pure delay:
 //
-//     sender's thread -> outgoing side of its card -> wire -> incoming side -> receiver's thread
-//     send               out                          wire    in               receive
+//     sender's thread -> outgoing side of its adapter -> wire -> incoming side -> receiver's thread
+//     send               out                             wire    in               receive
 //
-// Cut-through: the incoming side starts with the first bits, and is done no sooner than the last
-// bits can be there. A part of 0 ps of a thread takes no thread; within one machine there is no
-// network. The same, in plain SimPy, row for row: systems/commits/reference/cluster.py.
+// The two sides are those of machine/kernel/adapter.hpp. A part of 0 ps of a thread takes no
+// thread; within one machine there is no network. The same, in plain SimPy, row for row:
+// systems/commits/reference/cluster.py.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 
 #include "kernel/fifo_server.hpp"
 #include "kernel/simulation.hpp"
+#include "machine/kernel/adapter.hpp"
 #include "machine/kernel/processors.hpp"
 
 namespace numatwin {
@@ -41,7 +42,7 @@ struct Flight {
     std::uint32_t receiver;
     std::uint32_t records;  // aboard: they choose among the type's costs
     Time work;              // of the receiver's thread, beside the cost of receiving
-    Time last_bits;         // when they can be at the receiver's card
+    Time last_bits;         // when they can be at the receiver's adapter
     std::uint32_t client;
     std::uint32_t slot;
     std::uint32_t context;
@@ -67,8 +68,7 @@ class Cluster {
         : clock(seed, replication),
           places_(std::move(places)),
           processors_(processors, places_.size(), {run_over, tick, wake_over}),
-          outgoing_(machines),
-          incoming_(machines),
+          adapters_(machines),
           gone_(clients, 0),
           costs_(std::move(costs)),
           entries_(entries),
@@ -85,9 +85,9 @@ class Cluster {
                 return drop(event.subject);
             case reached: {
                 Flight& f = flight_[event.subject];
-                const Time end =
-                    incoming_[places_[f.receiver].machine].admit(clock.now(), cost(f).in);
-                return clock.schedule(std::max(end, f.last_bits), arrived, event.subject);
+                Adapter& adapter = adapters_[places_[f.receiver].machine];
+                return clock.schedule(adapter.receive(clock.now(), cost(f).in, f.last_bits),
+                                      arrived, event.subject);
             }
             case arrived:
                 return take(event.subject);
@@ -114,10 +114,17 @@ class Cluster {
 
     const std::vector<Row>& trace() const { return trace_; }
     const std::vector<std::uint64_t>& sent() const { return sent_; }
-    std::vector<Wide> outgoing_busy_ps() const { return busy(outgoing_); }
-    std::vector<Wide> incoming_busy_ps() const { return busy(incoming_); }
+    std::vector<Wide> outgoing_busy_ps() const {
+        const auto busy = [&](const Adapter& of) { return of.outgoing_busy_ps(clock.now()); };
+        return of_each(adapters_, busy);
+    }
+    std::vector<Wide> incoming_busy_ps() const {
+        const auto busy = [&](const Adapter& of) { return of.incoming_busy_ps(clock.now()); };
+        return of_each(adapters_, busy);
+    }
     std::vector<Wide> threads_busy_ps() const {
-        return processors_.shared() ? processors_.busy_ps(clock.now()) : busy(threads_);
+        if (processors_.shared()) return processors_.busy_ps(clock.now());
+        return of_each(threads_, [&](const FifoServers& of) { return of.busy_ps(clock.now()); });
     }
 
   protected:
@@ -177,16 +184,16 @@ class Cluster {
         work(f.sender, send, posted, at);
     }
 
-    // Handed to the sender's card.
+    // Handed to the sender's adapter.
     void carry(std::uint32_t at) {
         Flight& f = flight_[at];
         ++sent_[f.type];
         const std::uint32_t from = places_[f.sender].machine;
         if (from == places_[f.receiver].machine) return take(at);
         const MessageCost& c = cost(f);
-        const Time end = outgoing_[from].admit(clock.now(), c.out);
-        f.last_bits = end + c.wire;
-        clock.schedule(f.last_bits - c.out, reached, at);
+        const Passage passage = adapters_[from].send(clock.now(), c.out, c.wire);
+        f.last_bits = passage.last_bits;
+        clock.schedule(passage.first_bits, reached, at);
     }
 
     // A thread of the place takes up work, its own or a sender's message; when that is done, the
@@ -233,10 +240,10 @@ class Cluster {
     }
     void drop(std::uint32_t at) { lost(at); }
 
-    template <class Servers>
-    std::vector<Wide> busy(const Servers& servers) const {
+    template <class Parts, class Busy>
+    static std::vector<Wide> of_each(const Parts& parts, Busy busy) {
         std::vector<Wide> all;
-        for (const auto& server : servers) all.push_back(server.busy_ps(clock.now()));
+        for (const auto& part : parts) all.push_back(busy(part));
         return all;
     }
 
@@ -244,8 +251,7 @@ class Cluster {
     Processors processors_;
 
   private:
-    std::vector<FifoServer> outgoing_;  // by machine
-    std::vector<FifoServer> incoming_;
+    std::vector<Adapter> adapters_;     // by machine
     std::vector<FifoServers> threads_;  // by place
     std::vector<std::uint8_t> gone_;    // by client
     std::vector<MessageCost> costs_;
