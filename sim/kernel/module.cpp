@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "kernel/register.hpp"
+#include "machine/kernel/register.hpp"
 
 PYBIND11_MODULE(_kernel, module) {
     module.doc() =
@@ -12,9 +13,12 @@ PYBIND11_MODULE(_kernel, module) {
     numatwin::register_eris(module);
     numatwin::register_eris_shared(module);
     numatwin::register_flow_network(module);
+    numatwin::register_machine(module);
     numatwin::register_max_min(module);
+    numatwin::register_processors(module);
     numatwin::register_queueing(module);
     numatwin::register_running(module);
+    numatwin::register_shared_service(module);
     numatwin::register_statistics(module);
     numatwin::register_stream(module);
 }

@@ -1,0 +1,121 @@
+// Python's view of the processors that processes share: SharedProcessors, for tests against the
+// reference.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "kernel/running.hpp"
+#include "machine/kernel/processors.hpp"
+#include "machine/kernel/register.hpp"
+
+namespace py = pybind11;
+
+namespace numatwin {
+namespace {
+
+// Processes that are given work and moved from outside; what ends is written down.
+class SharedProcessors {
+  public:
+    SharedProcessors(const ProcessorSetup& setup, std::size_t processes)
+        : spreads_({}, processes, 0),
+          processes_(processes),
+          processors_(setup, spreads_, processes, {run_over, tick, wake_over}) {
+        if (!processors_.shared())
+            throw std::invalid_argument("count: expected at least one processor");
+    }
+
+    void handle(const Event& event) {
+        if (event.kind == done)
+            ended.emplace_back(clock.now(), event.subject);
+        else
+            processors_.handle(clock, event);
+    }
+    void submit(std::uint32_t process, Time ps, std::uint32_t job, std::uint32_t sender) {
+        require(process);
+        if (sender != Processors::none) require(sender);
+        processors_.submit(clock, process, ps, done, job, sender);
+    }
+    void move(std::uint32_t process, std::uint32_t to) {
+        require(process);
+        processors_.move(clock, process, to);
+    }
+    std::vector<double> busy_ps() const { return doubles(processors_.busy_ps(clock.now())); }
+    std::vector<double> processors_busy_ps() const {
+        return doubles(processors_.processors_busy_ps(clock.now()));
+    }
+
+    Simulation clock;
+    std::vector<std::tuple<Time, std::uint32_t>> ended;
+
+  private:
+    enum Kind : std::uint32_t { run_over, tick, wake_over, done };
+
+    void require(std::uint32_t process) const {
+        if (process >= processes_)
+            throw std::invalid_argument("process: expected one of those made");
+    }
+    static std::vector<double> doubles(const std::vector<Wide>& values) {
+        std::vector<double> found;
+        for (const Wide value : values) found.push_back(static_cast<double>(value));
+        return found;
+    }
+
+    Spreads spreads_;
+    std::size_t processes_;
+    Processors processors_;
+};
+
+ProcessorSetup setup_of(std::uint32_t count, const std::vector<Time>& costs,
+                        std::vector<Time> connection, std::vector<std::uint32_t> homes) {
+    if (costs.size() != 11) throw std::invalid_argument("costs: expected 11 times");
+    ProcessorSetup setup;
+    setup.count = count;
+    std::size_t k = 0;
+    for (Time ProcessorSetup::* const field :
+         {&ProcessorSetup::slice, &ProcessorSetup::tick, &ProcessorSetup::switch_over,
+          &ProcessorSetup::cold, &ProcessorSetup::look, &ProcessorSetup::spin,
+          &ProcessorSetup::sleep, &ProcessorSetup::wake, &ProcessorSetup::notify,
+          &ProcessorSetup::across, &ProcessorSetup::interrupt})
+        setup.*field = costs[k++];
+    setup.connection = std::move(connection);
+    setup.homes = std::move(homes);
+    return setup;
+}
+
+}  // namespace
+
+void register_processors(py::module_& module) {
+    using Model = Runnable<SharedProcessors>;
+    py::class_<Model> model(module, "SharedProcessors", "Processors that processes share (EEVDF).");
+    model
+        .def(py::init([](std::uint32_t count, std::size_t processes, const std::vector<Time>& costs,
+                         std::vector<Time> connection, std::vector<std::uint32_t> homes) {
+                 return std::make_unique<Model>(
+                     setup_of(count, costs, std::move(connection), std::move(homes)), processes);
+             }),
+             py::arg("count"), py::arg("processes"), py::arg("costs_ps"),
+             py::arg("connection_ps") = std::vector<Time>{},
+             py::arg("homes") = std::vector<std::uint32_t>{})
+        .def(
+            "submit",
+            [](Model& self, std::uint32_t process, Time ps, std::uint32_t job,
+               std::int64_t sender) {
+                self->submit(process, ps, job,
+                             sender < 0 ? Processors::none : static_cast<std::uint32_t>(sender));
+            },
+            py::arg("process"), py::arg("ps"), py::arg("job"), py::arg("sender") = -1)
+        .def(
+            "move",
+            [](Model& self, std::uint32_t process, std::uint32_t to) { self->move(process, to); },
+            py::arg("process"), py::arg("to"))
+        .def_property_readonly("ended", [](Model& self) { return self->ended; })
+        .def("busy_ps", [](Model& self) { return self->busy_ps(); })
+        .def("processors_busy_ps", [](Model& self) { return self->processors_busy_ps(); });
+    def_running<SharedProcessors>(model);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,160 @@
+"""Processes that move between processors while they run, kernel and reference."""
+
+from typing import Any
+
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numatwin.sim import _kernel
+from numatwin.sim.machine.processors import Processors
+from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+
+US, MS = 1_000_000, 1_000_000_000
+SLICE, TICK = 3 * MS, 4 * MS
+COSTS = {
+    "switch_ps": 2 * US,
+    "cold_ps": 5 * US,
+    "look_ps": 300_000,
+    "spin_ps": 50 * US,
+    "sleep_ps": 1 * US,
+    "wake_ps": 4 * US,
+    "notify_ps": 700_000,
+    "across_ps": 200_000,
+    "interrupt_ps": 900_000,
+}
+
+
+class Kernel:
+    """The compiled one, by the same calls as the reference."""
+
+    def __init__(self, count: int, processes: int, **costs: int) -> None:
+        known = [costs.get(name, 0) for name in COSTS]
+        self.model = _kernel.SharedProcessors(count, processes, [SLICE, TICK, *known])
+
+    def submit(self, process: int, ps: int, job: int, sender: int = -1) -> None:
+        self.model.submit(process, ps, job, sender)
+
+    def move(self, process: int, to: int) -> None:
+        self.model.move(process, to)
+
+    def run(self, until: int) -> None:
+        self.model.run(until)
+
+    def state(self) -> tuple[Any, ...]:
+        return self.model.ended, self.model.busy_ps(), self.model.processors_busy_ps()
+
+
+class Reference:
+    def __init__(self, count: int, processes: int, **costs: int) -> None:
+        self.env = simpy.Environment()
+        setup = Processors(count, SLICE, TICK, **costs)  # type: ignore[arg-type]
+        self.shared = SharedProcessors(self.env, setup, lambda _, ps: ps)
+        self.processes = [Process(place) for place in range(processes)]
+        self.ended: list[tuple[int, int]] = []
+
+    def submit(self, process: int, ps: int, job: int, sender: int = -1) -> None:
+        by = None if sender < 0 else self.processes[sender]
+        done = self.shared.work(self.processes[process], ps, by)
+        done.callbacks.append(lambda _: self.ended.append((int(self.env.now), job)))
+
+    def move(self, process: int, to: int) -> None:
+        self.shared.move(self.processes[process], to)
+
+    def run(self, until: int) -> None:
+        if until > self.env.now:
+            self.env.run(until)
+
+    def state(self) -> tuple[Any, ...]:
+        busy = [self.shared.busy_ps(process) for process in self.processes]
+        processors = range(len(self.shared.processors))
+        return self.ended, busy, [self.shared.processor_busy_ps(at) for at in processors]
+
+
+def both(count: int, processes: int, **costs: int) -> tuple[Kernel, Reference]:
+    return Kernel(count, processes, **costs), Reference(count, processes, **costs)
+
+
+def test_a_moved_process_leaves_one_processor_and_shares_the_other() -> None:
+    """Processes 0 and 2 begin on processor 0, 1 on processor 1; 40 ms of work each; nothing costs.
+
+    time      processor 0           processor 1
+    0         0 and 2 by turns      1
+    16 ms     2 moves: 0 alone      1 and 2 by turns
+
+    At 16 ms each of 0 and 2 has run 8 ms: 0 ends at 16 + 32 = 48 ms. On processor 1 at 16 ms 24 ms
+    are left of 1, 32 ms of 2: 1 has its last turn before 2, which ends at 16 + 56 = 72 ms. Before a
+    process falls asleep it looks for work, for 1 ps.
+    """
+    for bench in both(2, 3):
+        for process in range(3):
+            bench.submit(process, 40 * MS, process)
+        bench.run(16 * MS)
+        bench.move(2, 1)
+        bench.run(200 * MS)
+        ended, busy, processors = bench.state()
+        times = {job: time for time, job in ended}
+        assert times[0] == 48 * MS
+        assert 16 * MS + 48 * MS <= times[1] < times[2] == 72 * MS + 1
+        assert busy == [40 * MS + 1] * 3
+        assert processors == [48 * MS + 1, 72 * MS + 2]
+
+
+def test_a_moved_process_finds_cold_caches() -> None:
+    """Alone on processor 0, to the idle processor 1 at 5 ms: a switch and cold caches, 7 µs."""
+    for bench in both(2, 1, switch_ps=2 * US, cold_ps=5 * US):
+        bench.submit(0, 10 * MS, 0)
+        bench.run(5 * MS)
+        bench.move(0, 1)
+        bench.run(20 * MS)
+        assert bench.state()[0] == [(10 * MS + 7 * US, 0)]
+        assert bench.state()[2] == [5 * MS, 5 * MS + 7 * US + 1]
+
+
+def test_a_sleeping_process_is_woken_on_its_new_processor() -> None:
+    for bench in both(2, 2):
+        bench.submit(0, 10 * MS, 0)  # on processor 0
+        bench.move(1, 0)
+        bench.move(1, 1)
+        bench.submit(1, 10 * MS, 1)
+        bench.run(11 * MS)
+        assert bench.state()[0] == [(10 * MS, 0), (10 * MS, 1)]
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from((0, 1, 3 * US, 60 * US, 700 * US, 5 * MS)),
+            st.integers(0, 4),
+            st.one_of(st.integers(0, 2), st.integers(10 * US, 6 * MS)),
+            st.integers(-1, 4),
+        ),
+        max_size=40,
+    )
+)
+def test_kernel_and_reference_agree(steps: list[tuple[int, int, int, int]]) -> None:
+    """Five processes on three processors: work of their own and messages of others come, and they
+    are moved, at any time. What was worked and paid for is all that processors were busy with."""
+    kernel, reference = both(3, 5, **COSTS)
+    now = 0
+    for job, (after, process, what, sender) in enumerate(steps):
+        now += after
+        for bench in (kernel, reference):
+            bench.run(now)
+            if what < 3:
+                bench.move(process, what)
+            elif sender != process:
+                bench.submit(process, what, job, sender)
+        assert kernel.state() == reference.state()
+    for bench in (kernel, reference):
+        bench.run(now + 1000 * MS)
+    assert kernel.state() == reference.state()
+    ended, busy, processors = kernel.state()
+    jobs = {
+        job
+        for job, (_, process, what, sender) in enumerate(steps)
+        if what > 2 and sender != process
+    }
+    assert {job for _, job in ended} == jobs
+    assert sum(busy) == sum(processors) >= sum(steps[job][2] for job in jobs)
