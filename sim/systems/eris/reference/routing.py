@@ -98,8 +98,11 @@ class ErisRoutingReference:
         """Forgets what was counted; what is under way goes on."""
         now = self.now
         self.counts = Counts(self.operations, self.count)
-        for part in (*self.cores, *self.memory, self.links):
-            part.start_counting(now)
+        for core in self.cores:
+            core.start_counting(now)
+        for controller in self.memory:
+            controller.start_counting(now)
+        self.links.start_counting(now)
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
             w.time.start_counting(now)
@@ -437,7 +440,7 @@ class ErisRoutingReference:
 
     def core(self, w: Worker) -> Core:
         """The worker's core."""
-        return self.cores[self.m.core[w.index]]
+        return self.cores[int(self.m.core[w.index])]
 
     def node(self, w: Worker) -> int:
         """Position of the worker's node."""
