@@ -209,6 +209,12 @@ void FlowNetwork::advance(double until, std::vector<Completion>& completions) {
     now_ = until;
 }
 
+void FlowNetwork::advance_tick(double until, std::vector<Completion>& completions) {
+    require(until >= now_ && until < infinity, "until", "a finite time, not before now");
+    share();
+    advance_to(until, completions);
+}
+
 void FlowNetwork::replay(std::span<const FlowStart> flows, std::size_t window,
                          std::span<double> end) {
     require(active_ == 0, "replay", "a network without active flows");

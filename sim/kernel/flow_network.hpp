@@ -60,6 +60,11 @@ class FlowNetwork {
     void advance(std::vector<Completion>& completions);
     // Goes on to this time and appends all completions up to and at it.
     void advance(double until, std::vector<Completion>& completions);
+    // The same for a caller with a clock of whole ticks, to whom a tick's changes come at one
+    // moment, its end: `until` is at most a tick after next_event(), and all that ends by then ends
+    // then, at the rates that hold now. Shared once for all of them and what the caller starts
+    // next.
+    void advance_tick(double until, std::vector<Completion>& completions);
 
     // Closed loop: keeps window flows of the list running, in order; each that ends is followed
     // by the next at once. Writes when each ended (infinity if it cannot). No flow may be active.

@@ -131,6 +131,18 @@ Doubles replay(SharedNetwork& network, std::size_t window, const Indices& row_pt
     return ends;
 }
 
+py::tuple told(const std::vector<Completion>& completions) {
+    Doubles times(static_cast<py::ssize_t>(completions.size()));
+    Indices flows(static_cast<py::ssize_t>(completions.size()));
+    const auto time = written(times);
+    const auto flow = written(flows);
+    for (std::size_t k = 0; k < completions.size(); ++k) {
+        time[k] = completions[k].time;
+        flow[k] = completions[k].flow;
+    }
+    return py::make_tuple(times, flows);
+}
+
 py::tuple advance(SharedNetwork& network, std::optional<double> until) {
     const auto held = network.hold();
     network.completions.clear();
@@ -142,15 +154,14 @@ py::tuple advance(SharedNetwork& network, std::optional<double> until) {
             held->advance(network.completions);
         }
     }
-    Doubles times(static_cast<py::ssize_t>(network.completions.size()));
-    Indices flows(static_cast<py::ssize_t>(network.completions.size()));
-    const auto time = written(times);
-    const auto flow = written(flows);
-    for (std::size_t k = 0; k < network.completions.size(); ++k) {
-        time[k] = network.completions[k].time;
-        flow[k] = network.completions[k].flow;
-    }
-    return py::make_tuple(times, flows);
+    return told(network.completions);
+}
+
+py::tuple advance_tick(SharedNetwork& network, double until) {
+    const auto held = network.hold();
+    network.completions.clear();
+    held->advance_tick(until, network.completions);
+    return told(network.completions);
 }
 
 // A fact of each flow, as an array in the order of the ids.
@@ -248,6 +259,11 @@ Raises IndexError if it is not active.)")
 Without until: to the next completion, with all others of that time; nowhere, and with
 empty arrays, if no flow will end. With until: to this time, it included. Releases the
 GIL. Raises ValueError if until is before now.)")
+        .def("advance_tick", &advance_tick, py::arg("until"),
+             R"(The same to until, at most a tick of the caller's clock after next_event.
+
+All that ends by then ends then, at the rates that hold now: they are shared once for all of
+them and for what is started next.)")
         .def("replay", &replay, py::arg("window"), py::arg("row_ptr"), py::arg("resource"),
              py::arg("volume"), py::kw_only(), py::arg("coefficient") = one, py::arg("cap") = none,
              py::arg("weight") = one, py::arg("latency") = zero,

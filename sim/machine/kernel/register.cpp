@@ -31,12 +31,14 @@ CoreWork work_of(const Work& of) {
 
 // `fact(link)` of each link.
 template <class Fact>
-py::array of_links(const Interconnect& links, Fact fact) {
+auto of_links(const Interconnect& links, Fact fact) {
     return column_of(links.links(), [&](std::size_t link) { return fact(link); });
 }
 
 void register_core(py::module_& module) {
-    py::class_<Core>(module, "Core", "A core: hardware threads and miss slots.")
+    py::class_<Core>(module, "Core",
+                     "A core: its hardware threads take turns and share its miss slots.\n\n"
+                     "See sim/machine/reference/core.py, which has the same calls.")
         .def(py::init([](int threads) {
                  Core made;
                  for (int k = 0; k < threads; ++k) made.add_thread();
@@ -47,12 +49,15 @@ void register_core(py::module_& module) {
             "begin",
             [](Core& self, Time now, const Work& work) {
                 const PhaseEnd end = self.begin(now, work_of(work));
-                return py::make_tuple(end.alone, end.done);
+                return std::pair(end.alone, end.done);
             },
             py::arg("now"), py::arg("work"))
         .def_property_readonly("held", &Core::held)
         .def("start_counting", &Core::start_counting, py::arg("now"));
-    py::class_<OsThreads>(module, "OsThreads", "Threads of the operating system on cores.")
+    py::class_<OsThreads>(
+        module, "OsThreads",
+        "Threads of the operating system on cores: pinned, or moved while they run.\n\n"
+        "See sim/machine/reference/os_thread.py, which has the same calls.")
         .def(py::init<std::vector<std::uint32_t>, const std::vector<std::uint32_t>&>(),
              py::arg("core_node"), py::arg("core"))
         .def("core_of", &OsThreads::core_of, py::arg("thread"))
@@ -78,7 +83,11 @@ void register_core(py::module_& module) {
 
 void register_machine(py::module_& module) {
     register_core(module);
-    py::class_<MemoryController>(module, "MemoryController", "Serves lines, later under load.")
+    py::class_<MemoryController>(
+        module, "MemoryController",
+        "Serves lines in order of arrival, and answers the later the busier it is.\n\n"
+        "See sim/machine/reference/memory_controller.py, which has the same "
+        "calls.")
         .def(py::init<double, double, double>(), py::arg("read_ps"), py::arg("write_ps"),
              py::arg("idle_ps"))
         .def("serve", &MemoryController::serve, py::arg("now"), py::arg("lines"),
@@ -93,7 +102,9 @@ void register_machine(py::module_& module) {
         .def_property_readonly("asked", &MemoryController::asked)
         .def("done", &MemoryController::done, py::arg("now"))
         .def("start_counting", &MemoryController::start_counting, py::arg("now"));
-    py::class_<Interconnect>(module, "Interconnect", "Links, and the routes over them.")
+    py::class_<Interconnect>(module, "Interconnect",
+                             "All links of a machine, and the routes over them.\n\n"
+                             "See sim/machine/reference/interconnect.py, which has the same calls.")
         .def(py::init(
                  [](const Positions& data_ps, const Positions& request_ps, const Routes& routes) {
                      const auto& [entering, predecessor, vertices] = routes;
@@ -129,13 +140,15 @@ void register_machine(py::module_& module) {
             },
             py::arg("now"))
         .def("start_counting", &Interconnect::start_counting, py::arg("now"));
-    py::class_<Adapter>(module, "Adapter", "A network adapter: an outgoing and an incoming side.")
+    py::class_<Adapter>(module, "Adapter",
+                        "A network adapter: an outgoing and an incoming side, cut-through.\n\n"
+                        "See sim/machine/reference/adapter.py, which has the same calls.")
         .def(py::init<>())
         .def(
             "send",
             [](Adapter& self, Time now, Time out_ps, Time wire_ps) {
                 const Passage passage = self.send(now, out_ps, wire_ps);
-                return py::make_tuple(passage.first_bits, passage.last_bits);
+                return std::pair(passage.first_bits, passage.last_bits);
             },
             py::arg("now"), py::arg("out_ps"), py::arg("wire_ps"))
         .def("receive", &Adapter::receive, py::arg("now"), py::arg("in_ps"), py::arg("last_bits"));

@@ -90,7 +90,12 @@ ProcessorSetup setup_of(std::uint32_t count, const std::vector<Time>& costs,
 
 void register_processors(py::module_& module) {
     using Model = Runnable<SharedProcessors>;
-    py::class_<Model> model(module, "SharedProcessors", "Processors that processes share (EEVDF).");
+    py::class_<Model> model(
+        module, "SharedProcessors",
+        "Processors that processes share (EEVDF), given work and moved from outside.\n\n"
+        "costs_ps: slice, tick, switch, cold, look, spin, sleep, wake, notify, "
+        "across, interrupt, as in sim/machine/processors.py. See "
+        "sim/machine/reference/processors.py.");
     model
         .def(py::init([](std::uint32_t count, std::size_t processes, const std::vector<Time>& costs,
                          std::vector<Time> connection, std::vector<std::uint32_t> homes) {

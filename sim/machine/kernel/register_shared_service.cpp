@@ -98,8 +98,11 @@ std::uint64_t play_closed(const MachineTuple& machine, const std::vector<PieceTu
 }  // namespace
 
 void register_shared_service(py::module_& module) {
-    py::class_<SharedService>(module, "SharedService",
-                              "Long pieces of work that share a machine max-min fair.")
+    py::class_<SharedService>(
+        module, "SharedService",
+        "Long pieces of work that share a machine max-min fair; times in ps.\n\n"
+        "machine, piece: the fields of ServiceMachine and Piece in "
+        "sim/machine/reference/shared_service.py, which has the same calls.")
         .def(py::init([](const MachineTuple& machine) {
                  return std::make_unique<SharedService>(machine_of(machine));
              }),
@@ -130,7 +133,8 @@ void register_shared_service(py::module_& module) {
         .def("core_busy", &SharedService::core_busy, py::arg("core"));
     module.def("play_closed_pieces", &play_closed, py::arg("machine"), py::arg("pieces"),
                py::arg("until_ps"),
-               "How many pieces end before until_ps, where each core does one after the other.");
+               "How many pieces end before until_ps, where each core does one after the other.\n\n"
+               "They come in turn, again and again. Releases the GIL.");
 }
 
 }  // namespace numatwin

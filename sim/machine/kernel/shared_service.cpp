@@ -253,7 +253,11 @@ void SharedService::progress(Time now) {
 void SharedService::advance(Time now) {
     now_ = now;
     completions_.clear();
-    network_.advance(static_cast<double>(now), completions_);
+    const auto time = static_cast<double>(now);
+    if (network_.next_event() > time - 1)
+        network_.advance_tick(time, completions_);
+    else  // the caller has not looked in time
+        network_.advance(time, completions_);
     if (next_ == ended_.size()) {
         ended_.clear();
         next_ = 0;

@@ -290,7 +290,9 @@ class SharedService:
     def _advance(self, now: int) -> None:
         """Ends of pieces up to now, and of the window under way."""
         self.now = now
-        for flow in self.network.advance(float(now))[1].tolist():
+        in_time = self.network.next_event() > now - 1
+        advance = self.network.advance_tick if in_time else self.network.advance
+        for flow in advance(float(now))[1].tolist():
             name = self.of_flow.pop(flow)
             self._count(self.pieces[name], 0.0)
             self.ended.append(self.pieces[name].job)
