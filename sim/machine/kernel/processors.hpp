@@ -310,8 +310,7 @@ class Processors {
         Processor& c = processor_[p.home];
         p.state = State::starting;
         c.process = process;
-        clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home,
-                       ++c.generation);
+        clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home, ++c.generation);
     }
 
     // It is in the queue of a processor that another one has: maybe it is its turn.

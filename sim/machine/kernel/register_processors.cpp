@@ -21,9 +21,7 @@ namespace {
 class SharedProcessors {
   public:
     SharedProcessors(const ProcessorSetup& setup, std::size_t processes)
-        : spreads_({}, processes, 0),
-          processes_(processes),
-          processors_(setup, spreads_, processes, {run_over, tick, wake_over}) {
+        : processes_(processes), processors_(setup, processes, {run_over, tick, wake_over}) {
         if (!processors_.shared())
             throw std::invalid_argument("count: expected at least one processor");
     }
@@ -64,22 +62,21 @@ class SharedProcessors {
         return found;
     }
 
-    Spreads spreads_;
     std::size_t processes_;
     Processors processors_;
 };
 
 ProcessorSetup setup_of(std::uint32_t count, const std::vector<Time>& costs,
                         std::vector<Time> connection, std::vector<std::uint32_t> homes) {
-    if (costs.size() != 11) throw std::invalid_argument("costs: expected 11 times");
+    if (costs.size() != 10) throw std::invalid_argument("costs: expected 10 times");
     ProcessorSetup setup;
     setup.count = count;
     std::size_t k = 0;
     for (Time ProcessorSetup::* const field :
          {&ProcessorSetup::slice, &ProcessorSetup::tick, &ProcessorSetup::switch_over,
-          &ProcessorSetup::cold, &ProcessorSetup::look, &ProcessorSetup::spin,
-          &ProcessorSetup::sleep, &ProcessorSetup::wake, &ProcessorSetup::notify,
-          &ProcessorSetup::across, &ProcessorSetup::interrupt})
+          &ProcessorSetup::look, &ProcessorSetup::spin, &ProcessorSetup::sleep,
+          &ProcessorSetup::wake, &ProcessorSetup::notify, &ProcessorSetup::across,
+          &ProcessorSetup::interrupt})
         setup.*field = costs[k++];
     setup.connection = std::move(connection);
     setup.homes = std::move(homes);
@@ -93,7 +90,7 @@ void register_processors(py::module_& module) {
     py::class_<Model> model(
         module, "SharedProcessors",
         "Processors that processes share (EEVDF), given work and moved from outside.\n\n"
-        "costs_ps: slice, tick, switch, cold, look, spin, sleep, wake, notify, "
+        "costs_ps: slice, tick, switch, look, spin, sleep, wake, notify, "
         "across, interrupt, as in sim/machine/processors.py. See "
         "sim/machine/reference/processors.py.");
     model

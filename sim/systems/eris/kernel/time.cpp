@@ -1,7 +1,6 @@
 // ErisRouting: how long what a worker does takes: waits, other threads, disturbances.
 #include <algorithm>
 
-#include "kernel/interpolation.hpp"
 #include "systems/eris/kernel/routing.hpp"
 
 namespace numatwin {
