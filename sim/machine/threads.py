@@ -1,8 +1,9 @@
-"""Workers pinned to cores: where they are, and which of them share a core."""
+"""Workers: threads of the operating system; which core each has now, and who shares it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,35 +11,59 @@ import numpy.typing as npt
 from ...topologies.machine import Machine
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Workers:
-    """A workers, pinned for life, in the order of their nodes, so that neighbours share a node.
+    """Where A workers are at a time, in an order in which neighbours share a node at the start.
 
-    ``node`` (A,): position of each worker's node in the machine; ``core`` (A,): position of its
-    core among the C cores in use; ``core_node`` (C,): position of each such core's node.
+    ``core`` (A,): position of each worker's core among the C cores that workers may use;
+    ``core_node`` (C,): position of each such core's node in the machine. A core may have several
+    workers, or none. Who moves workers hands on the Workers that ``moved`` returns; who needs to
+    know where a worker is asks for them anew.
     """
 
-    node: Ints
     core: Ints
     core_node: Ints
 
     @property
+    def node(self) -> Ints:
+        """(A,) position of each worker's node."""
+        return self.core_node[self.core]
+
+    @property
     def count(self) -> int:
         """A, the number of workers."""
-        return len(self.node)
+        return len(self.core)
 
     @property
     def cores(self) -> int:
-        """C, the number of cores in use."""
+        """C, the number of cores that workers may use."""
         return len(self.core_node)
 
+    @property
+    def on_cores(self) -> Floats:
+        """(C,) how many workers each core has."""
+        return np.bincount(self.core, minlength=self.cores).astype(np.float64)
 
-def pin_workers(machine: Machine, nodes: Ints) -> Workers:
+    def active_cores(self, nodes: int) -> Ints:
+        """(n,) how many cores of each of the ``nodes`` have a worker."""
+        return np.bincount(self.core_node[np.unique(self.core)], minlength=nodes)
+
+    def moved(self, workers: Sequence[int] | Ints, cores: Sequence[int] | Ints) -> Workers:
+        """The same with ``workers`` on ``cores``, both by position. Raises IndexError beyond."""
+        core, found = np.array(cores, dtype=np.int64), self.core.copy()
+        if len(core) and not (core.min() >= 0 and core.max() < self.cores):
+            raise IndexError(f"cores: expected positions below {self.cores}, found {core.tolist()}")
+        found[np.array(workers, dtype=np.int64)] = core
+        return replace(self, core=found)
+
+
+def place_workers(machine: Machine, nodes: Ints) -> Workers:
     """Workers on the nodes at positions ``nodes`` (A,), in rising order.
 
-    The workers of a node are dealt to its cores in turn.
+    The workers of a node are dealt to its cores in turn; they may use no more cores than that.
     """
     core_of: list[int] = []
     core_node: list[int] = []
@@ -46,4 +71,4 @@ def pin_workers(machine: Machine, nodes: Ints) -> Workers:
         cores = min(int(count), machine.nodes[position].cores)
         core_of += [len(core_node) + k % cores for k in range(count)]
         core_node += [int(position)] * cores
-    return Workers(nodes, np.array(core_of, dtype=np.int64), np.array(core_node, dtype=np.int64))
+    return Workers(np.array(core_of, dtype=np.int64), np.array(core_node, dtype=np.int64))

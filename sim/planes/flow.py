@@ -48,12 +48,10 @@ class FlowPlane:
     def __init__(self, experiment: Experiment, system: FlowSystem[Any]) -> None:
         self.machine, self.workload = experiment.machine, experiment.workload
         self.system = system
-        workers = self.system.workers
-        self.threads = np.bincount(workers.core).astype(np.float64)
         self._wires: dict[object, Floats] = {}
         self.demands, self.solver = self._model(Scales())
         self.costs = self.demands.costs
-        self.log = FlowLog(self.machine, self.solver.resources, workers, self.costs)
+        self.log = FlowLog(self.machine, self.solver.resources, system.workers, self.costs)
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
         self._time_s = 0.0
         self._rates: Rates | None = None
@@ -97,7 +95,7 @@ class FlowPlane:
     def _play(self, rates: Rates, step: float) -> None:
         units = float(rates.flows.sum())
         done = {name: units * o.share for name, o in self.system.phase.operations.items()}
-        self.log.add(self._time_s, step, done, rates, self.system.columns())
+        self.log.add(self._time_s, step, done, rates, self.system.columns(), self.system.workers)
         steps_s = {name: rates.of_core * each_s * step for name, each_s in rates.steps.items()}
         self.system.played(Piece(step, units, steps_s))
 
@@ -128,8 +126,8 @@ class FlowPlane:
         return float(rates.flows.sum())
 
     def _model(self, scales: Scales) -> tuple[Demands, RateSolver]:
-        demands, core_node = self.system.demands(scales), self.system.workers.core_node
-        return demands, RateSolver(demands.costs, core_node, self.threads, self._wires)
+        demands, workers = self.system.demands(scales), self.system.workers
+        return demands, RateSolver(demands.costs, workers.core_node, workers.on_cores, self._wires)
 
     def _solve(
         self,

@@ -17,9 +17,19 @@ from .rates import Rates
 from .resources import Resources
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 # A pair of nodes is listed from this use on, and so many at most: there may be a million.
 PAIR_USE_MIN, PAIRS_MAX = 0.5, 64
+
+
+def time_average(length_s: Floats, rows: Ints) -> Floats:
+    """(n,) mean of ``rows`` (T, n), each of which held for its ``length_s`` (T,); exact where all
+    are equal."""
+    first = rows[0].astype(np.float64)
+    if (rows == rows[0]).all():
+        return first
+    return np.asarray(length_s @ rows / length_s.sum())
 
 
 class FlowLog:
@@ -28,12 +38,13 @@ class FlowLog:
     def __init__(
         self, machine: Machine, resources: Resources, workers: Workers, costs: CostModel
     ) -> None:
-        self.machine, self.resources, self.workers, self.costs = machine, resources, workers, costs
+        self.machine, self.resources, self.costs = machine, resources, costs
         self._start: list[float] = []
         self._length: list[float] = []
         self._throughput: list[dict[str, float]] = []
         self._columns: list[Mapping[str, float]] = []
         self._use: list[Floats] = []
+        self._active: list[Ints] = []
         self._memory_bytes = np.zeros(len(machine.nodes))
         self._link_bytes = np.zeros(len(costs.link_Bps))
         self._pairs = np.zeros((len(machine.nodes),) * 2)
@@ -46,10 +57,12 @@ class FlowLog:
         throughput: dict[str, float],
         rates: Rates,
         columns: Mapping[str, float],
+        workers: Workers,
     ) -> None:
-        """A piece in which ``throughput`` (per second), the system's ``columns`` and the rest were
-        constant.
+        """A piece in which ``throughput`` (per second), the system's ``columns``, where ``workers``
+        were and the rest were constant.
         """
+        self._active.append(workers.active_cores(len(self.machine.nodes)))
         self._start.append(time_s)
         self._length.append(length_s)
         self._throughput.append(throughput)
@@ -94,7 +107,9 @@ class FlowLog:
             ),
             latency_ns=dict.fromkeys(done),
             why=why,
-            energy_J=self._machine_use.energy_J(memory_Bps, link_Bps, total_s),
+            energy_J=self._machine_use.energy_J(
+                time_average(length, np.array(self._active)), memory_Bps, link_Bps, total_s
+            ),
             events=tuple(events),
             model=model,
             warnings=warnings,

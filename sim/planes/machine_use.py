@@ -17,20 +17,21 @@ Floats = npt.NDArray[np.float64]
 class MachineUse:
     """Use of each node's cores and miss slots, of memories and links: one row, in this order.
 
-    Only nodes with workers have cores and misses in the row.
+    Only nodes with cores that ``workers`` may use have cores and misses in the row.
     """
 
     def __init__(self, machine: Machine, workers: Workers, costs: CostModel) -> None:
-        self.machine, self.workers, self.costs = machine, workers, costs
-        self._in_use = np.unique(workers.node)
+        self.machine, self.costs = machine, costs
+        self._core_node = workers.core_node
+        self._in_use = np.unique(workers.core_node)
         self._cores_of = np.bincount(workers.core_node, minlength=len(machine.nodes))
         self.names = self._names()
 
     def row(self, cores: Floats, misses: Floats, memory: Floats, links: Floats) -> Floats:
-        """One row from the use (0 to 1) of cores in use (C,), their miss slots (C,), memories (n,)
-        and links (2L,).
+        """One row from the use (0 to 1) of the C cores, their miss slots (C,), memories (n,) and
+        links (2L,).
         """
-        node, n = self.workers.core_node, len(self.machine.nodes)
+        node, n = self._core_node, len(self.machine.nodes)
         means = [
             group_sums(node, part, n)[self._in_use] / self._cores_of[self._in_use]
             for part in (cores, misses)
@@ -83,17 +84,20 @@ class MachineUse:
                 )
         return tuple(found)
 
-    def energy_J(self, memory_Bps: Floats, link_Bps: Floats, total_s: float) -> float | None:
+    def energy_J(
+        self, active_cores: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
+    ) -> float | None:
         """Energy of all cores, memory and links; None where the machine does not say enough.
 
-        Workers poll: a core that runs one is active, whether it finds work or not.
+        ``active_cores`` (n,): how many cores of each node had a worker, on average over time.
+        Workers poll: their cores are active, whether they find work or not.
         """
         watts = 0.0
         for k, node in enumerate(self.machine.nodes):
             if node.cores:
                 if node.core_active_W is None or node.core_idle_W is None:
                     return None
-                active = float(self._cores_of[k])
+                active = float(active_cores[k])
                 watts += active * node.core_active_W + (node.cores - active) * node.core_idle_W
             if memory_Bps[k] > 0:
                 if node.memory_energy_J_per_bit is None:

@@ -21,7 +21,7 @@ from numatwin.sim.control.user_policy import Origin
 from numatwin.sim.kernel.sums import group_sums
 from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.machine.demands import Demand, Step, TransferDemand
-from numatwin.sim.machine.threads import pin_workers
+from numatwin.sim.machine.threads import place_workers
 from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.flow_system import Piece
 from numatwin.sim.planes.outcome import ControlEvent
@@ -160,7 +160,7 @@ class ToyFlow:
         machine = experiment.machine
         self.machine, self.spec = machine, experiment.system
         nodes = np.repeat(np.arange(len(machine.nodes)), [node.cores for node in machine.nodes])
-        self.workers = pin_workers(machine, nodes)
+        self.workers = place_workers(machine, nodes)
         self.phase = experiment.workload.at(0.0)
         self.events: list[ControlEvent] = []
         self.factor, self.volume, self.arrived, self.done = 1.0, 0.0, 0.0, 0.0

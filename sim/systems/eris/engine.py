@@ -13,7 +13,7 @@ from ....workloads.workload import PhaseState
 from ...kernel.sums import group_sums
 from ...machine.costs import Scales
 from ...machine.demands import Demand, TransferDemand
-from ...machine.threads import pin_workers
+from ...machine.threads import place_workers
 from ...planes.experiment import Experiment
 from ...planes.flow_system import Piece
 from ...planes.outcome import ControlEvent
@@ -46,7 +46,7 @@ class Eris:
         assert isinstance(scenario.system, ErisSystem)
         self.machine, self.workload = scenario.machine, scenario.workload
         self.system: ErisSystem = scenario.system
-        self.workers = pin_workers(self.machine, self.system.aeu_nodes(self.machine))
+        self.workers = place_workers(self.machine, self.system.aeu_nodes(self.machine))
         self.phase: PhaseState = self.workload.at(0.0)
         self.partitions = {name: self._initial(name) for name in self.workload.objects}
         self.events: list[ControlEvent] = []

@@ -134,8 +134,7 @@ class ErisEvents:
 
     def _row(self, counted: Counted) -> Floats:
         """Seconds of use of each resource."""
-        threads = np.bincount(self.eris.workers.core)
-        busy = per_core(self.eris, counted.busy_ps) / threads
+        busy = per_core(self.eris, counted.busy_ps) / self.eris.workers.on_cores
         parts = (busy, counted.held_ps, counted.memory_ps, counted.link_ps)
         return self.use.row(*(part / PS for part in parts))
 
@@ -165,7 +164,12 @@ class ErisEvents:
             resources=uses,
             latency_ns={},
             why=self._why(counted, uses),
-            energy_J=self.use.energy_J(memory_Bps, link_Bps, total_s),
+            energy_J=self.use.energy_J(
+                self.eris.workers.active_cores(len(self.machine.nodes)).astype(np.float64),
+                memory_Bps,
+                link_Bps,
+                total_s,
+            ),
             events=tuple(self.eris.events),
             model={**self.player.demands.facts, **counted.facts},
             warnings=tuple(warnings),

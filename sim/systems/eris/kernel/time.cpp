@@ -12,9 +12,9 @@ Time ErisRouting::phase(std::size_t i, Step step, const CoreWork& work, const Fr
     auto [alone, done] = core.begin(now, work);
     w.time.begin(alone);
     if (const auto [lines, written] = from; lines > 0) {
-        const auto home = static_cast<std::size_t>(machine_.home[w.node]);
+        const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
         done = std::max(done, memory_[home].serve(now, lines, written));
-        done = links_.use_memory(now, paths_, w.node, lines, done);
+        done = links_.use_memory(now, paths_, node(i), lines, done);
     }
     done = machine_.disturbances.stretched(i, now, done);
     w.step[step] += done - now;
