@@ -26,7 +26,7 @@ PAIR_USE_MIN, PAIRS_MAX = 0.5, 64
 def time_average(length_s: Floats, rows: Ints) -> Floats:
     """(n,) mean of ``rows`` (T, n), each of which held for its ``length_s`` (T,); exact where all
     are equal."""
-    first = rows[0].astype(np.float64)
+    first: Floats = rows[0].astype(np.float64)
     if (rows == rows[0]).all():
         return first
     return np.asarray(length_s @ rows / length_s.sum())
