@@ -78,6 +78,21 @@ class Interconnect {
         return done;
     }
 
+    // -- for callers that fetch into the cache what they will need
+    // Where a way is looked up, and where its links are: use(place) for each cache line.
+    const void* last_hop(std::size_t from, std::size_t to) const {
+        return hop_.data() + from * vertices_ + to;
+    }
+    template <class Use>
+    void each_place(std::size_t from, std::size_t to, Use use) const {
+        const Hop* const hops = hop_.data() + from * vertices_;
+        for (std::size_t at = to; at != from; at = hops[at].before) {
+            const auto* const wire = reinterpret_cast<const char*>(wire_.data() + hops[at].link);
+            use(wire);
+            use(wire + 64);
+        }
+    }
+
     // -- counted since start_counting()
     // Lines, and requests for lines, that went from node to node.
     double lines(std::size_t link) const { return wire_[link].lines; }

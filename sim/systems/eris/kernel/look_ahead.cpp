@@ -41,9 +41,9 @@ void ErisRouting::expect_far(const Event& event) const {
     const auto to = static_cast<std::uint32_t>(event.data);
     fetch(worker_.data() + to);
     fetch(handed_.data() + node(i) * nodes_ + node(to));
-    if (event.kind == attempted && !wire_.empty()) {
-        fetch(ways_from(node(i)) + node(to));
-        fetch(ways_from(node(to)) + node(i));
+    if (event.kind == attempted && links_.links() > 0) {
+        fetch(links_.last_hop(node(i), node(to)));
+        fetch(links_.last_hop(node(to), node(i)));
     }
     if (event.kind == copied) {
         const std::size_t at = pair(i, to);
@@ -58,9 +58,9 @@ void ErisRouting::expect_halfway(const Event& event) const {
     switch (event.kind) {
         case attempted:
             fetch(core_.data() + w.core);
-            if (!wire_.empty()) {
-                expect_wires(node(i), node(w.to));
-                expect_wires(node(w.to), node(i));
+            if (links_.links() > 0) {
+                links_.each_place(node(i), node(w.to), fetch);
+                links_.each_place(node(w.to), node(i), fetch);
             }
             return;
         case copied: {
@@ -113,15 +113,6 @@ void ErisRouting::expect_making(std::uint32_t i) const {
     // As many as are made until a buffer is full, mostly.
     const std::uint32_t first = worker_[i].drawn, end = std::min(first + 32, draws_ahead);
     for (std::uint32_t k = first; k < end; ++k) fetch(row + cells[k]);
-}
-
-void ErisRouting::expect_wires(std::size_t from, std::size_t to) const {
-    const Way* const ways = ways_from(from);
-    for (std::size_t at = to; at != from; at = ways[at].before) {
-        const auto* const wire = reinterpret_cast<const char*>(wire_.data() + ways[at].link);
-        fetch(wire);
-        fetch(wire + 64);
-    }
 }
 
 void ErisRouting::expect_target(std::uint32_t i, std::uint32_t to) const {

@@ -318,9 +318,6 @@ class ErisRouting {
     void draw_ahead(std::uint32_t i, std::uint32_t* cells);
     void draw_anew();
     bool ask_scan(std::uint32_t i, std::uint32_t operation, Time since);
-    const Way* ways_from(std::size_t node) const {
-        return way_.data() + node * static_cast<std::size_t>(machine_.vertices);
-    }
     bool is_flush(const Event& event) const {
         return event.kind == attempted || event.kind == copied || event.kind == released;
     }
@@ -328,7 +325,6 @@ class ErisRouting {
     void expect_halfway(const Event& event) const;
     void expect_near(const Event& event) const;
     void expect_making(std::uint32_t i) const;
-    void expect_wires(std::size_t from, std::size_t to) const;
     void expect_target(std::uint32_t i, std::uint32_t to) const;
     void begin_flush(std::uint32_t i, std::uint32_t to, After after);
     void read_descriptor(std::uint32_t i);
