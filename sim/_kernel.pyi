@@ -13,60 +13,157 @@ _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
+class MessageCost:
+    """What one message of a type costs."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        send_ps: int = ...,
+        receive_ps: int = ...,
+        out_ps: int = ...,
+        wire_ps: int = ...,
+        in_ps: int = ...,
+        parts: int = ...,
+    ) -> None: ...
+    send_ps: int
+    """of the sender's thread; 0: none takes part"""
+    receive_ps: int
+    """of the receiver's thread, likewise"""
+    out_ps: int
+    """of the outgoing side of the sender's adapter"""
+    wire_ps: int
+    """on its way"""
+    in_ps: int
+    """of the incoming side of the receiver's adapter"""
+    parts: int
+    """messages of a transport that it is made of"""
+
+class RecordWork:
+    """Thread time of a server on records."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self, *, read_ps: int = ..., check_ps: int = ..., install_ps: int = ...
+    ) -> None: ...
+    read_ps: int
+    """per record read"""
+    check_ps: int
+    """per record checked and locked, or unlocked"""
+    install_ps: int
+    """per record installed"""
+
 class CommitSetup:
-    """What a commit protocol is run with."""
-    def __init__(self) -> None: ...
-    processors: int
-    processor_slice_ps: int
-    processor_switch_ps: int
-    processor_look_ps: int
-    processor_connection_ps: list[int]
-    processor_spin_ps: int
-    processor_sleep_ps: int
-    processor_wake_ps: int
-    processor_notify_ps: int
-    processor_tick_ps: int
-    processor_across_ps: int
-    processor_interrupt_ps: int
-    processor_homes: list[int]
-    processor_yield_ps: int
+    """What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        machines: int = ...,
+        client_machine: _AnyIndices = ...,
+        client_factor: _AnyIndices = ...,
+        node_machine: _AnyIndices = ...,
+        node_threads: _AnyIndices = ...,
+        storage: _AnyIndices = ...,
+        managers: _AnyIndices = ...,
+        timestamps: int = ...,
+        costs: Sequence[MessageCost] = ...,
+        cost_entries: int = ...,
+        records: int = ...,
+        reads: int = ...,
+        updates: int = ...,
+        inserts: int = ...,
+        backoff_ps: int = ...,
+        poll_ps: int = ...,
+        retries: int = ...,
+        work: RecordWork = ...,
+        every_rm: bool = ...,
+        versions: int = ...,
+        timestamp_bits: int = ...,
+        send_queue: int = ...,
+        snapshot_every: int = ...,
+        death_client: _AnyIndices = ...,
+        death_ps: _AnyIndices = ...,
+        lease_ps: int = ...,
+        skip_after_ps: int = ...,
+        start_ps: _AnyIndices = ...,
+        timestamp_reach: int = ...,
+        in_step: bool = ...,
+        doorbell: bool = ...,
+        processors: ProcessorSetup = ...,
+        streams: _AnyIndices = ...,
+        traced: bool = ...,
+    ) -> None: ...
     machines: int
+    """how many"""
     client_machine: list[int]
+    """of each client"""
     client_factor: list[int]
+    """how much longer a client's own time takes"""
     node_machine: list[int]
+    """of each node"""
     node_threads: list[int]
+    """of each node, for messages"""
     storage: list[int]
+    """indices of the nodes that hold records"""
     managers: list[int]
+    """and of those that run transactions (2PC)"""
     timestamps: int
-    costs: list[int]
+    """and of the timestamp service"""
+    costs: list[MessageCost]
+    """by message type, then by records aboard"""
     cost_entries: int
+    """of each type; more records aboard: the last"""
     records: int
+    """at the beginning"""
     reads: int
+    """distinct records that a transaction reads"""
     updates: int
+    """how many of them it writes"""
     inserts: int
+    """records that it creates"""
     backoff_ps: int
+    """before a retry"""
     poll_ps: int
+    """between two looks at the snapshot (RSI)"""
     retries: int
-    read_work_ps: int
-    check_work_ps: int
-    install_work_ps: int
+    """of an aborted transaction, before it is given up"""
+    work: RecordWork
+    """of a server, beside its messages (2PC)"""
     every_rm: bool
+    """every storage server prepares (2PC)"""
     versions: int
+    """that a record keeps"""
     timestamp_bits: int
+    """length of the bit vector (RSI)"""
     send_queue: int
+    """of a client: one bit of so many is signaled"""
     snapshot_every: int
+    """transactions per fetch of the snapshot"""
     death_client: list[int]
+    """who dies"""
     death_ps: list[int]
+    """and when"""
     lease_ps: int
+    """of a lock; below 0: without this remedy"""
     skip_after_ps: int
+    """of timestamps that hold up; below 0: without this remedy"""
     start_ps: list[int]
+    """by client; empty: all at once"""
     timestamp_reach: int
+    """above the highest committed one; 0: a lap"""
     in_step: bool
+    """timestamps of clients keep together (RSI)"""
     doorbell: bool
-    processor_gives_way: bool
-    processor_awake_ps: int
+    """requests of one step are posted together (RSI)"""
+    processors: ProcessorSetup
+    """that all share, or none"""
     streams: list[int]
+    """[4 * clients] Philox keys of keys, of thinking"""
     traced: bool
+    """keep the trace"""
 
 class TwoPhaseCommits:
     """Snapshot isolation by 2PC."""
@@ -78,7 +175,8 @@ class TwoPhaseCommits:
         compute: Durations,
         seed: int = 0,
         replication: int = 0,
-    ) -> None: ...
+    ) -> None:
+        """Raises ValueError for a setup that does not fit together."""
     def run(self, until_ps: int | None = None) -> bool:
         """Handles all events before until_ps, or all; False where it halts before.
 
@@ -94,28 +192,40 @@ class TwoPhaseCommits:
     @property
     def pending(self) -> int:
         """Events to come."""
-    def trace(self) -> _Indices: ...
+    def trace(self) -> _Indices:
+        """[rows, 6]: see numatwin.sim.systems.commits.history."""
     @property
-    def commits(self) -> int: ...
+    def commits(self) -> int:
+        """Transactions whose clients know that they committed."""
     @property
-    def given_up(self) -> int: ...
+    def given_up(self) -> int:
+        """Transactions that aborted once too often."""
     @property
-    def aborts(self) -> list[int]: ...
+    def aborts(self) -> list[int]:
+        """By cause."""
     @property
-    def sent(self) -> list[int]: ...
+    def sent(self) -> list[int]:
+        """Messages by type."""
     @property
-    def touched_records(self) -> int: ...
+    def touched_records(self) -> int:
+        """Records that are held: those that were read or written."""
     @property
-    def outgoing_busy_ps(self) -> list[int]: ...
+    def outgoing_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
     @property
-    def incoming_busy_ps(self) -> list[int]: ...
+    def incoming_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
     @property
-    def threads_busy_ps(self) -> list[int]: ...
+    def threads_busy_ps(self) -> list[int]:
+        """By place, clients first, then nodes, up to now."""
     @property
-    def latency_buckets(self) -> list[int]: ...
+    def latency_buckets(self) -> list[int]:
+        """Counts of latencies by bucket of a Histogram, from 0 on."""
     @property
-    def latency_total_ps(self) -> int: ...
-    def latency_quantile_ps(self, q: float) -> int: ...
+    def latency_total_ps(self) -> int:
+        """Sum, from each transaction's first begin to its client's knowing that it committed."""
+    def latency_quantile_ps(self, q: float) -> int:
+        """Within 0.39%."""
 
 class OneSidedCommits:
     """RSI: snapshot isolation with one-sided verbs."""
@@ -127,7 +237,8 @@ class OneSidedCommits:
         compute: Durations,
         seed: int = 0,
         replication: int = 0,
-    ) -> None: ...
+    ) -> None:
+        """Raises ValueError for a setup that does not fit together."""
     def run(self, until_ps: int | None = None) -> bool:
         """Handles all events before until_ps, or all; False where it halts before.
 
@@ -143,28 +254,40 @@ class OneSidedCommits:
     @property
     def pending(self) -> int:
         """Events to come."""
-    def trace(self) -> _Indices: ...
+    def trace(self) -> _Indices:
+        """[rows, 6]: see numatwin.sim.systems.commits.history."""
     @property
-    def commits(self) -> int: ...
+    def commits(self) -> int:
+        """Transactions whose clients know that they committed."""
     @property
-    def given_up(self) -> int: ...
+    def given_up(self) -> int:
+        """Transactions that aborted once too often."""
     @property
-    def aborts(self) -> list[int]: ...
+    def aborts(self) -> list[int]:
+        """By cause."""
     @property
-    def sent(self) -> list[int]: ...
+    def sent(self) -> list[int]:
+        """Messages by type."""
     @property
-    def touched_records(self) -> int: ...
+    def touched_records(self) -> int:
+        """Records that are held: those that were read or written."""
     @property
-    def outgoing_busy_ps(self) -> list[int]: ...
+    def outgoing_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
     @property
-    def incoming_busy_ps(self) -> list[int]: ...
+    def incoming_busy_ps(self) -> list[int]:
+        """By machine, up to now."""
     @property
-    def threads_busy_ps(self) -> list[int]: ...
+    def threads_busy_ps(self) -> list[int]:
+        """By place, clients first, then nodes, up to now."""
     @property
-    def latency_buckets(self) -> list[int]: ...
+    def latency_buckets(self) -> list[int]:
+        """Counts of latencies by bucket of a Histogram, from 0 on."""
     @property
-    def latency_total_ps(self) -> int: ...
-    def latency_quantile_ps(self, q: float) -> int: ...
+    def latency_total_ps(self) -> int:
+        """Sum, from each transaction's first begin to its client's knowing that it committed."""
+    def latency_quantile_ps(self, q: float) -> int:
+        """Within 0.39%."""
 
 class Disturbances:
     """What others do to cores, none by default: see Interruptions in
@@ -755,6 +878,12 @@ class FlowNetwork:
         empty arrays, if no flow will end. With until: to this time, it included. Releases the
         GIL. Raises ValueError if until is before now.
         """
+    def advance_tick(self, until: float) -> tuple[Any, ...]:
+        """The same to until, at most a tick of the caller's clock after next_event.
+
+        All that ends by then ends then, at the rates that hold now: they are shared once for all of
+        them and for what is started next.
+        """
     def replay(
         self,
         window: int,
@@ -773,6 +902,87 @@ class FlowNetwork:
         Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
         Raises ValueError if a flow is active already.
         """
+
+class Core:
+    """A core: its hardware threads take turns and share its miss slots.
+
+    See sim/machine/reference/core.py, which has the same calls.
+    """
+    def __init__(self, threads: int) -> None: ...
+    def begin(self, now: int, work: tuple[float, float, float]) -> tuple[int, int]: ...
+    @property
+    def held(self) -> float: ...
+    def start_counting(self, now: int) -> None: ...
+
+class OsThreads:
+    """Threads of the operating system on cores: pinned, or moved while they run.
+
+    See sim/machine/reference/os_thread.py, which has the same calls.
+    """
+    def __init__(self, core_node: Sequence[int], core: Sequence[int]) -> None: ...
+    def core_of(self, thread: int) -> int: ...
+    def node_of(self, thread: int) -> int: ...
+    def pin(self, thread: int) -> None: ...
+    def begin(self, now: int, thread: int, work: tuple[float, float, float]) -> int: ...
+    def extend(self, thread: int, done: int) -> int: ...
+    def move(self, now: int, thread: int, core: int) -> int: ...
+    def busy(self, core: int, now: int) -> int: ...
+    def held(self, core: int) -> float: ...
+    def held_up(self, thread: int, now: int) -> int: ...
+    def start_counting(self, now: int) -> None: ...
+
+class MemoryController:
+    """Serves lines in order of arrival, and answers the later the busier it is.
+
+    See sim/machine/reference/memory_controller.py, which has the same calls.
+    """
+    def __init__(self, read_ps: float, write_ps: float, idle_ps: float) -> None: ...
+    def serve(self, now: int, lines: float, written: float = 0.0) -> int: ...
+    def wait_ps(self, now: int, curve: tuple[Sequence[float], Sequence[float]]) -> float: ...
+    @property
+    def lines(self) -> float: ...
+    @property
+    def asked(self) -> int: ...
+    def done(self, now: int) -> int: ...
+    def start_counting(self, now: int) -> None: ...
+
+class Interconnect:
+    """All links of a machine, and the routes over them.
+
+    See sim/machine/reference/interconnect.py, which has the same calls.
+    """
+    def __init__(
+        self,
+        data_ps: Sequence[int],
+        request_ps: Sequence[int],
+        routes: tuple[Sequence[int], Sequence[int], int],
+    ) -> None: ...
+    def send_lines(self, now: int, start: int, end: int, lines: float, done: int) -> int: ...
+    def use_memory(
+        self,
+        now: int,
+        paths: tuple[SparseRows, SparseRows, SparseRows],
+        node: int,
+        lines: float,
+        done: int,
+    ) -> int: ...
+    @property
+    def lines(self) -> _Floats: ...
+    @property
+    def requests(self) -> _Floats: ...
+    @property
+    def bytes(self) -> _Floats: ...
+    def done(self, now: int) -> _Indices: ...
+    def start_counting(self, now: int) -> None: ...
+
+class Adapter:
+    """A network adapter: an outgoing and an incoming side, cut-through.
+
+    See sim/machine/reference/adapter.py, which has the same calls.
+    """
+    def __init__(self) -> None: ...
+    def send(self, now: int, out_ps: int, wire_ps: int) -> tuple[int, int]: ...
+    def receive(self, now: int, in_ps: int, last_bits: int) -> int: ...
 
 def solve_max_min(
     capacity: _AnyFloats | float,
@@ -798,6 +1008,91 @@ def solve_max_min(
     Raises ValueError, naming the first wrong value, for shapes and values out of range and for a
     flow with neither a finite cap nor a resource of finite capacity.
     """
+
+class ProcessorSetup:
+    """Processors that processes share, and what that costs them: sim/machine/processors.py."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    def __init__(
+        self,
+        *,
+        count: int = ...,
+        slice_ps: int = ...,
+        tick_ps: int = ...,
+        switch_ps: int = ...,
+        look_ps: int = ...,
+        connection_ps: _AnyIndices = ...,
+        spin_ps: int = ...,
+        sleep_ps: int = ...,
+        wake_ps: int = ...,
+        across_ps: int = ...,
+        notify_ps: int = ...,
+        interrupt_ps: int = ...,
+        yield_ps: int = ...,
+        gives_way: bool = ...,
+        awake_ps: int = ...,
+        homes: _AnyIndices = ...,
+    ) -> None: ...
+    count: int
+    """of processors; 0: every process has one of its own"""
+    slice_ps: int
+    """that a process has before others that wait have theirs"""
+    tick_ps: int
+    """from one look at slices to the next"""
+    switch_ps: int
+    """of its time, as a process takes over from another one"""
+    look_ps: int
+    """as it finds messages, however many"""
+    connection_ps: list[int]
+    """[K] for each process that these are from, by their parts, from 1 on; beyond: the last"""
+    spin_ps: int
+    """that a process without work looks for more"""
+    sleep_ps: int
+    """for falling asleep and being woken"""
+    wake_ps: int
+    """from being woken on an idle processor until it runs"""
+    across_ps: int
+    """for each part of a message from another processor"""
+    notify_ps: int
+    """of the waker's time, for one on another processor"""
+    interrupt_ps: int
+    """for being woken from there while others run here"""
+    yield_ps: int
+    """for giving way"""
+    gives_way: bool
+    """whether a process that waits for others lets them run"""
+    awake_ps: int
+    """the end of a pause, which is not slept through"""
+    homes: list[int]
+    """by process; empty: in turn"""
+
+class SharedProcessors:
+    """Processors that processes share (EEVDF), given work and moved from outside.
+
+    See sim/machine/reference/processors.py.
+    """
+    def __init__(self, setup: ProcessorSetup, processes: int) -> None: ...
+    def submit(self, process: int, ps: int, job: int, sender: int = -1) -> None: ...
+    def move(self, process: int, to: int) -> None: ...
+    @property
+    def ended(self) -> list[tuple[int, int]]: ...
+    def busy_ps(self) -> list[float]: ...
+    def processors_busy_ps(self) -> list[float]: ...
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, or all; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
 
 class QueueingNetwork:
     """A network of queues: the kernel's primitives put together.
@@ -881,6 +1176,65 @@ class QueueingNetwork:
         """
 
 class ModelError(RuntimeError): ...
+
+class SharedService:
+    """Long pieces of work that share a machine max-min fair; times in ps.
+
+    machine, piece: the fields of ServiceMachine and Piece in sim/machine/reference/shared_service.py, which has the same calls.
+    """
+    def __init__(
+        self,
+        machine: tuple[
+            Sequence[float],
+            Sequence[float],
+            Sequence[float],
+            tuple[Sequence[float], Sequence[float]],
+            Sequence[int],
+            Sequence[int],
+            Sequence[int],
+            Sequence[int],
+            tuple[Sequence[int], Sequence[int], int],
+        ],
+    ) -> None: ...
+    def start(
+        self,
+        now: int,
+        core: int,
+        piece: tuple[float, float, float, float, Sequence[tuple[int, float, float]]],
+        job: int,
+    ) -> int: ...
+    def move(self, now: int, name: int, core: int) -> None: ...
+    def cancel(self, now: int, name: int) -> float: ...
+    def next_change(self) -> int: ...
+    def finish(self, now: int) -> int | None: ...
+    def rate(self, name: int) -> float: ...
+    def remaining(self, name: int) -> float: ...
+    def count(self, now: int) -> None: ...
+    def lines_read(self, node: int) -> float: ...
+    def lines_written(self, node: int) -> float: ...
+    def controller_ps(self, node: int) -> float: ...
+    def link_ps(self, link: int) -> float: ...
+    def core_busy(self, core: int) -> int: ...
+
+def play_closed_pieces(
+    machine: tuple[
+        Sequence[float],
+        Sequence[float],
+        Sequence[float],
+        tuple[Sequence[float], Sequence[float]],
+        Sequence[int],
+        Sequence[int],
+        Sequence[int],
+        Sequence[int],
+        tuple[Sequence[int], Sequence[int], int],
+    ],
+    pieces: Sequence[tuple[float, float, float, float, Sequence[tuple[int, float, float]]]],
+    until_ps: int,
+) -> int:
+    """How many pieces end before until_ps, where each core does one after the other.
+
+    They come in turn, again and again. Releases the GIL.
+    """
 
 class Histogram:
     """Streaming quantiles of whole numbers from 0 to 2^63 - 1.

@@ -20,6 +20,7 @@ from numatwin.sim.systems.commits.parameters import (
     KeyDraw,
     MessageCost,
     Node,
+    RecordWork,
     Straggler,
 )
 from numatwin.sim.systems.commits.reference.commits import CommitModel
@@ -146,9 +147,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         retries=draw(st.integers(0, 2)),
         backoff_ps=draw(long_times),
         poll_ps=draw(st.sampled_from((1000, 5 * US))),
-        read_work_ps=draw(times),
-        check_work_ps=draw(times),
-        install_work_ps=draw(times),
+        work=RecordWork(draw(times), draw(times), draw(times)),
         every_rm=draw(st.booleans()),
         versions=draw(st.integers(1, 4)),
         timestamp_bits=draw(st.sampled_from((clients, 3 * clients + 1, 60_000))),

@@ -108,9 +108,9 @@ def test_work_on_records_goes_by_their_bytes() -> None:
     rsi, ipoeth = costs("rsi"), costs("ipoeth")
     assert rsi.compute_ps == 10 * RECORD * 1_000
     assert ipoeth.compute_ps == (3 * RECORD + 3 * 8 + 4 * RECORD) * 1_000
-    assert ipoeth.read_work_ps == RECORD * 1_000
-    assert ipoeth.install_work_ps == round((3 * 8 + 4 * RECORD) / 7 * 1_000)
-    assert ipoeth.check_work_ps == 80_000  # one access to local memory
+    assert ipoeth.work.read_ps == RECORD * 1_000
+    assert ipoeth.work.install_ps == round((3 * 8 + 4 * RECORD) / 7 * 1_000)
+    assert ipoeth.work.check_ps == 80_000  # one access to local memory
 
 
 def test_who_runs_where() -> None:

@@ -11,7 +11,12 @@ from scipy.stats import binomtest
 
 from numatwin.sim.systems.commits.history import COMMIT, MESSAGE, OUTCOME
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import TWO_PHASE_MESSAGES, MessageCost, Node
+from numatwin.sim.systems.commits.parameters import (
+    TWO_PHASE_MESSAGES,
+    MessageCost,
+    Node,
+    RecordWork,
+)
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")
@@ -127,7 +132,7 @@ def test_a_message_by_hand() -> None:
         "record": (MessageCost(send_ps=3, receive_ps=2, out_ps=40, wire_ps=1000, in_ps=100),),
     }
     parameters = cluster(
-        "ipoeth", clients=1, servers=1, costs=costs, reads=2, updates=1, read_work_ps=11
+        "ipoeth", clients=1, servers=1, costs=costs, reads=2, updates=1, work=RecordWork(read_ps=11)
     )
     model = KernelCommitModel(parameters, traced=True)
     model.run(10_000)

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/described.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
 
@@ -33,11 +34,25 @@ namespace numatwin {
 
 // machine/processors.py. None: every process has one of its own.
 struct ProcessorSetup {
-    std::uint32_t count = 0;
-    Time slice = 0, tick = 0, switch_over = 0, look = 0, spin = 0, sleep = 0, wake = 0, notify = 0,
-         yield = 0, across = 0, interrupt = 0;
-    std::vector<Time> connection;      // by parts of messages, from 1 on; beyond: the last
-    std::vector<std::uint32_t> homes;  // by process; empty: in turn
+    FIELDS_OF(ProcessorSetup);
+    FIELD(std::uint32_t, count, "of processors; 0: every process has one of its own");
+    FIELD(Time, slice_ps, "that a process has before others that wait have theirs");
+    FIELD(Time, tick_ps, "from one look at slices to the next");
+    FIELD(Time, switch_ps, "of its time, as a process takes over from another one");
+    FIELD(Time, look_ps, "as it finds messages, however many");
+    FIELD(std::vector<Time>, connection_ps,
+          "[K] for each process that these are from, by their parts, from 1 on; beyond: the last");
+    FIELD(Time, spin_ps, "that a process without work looks for more");
+    FIELD(Time, sleep_ps, "for falling asleep and being woken");
+    FIELD(Time, wake_ps, "from being woken on an idle processor until it runs");
+    FIELD(Time, across_ps, "for each part of a message from another processor");
+    FIELD(Time, notify_ps, "of the waker's time, for one on another processor");
+    FIELD(Time, interrupt_ps, "for being woken from there while others run here");
+    FIELD(Time, yield_ps, "for giving way");
+    FIELD(bool, gives_way, "whether a process that waits for others lets them run");
+    FIELD(Time, awake_ps, "the end of a pause, which is not slept through");
+    FIELD(std::vector<std::uint32_t>, homes, "by process; empty: in turn");
+    END_OF_FIELDS;
 };
 
 class Processors {
@@ -51,12 +66,12 @@ class Processors {
     Processors(const ProcessorSetup& setup, std::size_t processes, Kinds kinds)
         : setup_(setup),
           kinds_(kinds),
-          lag_max_(std::max(2 * setup.slice, setup.tick)),
+          lag_max_(std::max(2 * setup.slice_ps, setup.tick_ps)),
           processor_(setup.count),
           process_(processes),
           parts_(processes) {
         if (setup.count == 0) return;
-        if (setup.slice <= 0 || setup.tick <= 0)
+        if (setup.slice_ps <= 0 || setup.tick_ps <= 0)
             throw std::invalid_argument("processors: expected a slice and a tick above 0");
         if (!setup.homes.empty() && setup.homes.size() != processes)
             throw std::invalid_argument("processors: expected a home for each process");
@@ -74,7 +89,7 @@ class Processors {
     void submit(Simulation& clock, std::uint32_t process, Time ps, std::uint32_t kind,
                 std::uint32_t subject, std::uint32_t sender = none, std::uint32_t parts = 1) {
         Process& p = process_[process];
-        if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across;
+        if (sender != none && process_[sender].home != p.home) ps += parts * setup_.across_ps;
         (sender == none ? p.own : p.incoming).push_back({ps, kind, subject, sender, parts});
         take_up(clock, process, sender);
     }
@@ -82,7 +97,7 @@ class Processors {
     // Before its next work a process lets those run who wait.
     void give_way(std::uint32_t process) {
         process_[process].gives_way = true;
-        process_[process].debt += setup_.yield;
+        process_[process].debt += setup_.yield_ps;
     }
 
     // The process has another home from now on.
@@ -210,13 +225,13 @@ class Processors {
         if (c.process == none || !runs(process_[c.process])) return;
         Process& p = process_[c.process];
         const auto at_tick = [this](Time at) {
-            return (at + setup_.tick - 1) / setup_.tick * setup_.tick;
+            return (at + setup_.tick_ps - 1) / setup_.tick_ps * setup_.tick_ps;
         };
         Time renewed = at_tick(p.counted + std::max<Time>(p.deadline - p.virtual_time, 0));
         if (renewed < now) {
-            const Time each = at_tick(setup_.slice);
+            const Time each = at_tick(setup_.slice_ps);
             renewed += (now - 1 - renewed) / each * each;
-            p.deadline = p.virtual_time + renewed - p.counted + setup_.slice;
+            p.deadline = p.virtual_time + renewed - p.counted + setup_.slice_ps;
         }
         p.virtual_time += now - p.counted;
         p.counted = now;
@@ -245,7 +260,7 @@ class Processors {
         p.virtual_time = c.base;
         if (const auto number = static_cast<Time>(c.queue.size()); number > 0)
             p.virtual_time = floor_of(total(c), number) - floor_of(lag * (number + 1), number);
-        p.deadline = p.virtual_time + setup_.slice;
+        p.deadline = p.virtual_time + setup_.slice_ps;
         p.queued = true;
         c.queue.push_back(process);
     }
@@ -273,7 +288,7 @@ class Processors {
     // The deadline, once a slice is used up.
     bool renew(Process& p) const {
         if (p.virtual_time < p.deadline) return false;
-        p.deadline = p.virtual_time + setup_.slice;
+        p.deadline = p.virtual_time + setup_.slice_ps;
         return true;
     }
 
@@ -285,7 +300,7 @@ class Processors {
     void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
         Process& p = process_[process];
         Processor& c = processor_[p.home];
-        p.debt += setup_.sleep;
+        p.debt += setup_.sleep_ps;
         p.woken = true;
         count(clock.now(), c);
         if (!p.queued) {
@@ -295,12 +310,12 @@ class Processors {
             place(c, process, 0);
         }
         if (sender != none && process_[sender].home != p.home) {
-            process_[sender].debt += setup_.notify;
+            process_[sender].debt += setup_.notify_ps;
             if (process_[sender].state == State::spinning)
                 begin(clock, process_[sender].home);  // at once, before it looks for work
         }
         if (c.process == none) return begin_waking(clock, process);
-        if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt;
+        if (sender != none && process_[sender].home != p.home) p.debt += setup_.interrupt_ps;
         wait_for_turn(clock, process);
     }
 
@@ -310,7 +325,7 @@ class Processors {
         Processor& c = processor_[p.home];
         p.state = State::starting;
         c.process = process;
-        clock.schedule(clock.now() + setup_.wake, kinds_.wake_over, p.home, ++c.generation);
+        clock.schedule(clock.now() + setup_.wake_ps, kinds_.wake_over, p.home, ++c.generation);
     }
 
     // It is in the queue of a processor that another one has: maybe it is its turn.
@@ -347,7 +362,7 @@ class Processors {
         Processor& c = processor_[processor];
         if (c.tick_asked || c.process == none || !somebody_waits(c)) return;
         c.tick_asked = true;
-        clock.schedule(clock.now() + setup_.tick - clock.now() % setup_.tick, kinds_.tick,
+        clock.schedule(clock.now() + setup_.tick_ps - clock.now() % setup_.tick_ps, kinds_.tick,
                        processor);
     }
 
@@ -374,7 +389,7 @@ class Processors {
     void put_on(Simulation& clock, std::uint32_t processor, std::uint32_t process) {
         Processor& c = processor_[processor];
         Process& p = process_[process];
-        if (c.last != process && !p.woken) p.debt += setup_.switch_over;
+        if (c.last != process && !p.woken) p.debt += setup_.switch_ps;
         p.woken = false;
         p.since = p.counted = clock.now();
         renew(p);
@@ -423,7 +438,7 @@ class Processors {
                 count(clock.now(), c);
                 if (behind(c, p) >= 0) {
                     p.virtual_time = p.deadline;
-                    p.deadline += setup_.slice;
+                    p.deadline += setup_.slice_ps;
                 }
                 if (switch_to(clock, p.home, pick(c))) return;
             }
@@ -443,19 +458,20 @@ class Processors {
             c.job_end = clock.now() + p.current->left;
         } else {
             p.state = paid > 0 ? State::settling : State::spinning;
-            c.job_end = clock.now() + (paid > 0 ? paid : std::max<Time>(setup_.spin, 1));
+            c.job_end = clock.now() + (paid > 0 ? paid : std::max<Time>(setup_.spin_ps, 1));
         }
         clock.schedule(c.job_end, kinds_.run_over, processor, ++c.generation);
     }
 
     // What the processes cost that all messages at hand are from.
     Time connections(const Process& p) {
-        if (setup_.connection.empty()) return 0;
+        if (setup_.connection_ps.empty()) return 0;
         for (const Job& job : p.incoming) parts_[job.sender] += job.parts;
         Time sum = 0;
         for (const Job& job : p.incoming) {
             const std::size_t parts = std::exchange(parts_[job.sender], 0);
-            if (parts > 0) sum += setup_.connection[std::min(parts, setup_.connection.size()) - 1];
+            if (parts > 0)
+                sum += setup_.connection_ps[std::min(parts, setup_.connection_ps.size()) - 1];
         }
         return sum;
     }
@@ -469,7 +485,7 @@ class Processors {
         if (p.incoming.empty()) return false;
         if (p.found == 0) {
             p.found = p.incoming.size();
-            p.debt += setup_.look + connections(p);
+            p.debt += setup_.look_ps + connections(p);
         }
         --p.found;
         p.current = p.incoming.front();

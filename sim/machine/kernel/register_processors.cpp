@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/running.hpp"
+#include "kernel/struct_binding.hpp"
 #include "machine/kernel/processors.hpp"
 #include "machine/kernel/register.hpp"
 
@@ -66,42 +67,23 @@ class SharedProcessors {
     Processors processors_;
 };
 
-ProcessorSetup setup_of(std::uint32_t count, const std::vector<Time>& costs,
-                        std::vector<Time> connection, std::vector<std::uint32_t> homes) {
-    if (costs.size() != 10) throw std::invalid_argument("costs: expected 10 times");
-    ProcessorSetup setup;
-    setup.count = count;
-    std::size_t k = 0;
-    for (Time ProcessorSetup::* const field :
-         {&ProcessorSetup::slice, &ProcessorSetup::tick, &ProcessorSetup::switch_over,
-          &ProcessorSetup::look, &ProcessorSetup::spin, &ProcessorSetup::sleep,
-          &ProcessorSetup::wake, &ProcessorSetup::notify, &ProcessorSetup::across,
-          &ProcessorSetup::interrupt})
-        setup.*field = costs[k++];
-    setup.connection = std::move(connection);
-    setup.homes = std::move(homes);
-    return setup;
-}
-
 }  // namespace
 
 void register_processors(py::module_& module) {
     using Model = Runnable<SharedProcessors>;
+    def_struct<ProcessorSetup>(module, "ProcessorSetup",
+                               "Processors that processes share, and what that costs them: "
+                               "sim/machine/processors.py.");
     py::class_<Model> model(
         module, "SharedProcessors",
-        "Processors that processes share (EEVDF), given work and moved from outside.\n\n"
-        "costs_ps: slice, tick, switch, look, spin, sleep, wake, notify, "
-        "across, interrupt, as in sim/machine/processors.py. See "
-        "sim/machine/reference/processors.py.");
+        R"(Processors that processes share (EEVDF), given work and moved from outside.
+
+See sim/machine/reference/processors.py.)");
     model
-        .def(py::init([](std::uint32_t count, std::size_t processes, const std::vector<Time>& costs,
-                         std::vector<Time> connection, std::vector<std::uint32_t> homes) {
-                 return std::make_unique<Model>(
-                     setup_of(count, costs, std::move(connection), std::move(homes)), processes);
+        .def(py::init([](const ProcessorSetup& setup, std::size_t processes) {
+                 return std::make_unique<Model>(setup, processes);
              }),
-             py::arg("count"), py::arg("processes"), py::arg("costs_ps"),
-             py::arg("connection_ps") = std::vector<Time>{},
-             py::arg("homes") = std::vector<std::uint32_t>{})
+             py::arg("setup"), py::arg("processes"))
         .def(
             "submit",
             [](Model& self, std::uint32_t process, Time ps, std::uint32_t job,

@@ -8,7 +8,7 @@ from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ..fields import threads_of
 from .costs import CommitCosts, commit_costs
-from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
+from .parameters import CommitParameters, Death, KeyDraw, Node, RecordWork, Straggler
 from .spec import CommitSystem
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ def commit_parameters(
         retries=system.retries,
         backoff_ps=_ps(system.backoff.value),
         poll_ps=_ps(system.poll.value),
-        read_work_ps=costs.read_work_ps if two_phase else 0,
-        check_work_ps=costs.check_work_ps if two_phase else 0,
-        install_work_ps=costs.install_work_ps if two_phase else 0,
+        work=costs.work if two_phase else RecordWork(),
         every_rm=system.prepare == "all",
         versions=system.versions,
         timestamp_bits=system.timestamp_bits,

@@ -11,7 +11,7 @@ from ....workloads import Workload
 from ...machine.processors import Processors
 from .facts import host_facts
 from .host import Host, host_costs
-from .parameters import MessageCost
+from .parameters import MessageCost, RecordWork
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
 
@@ -80,10 +80,8 @@ class CommitCosts:
     """Of the adapters; None where processes of one host need none."""
     compute_ps: int
     """A client's own work on a transaction, beside its messages."""
-    read_work_ps: int
-    """A server's work on a record that it reads, checks, installs."""
-    check_work_ps: int
-    install_work_ps: int
+    work: RecordWork
+    """Of a server, where it has a processor of its own for that."""
     processors: Processors | None = None
     """That all share; None: every thread has its own."""
 
@@ -117,10 +115,12 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
         wire_bytes={name: tuple(map(curve.wire_bytes, of_type)) for name, of_type in sizes.items()},
         curve=curve,
         compute_ps=round((records.reads * records.read + records.writes * made) * per_byte_ps),
-        read_work_ps=round(records.read * per_byte_ps),
-        # The first word of a record, at random: one access to memory.
-        check_work_ps=round((latency_ns or 0.0) * 1e3),
-        install_work_ps=round(records.changed * per_byte_ps),
+        work=RecordWork(
+            read_ps=round(records.read * per_byte_ps),
+            # The first word of a record, at random: one access to memory.
+            check_ps=round((latency_ns or 0.0) * 1e3),
+            install_ps=round(records.changed * per_byte_ps),
+        ),
     )
 
 
@@ -147,9 +147,7 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         wire_bytes=sizes,
         curve=None,
         compute_ps=0,
-        read_work_ps=found.read_work_ps,
-        check_work_ps=0,
-        install_work_ps=found.install_work_ps,
+        work=found.work,
         processors=found.processors,
     )
 

@@ -26,7 +26,7 @@ from ...machine.processors import Processors
 from .facts import HostFacts
 from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, along
-from .parameters import MessageCost
+from .parameters import MessageCost, RecordWork
 from .sizes import WORD, Records, Sizes
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -45,8 +45,7 @@ class HostCosts:
     """Costs of messages by type, of a server's work on records, and the processors."""
 
     messages: Mapping[str, tuple[MessageCost, ...]]
-    read_work_ps: int
-    install_work_ps: int
+    work: RecordWork
     processors: Processors
 
 
@@ -122,8 +121,9 @@ def host_costs(
     insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
     return HostCosts(
         messages=messages,
-        read_work_ps=_ps(read_s),
-        install_work_ps=_ps(insert_s * records.changed / records.written),
+        work=RecordWork(
+            read_ps=_ps(read_s), install_ps=_ps(insert_s * records.changed / records.written)
+        ),
         processors=_processors(host, facts, ends),
     )
 

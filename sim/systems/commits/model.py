@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import astuple, fields
+from typing import Any
 
-from ..._kernel import CommitSetup, OneSidedCommits, TwoPhaseCommits
-from ...machine.processors import Processors
+from ..._kernel import (
+    CommitSetup,
+    MessageCost,
+    OneSidedCommits,
+    ProcessorSetup,
+    RecordWork,
+    TwoPhaseCommits,
+)
 from .history import CAUSES, Row
-from .parameters import CommitParameters, MessageCost
+from .parameters import CommitParameters
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import compute_times, key_draws, stream_keys, think_times
-
-# What has the same name and meaning in CommitSetup.
-SAME = (
-    *("machines", "storage", "managers", "timestamps", "records", "reads", "updates", "inserts"),
-    *("backoff_ps", "poll_ps", "retries", "every_rm", "versions"),
-    *("read_work_ps", "check_work_ps", "install_work_ps"),
-    *("timestamp_bits", "send_queue", "snapshot_every", "client_machine"),
-)
-# What of Processors has which name there.
-PROCESSORS = {
-    part.name: "processors" if part.name == "count" else f"processor_{part.name}"
-    for part in fields(Processors)
-}
 
 
 class KernelCommitModel:
@@ -116,39 +108,29 @@ class KernelCommitModel:
 
 
 def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bool) -> CommitSetup:
+    """Of all fields that have the same name there and mean the same, and the others."""
     p = parameters
-    setup = CommitSetup()
-    for name in SAME:
-        setattr(setup, name, getattr(p, name))
+    same = {name: value for name, value in vars(p).items() if name in CommitSetup.FIELDS}
     factors = {straggler.client: straggler.factor for straggler in p.stragglers}
-    setup.client_factor = [factors.get(client, 1) for client in range(len(p.client_machine))]
-    setup.node_machine = [node.machine for node in p.nodes]
-    setup.node_threads = [node.threads for node in p.nodes]
-    entries = max(len(p.costs[name]) for name in p.message_types)
-    setup.cost_entries = entries
-    setup.costs = _plain(p.costs, p.message_types, entries)
-    setup.death_client = [death.client for death in p.deaths]
-    setup.death_ps = [death.at_ps for death in p.deaths]
-    for name in ("lease_ps", "skip_after_ps"):
-        value = getattr(p, name)
-        setattr(setup, name, -1 if value is None else value)
-    setup.start_ps = list(p.start_ps)
-    setup.timestamp_reach = p.timestamp_reach or 0
-    setup.in_step, setup.doorbell = p.in_step, p.doorbell
-    if p.processors is not None:
-        for part, name in PROCESSORS.items():
-            setattr(setup, name, getattr(p.processors, part))
-    setup.streams = stream_keys(p, seed, replication).reshape(-1).tolist()
-    setup.traced = traced
-    return setup
-
-
-def _plain(
-    costs: Mapping[str, tuple[MessageCost, ...]], types: tuple[str, ...], entries: int
-) -> list[int]:
-    return [
-        part
-        for name in types
-        for k in range(entries)
-        for part in astuple(costs[name][min(k, len(costs[name]) - 1)])
-    ]
+    costs = [p.costs[name] for name in p.message_types]
+    entries = max(map(len, costs))
+    told: dict[str, Any] = {
+        "client_factor": [factors.get(client, 1) for client in range(len(p.client_machine))],
+        "node_machine": [node.machine for node in p.nodes],
+        "node_threads": [node.threads for node in p.nodes],
+        "costs": [
+            MessageCost(**vars(of_type[min(k, len(of_type) - 1)]))
+            for of_type in costs
+            for k in range(entries)
+        ],
+        "cost_entries": entries,
+        "death_client": [death.client for death in p.deaths],
+        "death_ps": [death.at_ps for death in p.deaths],
+        "work": RecordWork(**vars(p.work)),
+        "processors": ProcessorSetup(**({} if p.processors is None else vars(p.processors))),
+        "streams": stream_keys(p, seed, replication),
+        "traced": traced,
+    }
+    # What is None is as it is where nothing is said.
+    given = {name: value for name, value in (same | told).items() if value is not None}
+    return CommitSetup(**given)

@@ -87,6 +87,17 @@ class MessageCost:
 
 
 @dataclass(frozen=True)
+class RecordWork:
+    """Thread time of a server on each record that it reads; that it checks and locks, or unlocks;
+    that it installs.
+    """
+
+    read_ps: int = 0
+    check_ps: int = 0
+    install_ps: int = 0
+
+
+@dataclass(frozen=True)
 class Node:
     """A server: the machine whose network card it uses, and its threads that handle messages."""
 
@@ -173,12 +184,8 @@ class CommitParameters:
     poll_ps: int = 1_000_000
     """Between two looks at the snapshot, of a client whose timestamps are used up (RSI)."""
 
-    read_work_ps: int = 0
-    """Thread time of an RM, per record read (2PC)."""
-    check_work_ps: int = 0
-    """Thread time of an RM, per record checked and locked, or unlocked by a rollback (2PC)."""
-    install_work_ps: int = 0
-    """Thread time of an RM, per record installed (2PC)."""
+    work: RecordWork = RecordWork()
+    """Of an RM, beside its messages (2PC)."""
     every_rm: bool = True
     """Every RM prepares (2PC); else those only that hold a record of the write set."""
 
@@ -293,8 +300,8 @@ def _check_transactions(p: CommitParameters) -> None:
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
         _time(name, getattr(p, name))
     _expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
-    for name in ("read_work_ps", "check_work_ps", "install_work_ps"):
-        _time(name, getattr(p, name))
+    for name, value in vars(p.work).items():
+        _time(f"{name} of work", value)
     _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
     keys = p.keys
     _expect(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from ...kernel.histogram import Histogram
 from ...machine.processors import Processors
 from ...planes.outcome import Gain, ResourceUse, Why
-from .parameters import CommitParameters, MessageCost
+from .parameters import CommitParameters, MessageCost, RecordWork
 
 MORE = 1.1
 GAIN_MIN = 0.01  # below, the draws of a short run show
@@ -71,16 +71,17 @@ def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
 
 def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
     """The same run on better parts; clients keep their numbers, and so their draws."""
-    faster = {
-        name: round(getattr(parameters, name) / MORE)
-        for name in ("compute_ps", "read_work_ps", "check_work_ps", "install_work_ps")
-    }
+    work = {name: round(each_ps / MORE) for name, each_ps in vars(parameters.work).items()}
     machines = parameters.client_machine
     more = max(1, round(len(machines) * (MORE - 1.0)))
     return {
         "network bandwidth and message rate": _with_costs(parameters, "out_ps", "in_ps"),
         "speed of the network (1 / latency)": _with_costs(parameters, "wire_ps"),
-        "processor speed": replace(_with_costs(parameters, "send_ps", "receive_ps"), **faster),
+        "processor speed": replace(
+            _with_costs(parameters, "send_ps", "receive_ps"),
+            compute_ps=round(parameters.compute_ps / MORE),
+            work=RecordWork(**work),
+        ),
         "clients": replace(
             parameters,
             client_machine=(*machines, *machines[:more]),

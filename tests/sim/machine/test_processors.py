@@ -28,8 +28,8 @@ class Kernel:
     """The compiled one, by the same calls as the reference."""
 
     def __init__(self, count: int, processes: int, **costs: int) -> None:
-        known = [costs.get(name, 0) for name in COSTS]
-        self.model = _kernel.SharedProcessors(count, processes, [SLICE, TICK, *known])
+        setup = _kernel.ProcessorSetup(count=count, slice_ps=SLICE, tick_ps=TICK, **costs)  # type: ignore[arg-type]
+        self.model = _kernel.SharedProcessors(setup, processes)
 
     def submit(self, process: int, ps: int, job: int, sender: int = -1) -> None:
         self.model.submit(process, ps, job, sender)

@@ -23,8 +23,14 @@
 namespace numatwin {
 
 struct MessageCost {
-    Time send, receive, out, wire, in;
-    std::uint32_t parts;
+    FIELDS_OF(MessageCost);
+    FIELD(Time, send_ps, "of the sender's thread; 0: none takes part");
+    FIELD(Time, receive_ps, "of the receiver's thread, likewise");
+    FIELD(Time, out_ps, "of the outgoing side of the sender's adapter");
+    FIELD(Time, wire_ps, "on its way");
+    FIELD(Time, in_ps, "of the incoming side of the receiver's adapter");
+    FIELD(std::uint32_t, parts, "messages of a transport that it is made of", 1);
+    END_OF_FIELDS;
 };
 
 // A client has one thread; a node k of them. Clients come first, then nodes.
@@ -86,7 +92,7 @@ class Cluster {
             case reached: {
                 Flight& f = flight_[event.subject];
                 Adapter& adapter = adapters_[places_[f.receiver].machine];
-                return clock.schedule(adapter.receive(clock.now(), cost(f).in, f.last_bits),
+                return clock.schedule(adapter.receive(clock.now(), cost(f).in_ps, f.last_bits),
                                       arrived, event.subject);
             }
             case arrived:
@@ -179,7 +185,7 @@ class Cluster {
             if (f.work == 0) return delivered(at);
             return work(f.receiver, f.work, worked, at);
         }
-        const Time send = cost(f).send;
+        const Time send = cost(f).send_ps;
         if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
         work(f.sender, send, posted, at);
     }
@@ -191,7 +197,7 @@ class Cluster {
         const std::uint32_t from = places_[f.sender].machine;
         if (from == places_[f.receiver].machine) return take(at);
         const MessageCost& c = cost(f);
-        const Passage passage = adapters_[from].send(clock.now(), c.out, c.wire);
+        const Passage passage = adapters_[from].send(clock.now(), c.out_ps, c.wire_ps);
         f.last_bits = passage.last_bits;
         clock.schedule(passage.first_bits, reached, at);
     }
@@ -205,7 +211,7 @@ class Cluster {
             return processors_.submit(clock, place, ps, kind, subject, sender, parts);
         clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
     }
-    Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send; }
+    Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
 
     bool is_gone(std::uint32_t place) const { return place < gone_.size() && gone_[place]; }
     void leave(std::uint32_t client) { gone_[client] = 1; }
@@ -229,7 +235,7 @@ class Cluster {
         const Flight& f = flight_[at];
         if (is_gone(f.receiver)) return drop(at);
         const MessageCost& c = cost(f);
-        const Time ps = f.work + c.receive;
+        const Time ps = f.work + c.receive_ps;
         if (ps == 0) return deliver(at);
         work(f.receiver, ps, received, at, f.sender, c.parts);
     }

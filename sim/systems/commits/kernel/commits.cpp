@@ -16,14 +16,6 @@ std::vector<Place> places_of(const CommitSetup& setup) {
     return places;
 }
 
-std::vector<MessageCost> costs_of(const std::vector<Time>& parts) {
-    std::vector<MessageCost> costs;
-    for (std::size_t k = 0; k + 5 < parts.size(); k += 6)
-        costs.push_back({parts[k], parts[k + 1], parts[k + 2], parts[k + 3], parts[k + 4],
-                         static_cast<std::uint32_t>(parts[k + 5])});
-    return costs;
-}
-
 // parameters.py has checked the values, and told the user; this is the last line.
 const CommitSetup& checked(const CommitSetup& setup) {
     const auto expect = [](bool fine, const char* what) {
@@ -32,11 +24,6 @@ const CommitSetup& checked(const CommitSetup& setup) {
     const auto below = [](const auto& values, std::size_t end) {
         return std::ranges::all_of(values, [end](auto v) { return v < end; });
     };
-    const auto parts_fit = [](const std::vector<Time>& all) {
-        for (std::size_t k = 5; k < all.size(); k += 6)
-            if (all[k] < 1 || all[k] > 1'000'000) return false;
-        return true;
-    };
     const std::size_t clients = setup.client_machine.size(), nodes = setup.node_machine.size();
     expect(clients > 0 && below(setup.client_machine, setup.machines), "machines of clients");
     expect(setup.client_factor.size() == clients, "factors of clients");
@@ -44,11 +31,14 @@ const CommitSetup& checked(const CommitSetup& setup) {
     expect(setup.node_threads.size() == nodes, "threads of nodes");
     expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
     expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
-    expect(setup.cost_entries > 0 && setup.costs.size() % (6 * setup.cost_entries) == 0, "costs");
-    const auto times = [](const std::vector<Time>& all) {
-        return std::ranges::all_of(all, [](Time ps) { return ps >= 0; });
-    };
-    expect(times(setup.costs) && parts_fit(setup.costs), "costs");
+    expect(setup.cost_entries > 0 && setup.costs.size() % setup.cost_entries == 0, "costs");
+    expect(std::ranges::all_of(setup.costs,
+                               [](const MessageCost& cost) {
+                                   return std::min({cost.send_ps, cost.receive_ps, cost.out_ps,
+                                                    cost.wire_ps, cost.in_ps}) >= 0 &&
+                                          cost.parts >= 1 && cost.parts <= 1'000'000;
+                               }),
+           "costs");
     expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
                setup.updates + setup.inserts > 0,
            "numbers of records");
@@ -68,7 +58,7 @@ const CommitSetup& checked(const CommitSetup& setup) {
 Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
     : Cluster(seed, replication, checked(setup).machines, places_of(setup),
-              static_cast<std::uint32_t>(setup.client_machine.size()), costs_of(setup.costs),
+              static_cast<std::uint32_t>(setup.client_machine.size()), setup.costs,
               setup.cost_entries, setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
@@ -96,8 +86,9 @@ void Commits::happened(const Event& event) {
     if (event.kind == resumed) return go_on(event.subject);
     if (event.kind == awake) {
         give_way(event.subject);
-        if (setup_.awake_ps == 0) return go_on(event.subject);
-        return processors_.submit(clock, event.subject, setup_.awake_ps, resumed, event.subject);
+        if (setup_.processors.awake_ps == 0) return go_on(event.subject);
+        return processors_.submit(clock, event.subject, setup_.processors.awake_ps, resumed,
+                                  event.subject);
     }
     if (event.kind != died) return happened_to_protocol(event);
     if (is_gone(event.subject)) return;
@@ -126,8 +117,8 @@ void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
     }
     ps *= places_[client].factor;
     if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
-    if (ps > 2 * setup_.awake_ps)
-        return clock.schedule(clock.now() + ps - setup_.awake_ps, awake, client);
+    if (ps > 2 * setup_.processors.awake_ps)
+        return clock.schedule(clock.now() + ps - setup_.processors.awake_ps, awake, client);
     give_way(client);
     processors_.submit(clock, client, ps, resumed, client);
 }
@@ -140,7 +131,7 @@ void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {
 }
 
 void Commits::give_way(std::uint32_t client) {
-    if (processors_.shared() && setup_.gives_way) processors_.give_way(client);
+    if (processors_.shared() && setup_.processors.gives_way) processors_.give_way(client);
 }
 
 void Commits::begin_transaction(std::uint32_t client) {

@@ -21,41 +21,54 @@
 namespace numatwin {
 
 // ../parameters.py, with indices of nodes as they stand there; none stands for no remedy.
+struct RecordWork {
+    FIELDS_OF(RecordWork);
+    FIELD(Time, read_ps, "per record read");
+    FIELD(Time, check_ps, "per record checked and locked, or unlocked");
+    FIELD(Time, install_ps, "per record installed");
+    END_OF_FIELDS;
+};
+
 struct CommitSetup {
     static constexpr Time none = -1;
 
-    std::uint32_t machines = 0;
-    std::vector<std::uint32_t> client_machine;
-    std::vector<std::int64_t> client_factor;
-    std::vector<std::uint32_t> node_machine;
-    std::vector<std::uint32_t> node_threads;
-    std::vector<std::uint32_t> storage;
-    std::vector<std::uint32_t> managers;
-    std::uint32_t timestamps = 0;
-    std::vector<Time> costs;  // by type, records aboard, and part: send, receive, out, wire, in
-    std::uint32_t cost_entries = 1;
-    std::int64_t records = 0;
-    std::uint32_t reads = 0, updates = 0, inserts = 0;
-    Time backoff_ps = 0, poll_ps = 0;
-    std::uint32_t retries = 0;
-    Time read_work_ps = 0, check_work_ps = 0, install_work_ps = 0;
-    bool every_rm = true;
-    std::uint32_t versions = 1;
-    std::int64_t timestamp_bits = 0;
-    std::uint32_t send_queue = 1;
-    std::uint32_t snapshot_every = 1;
-    std::vector<std::int64_t> death_client;
-    std::vector<Time> death_ps;
-    Time lease_ps = none, skip_after_ps = none;
-    std::vector<Time> start_ps;        // by client; empty: all at once
-    std::int64_t timestamp_reach = 0;  // 0: a lap
-    bool in_step = false;
-    bool doorbell = true;
-    ProcessorSetup processors;
-    bool gives_way = false;              // on shared processors, after aborts and while it waits
-    Time awake_ps = 0;                   // the end of a pause, which is not slept through
-    std::vector<std::uint64_t> streams;  // four words a client: of its keys, of its think times
-    bool traced = false;
+    using Indices = std::vector<std::uint32_t>;
+    FIELDS_OF(CommitSetup);
+    FIELD(std::uint32_t, machines, "how many");
+    FIELD(Indices, client_machine, "of each client");
+    FIELD(std::vector<std::int64_t>, client_factor, "how much longer a client's own time takes");
+    FIELD(Indices, node_machine, "of each node");
+    FIELD(Indices, node_threads, "of each node, for messages");
+    FIELD(Indices, storage, "indices of the nodes that hold records");
+    FIELD(Indices, managers, "and of those that run transactions (2PC)");
+    FIELD(std::uint32_t, timestamps, "and of the timestamp service");
+    FIELD(std::vector<MessageCost>, costs, "by message type, then by records aboard");
+    FIELD(std::uint32_t, cost_entries, "of each type; more records aboard: the last", 1);
+    FIELD(std::int64_t, records, "at the beginning");
+    FIELD(std::uint32_t, reads, "distinct records that a transaction reads");
+    FIELD(std::uint32_t, updates, "how many of them it writes");
+    FIELD(std::uint32_t, inserts, "records that it creates");
+    FIELD(Time, backoff_ps, "before a retry");
+    FIELD(Time, poll_ps, "between two looks at the snapshot (RSI)");
+    FIELD(std::uint32_t, retries, "of an aborted transaction, before it is given up");
+    FIELD(RecordWork, work, "of a server, beside its messages (2PC)");
+    FIELD(bool, every_rm, "every storage server prepares (2PC)", true);
+    FIELD(std::uint32_t, versions, "that a record keeps", 1);
+    FIELD(std::int64_t, timestamp_bits, "length of the bit vector (RSI)");
+    FIELD(std::uint32_t, send_queue, "of a client: one bit of so many is signaled", 1);
+    FIELD(std::uint32_t, snapshot_every, "transactions per fetch of the snapshot", 1);
+    FIELD(std::vector<std::int64_t>, death_client, "who dies");
+    FIELD(std::vector<Time>, death_ps, "and when");
+    FIELD(Time, lease_ps, "of a lock; below 0: without this remedy", none);
+    FIELD(Time, skip_after_ps, "of timestamps that hold up; below 0: without this remedy", none);
+    FIELD(std::vector<Time>, start_ps, "by client; empty: all at once");
+    FIELD(std::int64_t, timestamp_reach, "above the highest committed one; 0: a lap");
+    FIELD(bool, in_step, "timestamps of clients keep together (RSI)");
+    FIELD(bool, doorbell, "requests of one step are posted together (RSI)", true);
+    FIELD(ProcessorSetup, processors, "that all share, or none");
+    FIELD(std::vector<std::uint64_t>, streams, "[4 * clients] Philox keys of keys, of thinking");
+    FIELD(bool, traced, "keep the trace");
+    END_OF_FIELDS;
 };
 
 // Clients in a closed loop, and what both protocols share.

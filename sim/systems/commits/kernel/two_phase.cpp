@@ -27,7 +27,7 @@ void TwoPhaseCommits::transact(std::uint32_t client) {
         const std::int64_t key = read_key(client, slot);
         const std::uint32_t at = begin_flight(read, client, storage(server_of(key)));
         Flight& f = flight_[at];
-        f.work = setup_.read_work_ps;
+        f.work = setup_.work.read_ps;
         f.client = client;
         f.slot = slot;
         f.key = key;
@@ -91,7 +91,7 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     for (std::uint32_t s = 0; s < servers; ++s) {
         if (!takes_part(at, s)) continue;
         send(at, prepare, storage(s), s, count_at(at, s, 0, setup_.updates),
-             setup_.check_work_ps);  // (3)
+             setup_.work.check_ps);  // (3)
     }
 }
 
@@ -122,7 +122,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
         for (std::uint32_t s = 0; s < servers; ++s) {
             if (!takes_part(at, s)) continue;
             send(at, install, storage(s), s, count_at(at, s, 0, writes()),
-                 setup_.install_work_ps);  // (4)
+                 setup_.work.install_ps);  // (4)
         }
         return;
     }
@@ -130,7 +130,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
     for (std::uint32_t s = 0; s < servers; ++s) {
         const std::uint32_t locked = count_at(at, s, 0, setup_.updates);
         if (locked > 0 && voted_[at * servers + s] == granted)
-            send(at, rollback, storage(s), s, locked, setup_.check_work_ps);
+            send(at, rollback, storage(s), s, locked, setup_.work.check_ps);
     }
     send(at, finished, timestamps());  // (5)
     leave(at);

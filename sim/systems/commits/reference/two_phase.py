@@ -78,7 +78,7 @@ class TwoPhaseModel(CommitModel):
     def read(self, client: Client, key: int) -> Process:
         """One record, as of the client's snapshot."""
         rm = self.holder(key)
-        yield from self.message("read", client, rm, 0, self.p.read_work_ps)
+        yield from self.message("read", client, rm, 0, self.p.work.read_ps)
         seen = rm.record(key).visible(client.snapshot)
         yield from self.message("record", rm, client)
         return seen
@@ -140,7 +140,7 @@ class TwoPhaseModel(CommitModel):
     def prepare(self, tm: Node, client: int, rid: int, share: Share) -> Process:
         """(3): all records of an RM, or none."""
         count = len(share.updates)
-        work_ps = count * self.p.check_work_ps
+        work_ps = count * self.p.work.check_ps
         yield from self.message("prepare", tm, share.rm, count, work_ps)
         vote = self.check(share, client, rid)
         yield from self.message("vote", share.rm, tm)
@@ -161,7 +161,7 @@ class TwoPhaseModel(CommitModel):
     def install(self, tm: Node, cid: int, share: Share, log: Callable[..., None]) -> Process:
         """(4)."""
         written = share.updates + share.inserts
-        work_ps = len(written) * self.p.install_work_ps
+        work_ps = len(written) * self.p.work.install_ps
         yield from self.message("install", tm, share.rm, len(written), work_ps)
         for key in share.updates:
             share.rm.record(key).install(cid, self.p.versions)
@@ -172,7 +172,7 @@ class TwoPhaseModel(CommitModel):
     def roll_back(self, tm: Node, share: Share) -> Process:
         """Another RM voted no; nobody waits for this."""
         count = len(share.updates)
-        work_ps = count * self.p.check_work_ps
+        work_ps = count * self.p.work.check_ps
         yield from self.message("rollback", tm, share.rm, count, work_ps)
         for key in share.updates:
             share.rm.record(key).owner = None
