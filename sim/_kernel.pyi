@@ -17,16 +17,6 @@ class MessageCost:
     """What one message of a type costs."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        send_ps: int = ...,
-        receive_ps: int = ...,
-        out_ps: int = ...,
-        wire_ps: int = ...,
-        in_ps: int = ...,
-        parts: int = ...,
-    ) -> None: ...
     send_ps: int
     """of the sender's thread; 0: none takes part"""
     receive_ps: int
@@ -39,63 +29,35 @@ class MessageCost:
     """of the incoming side of the receiver's adapter"""
     parts: int
     """messages of a transport that it is made of"""
+    def __init__(
+        self,
+        *,
+        send_ps: int = ...,
+        receive_ps: int = ...,
+        out_ps: int = ...,
+        wire_ps: int = ...,
+        in_ps: int = ...,
+        parts: int = ...,
+    ) -> None: ...
 
 class RecordWork:
     """Thread time of a server on records."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self, *, read_ps: int = ..., check_ps: int = ..., install_ps: int = ...
-    ) -> None: ...
     read_ps: int
     """per record read"""
     check_ps: int
     """per record checked and locked, or unlocked"""
     install_ps: int
     """per record installed"""
+    def __init__(
+        self, *, read_ps: int = ..., check_ps: int = ..., install_ps: int = ...
+    ) -> None: ...
 
 class CommitSetup:
     """What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        machines: int = ...,
-        client_machine: _AnyIndices = ...,
-        client_factor: _AnyIndices = ...,
-        node_machine: _AnyIndices = ...,
-        node_threads: _AnyIndices = ...,
-        storage: _AnyIndices = ...,
-        managers: _AnyIndices = ...,
-        timestamps: int = ...,
-        costs: Sequence[MessageCost] = ...,
-        cost_entries: int = ...,
-        records: int = ...,
-        reads: int = ...,
-        updates: int = ...,
-        inserts: int = ...,
-        backoff_ps: int = ...,
-        poll_ps: int = ...,
-        retries: int = ...,
-        work: RecordWork = ...,
-        every_rm: bool = ...,
-        versions: int = ...,
-        timestamp_bits: int = ...,
-        send_queue: int = ...,
-        snapshot_every: int = ...,
-        death_client: _AnyIndices = ...,
-        death_ps: _AnyIndices = ...,
-        lease_ps: int = ...,
-        skip_after_ps: int = ...,
-        start_ps: _AnyIndices = ...,
-        timestamp_reach: int = ...,
-        in_step: bool = ...,
-        doorbell: bool = ...,
-        processors: ProcessorSetup = ...,
-        streams: _AnyIndices = ...,
-        traced: bool = ...,
-    ) -> None: ...
     machines: int
     """how many"""
     client_machine: list[int]
@@ -164,6 +126,44 @@ class CommitSetup:
     """[4 * clients] Philox keys of keys, of thinking"""
     traced: bool
     """keep the trace"""
+    def __init__(
+        self,
+        *,
+        machines: int = ...,
+        client_machine: _AnyIndices = ...,
+        client_factor: _AnyIndices = ...,
+        node_machine: _AnyIndices = ...,
+        node_threads: _AnyIndices = ...,
+        storage: _AnyIndices = ...,
+        managers: _AnyIndices = ...,
+        timestamps: int = ...,
+        costs: Sequence[MessageCost] = ...,
+        cost_entries: int = ...,
+        records: int = ...,
+        reads: int = ...,
+        updates: int = ...,
+        inserts: int = ...,
+        backoff_ps: int = ...,
+        poll_ps: int = ...,
+        retries: int = ...,
+        work: RecordWork = ...,
+        every_rm: bool = ...,
+        versions: int = ...,
+        timestamp_bits: int = ...,
+        send_queue: int = ...,
+        snapshot_every: int = ...,
+        death_client: _AnyIndices = ...,
+        death_ps: _AnyIndices = ...,
+        lease_ps: int = ...,
+        skip_after_ps: int = ...,
+        start_ps: _AnyIndices = ...,
+        timestamp_reach: int = ...,
+        in_step: bool = ...,
+        doorbell: bool = ...,
+        processors: ProcessorSetup = ...,
+        streams: _AnyIndices = ...,
+        traced: bool = ...,
+    ) -> None: ...
 
 class TwoPhaseCommits:
     """Snapshot isolation by 2PC."""
@@ -1013,26 +1013,6 @@ class ProcessorSetup:
     """Processors that processes share, and what that costs them: sim/machine/processors.py."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    def __init__(
-        self,
-        *,
-        count: int = ...,
-        slice_ps: int = ...,
-        tick_ps: int = ...,
-        switch_ps: int = ...,
-        look_ps: int = ...,
-        connection_ps: _AnyIndices = ...,
-        spin_ps: int = ...,
-        sleep_ps: int = ...,
-        wake_ps: int = ...,
-        across_ps: int = ...,
-        notify_ps: int = ...,
-        interrupt_ps: int = ...,
-        yield_ps: int = ...,
-        gives_way: bool = ...,
-        awake_ps: int = ...,
-        homes: _AnyIndices = ...,
-    ) -> None: ...
     count: int
     """of processors; 0: every process has one of its own"""
     slice_ps: int
@@ -1065,6 +1045,26 @@ class ProcessorSetup:
     """the end of a pause, which is not slept through"""
     homes: list[int]
     """by process; empty: in turn"""
+    def __init__(
+        self,
+        *,
+        count: int = ...,
+        slice_ps: int = ...,
+        tick_ps: int = ...,
+        switch_ps: int = ...,
+        look_ps: int = ...,
+        connection_ps: _AnyIndices = ...,
+        spin_ps: int = ...,
+        sleep_ps: int = ...,
+        wake_ps: int = ...,
+        across_ps: int = ...,
+        notify_ps: int = ...,
+        interrupt_ps: int = ...,
+        yield_ps: int = ...,
+        gives_way: bool = ...,
+        awake_ps: int = ...,
+        homes: _AnyIndices = ...,
+    ) -> None: ...
 
 class SharedProcessors:
     """Processors that processes share (EEVDF), given work and moved from outside.
