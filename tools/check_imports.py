@@ -20,8 +20,6 @@ import networkx as nx
 PACKAGE = "numatwin"
 # Each package in one of these is a system's home.
 HOMES = (f"{PACKAGE}.sim.systems", f"{PACKAGE}.engine_native.systems")
-# What is known and about to go.
-EXCEPTIONS = {("numatwin.sim.systems.commits.apart", "numatwin.sim.systems.commits.parameters")}
 
 
 def imports(tree: Path) -> nx.DiGraph:
@@ -32,8 +30,7 @@ def imports(tree: Path) -> nx.DiGraph:
     graph.add_nodes_from(found.modules)
     for module in found.modules:
         for imported in found.find_modules_directly_imported_by(module):
-            if (module, imported) not in EXCEPTIONS:
-                graph.add_edge(module, imported)
+            graph.add_edge(module, imported)
     return graph
 
 

@@ -28,8 +28,6 @@ SIM, ENGINE = "sim", "engine_native"
 LEVELS = {SIM: {"kernel": 0, "machine": 1, "systems": 2}, ENGINE: {"systems": 4, "measure": 5}}
 FOLDER, TOP = 3, 6  # other folders of the engine; its own files: what Python sees of all
 CONTENTS = PurePosixPath("sim/kernel/module.cpp")  # what Python sees of the simulator's folders
-# What is known and about to go.
-EXCEPTIONS = {("sim/kernel/register_draws.cpp", "sim/machine/disturbances/kernel/turns.hpp")}
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -90,8 +88,6 @@ def faults(folder: Path) -> Iterator[str]:
     """All that is wrong with the includes of a repository."""
     graph: dict[PurePosixPath, set[PurePosixPath]] = {}
     for path, line, included in includes(folder):
-        if (str(path), str(included)) in EXCEPTIONS:
-            continue
         graph.setdefault(path, set()).add(included)
         by, of = place_of(path), place_of(included)
         if by is not None and of is not None and (why := fault(by, of)) is not None:

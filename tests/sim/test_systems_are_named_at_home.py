@@ -14,6 +14,7 @@ EVERYBODYS = (
     "sim/control",
     "sim/run",
     "sim/kernel",
+    "sim/machine",
     "sim/systems/descriptor.py",
     "sim/systems/fields.py",
     "topologies/schema.py",
