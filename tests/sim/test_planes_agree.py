@@ -67,15 +67,17 @@ def as_flow(name: str) -> float:
     does nothing: a closed system of two customers. Played by hand, at the loads that come of it.
     """
     plane, rates = flows(name)
-    if plane.threads.max() == 1 or not isinstance(plane.demands, PartitionedDemands):
+    if plane.system.workers.on_cores.max() == 1 or not isinstance(
+        plane.demands, PartitionedDemands
+    ):
         return 1.0
     scenario = load_scenario(name)
     kinds = {operation.kind for operation in scenario.workload.operations.values()}
-    assert plane.threads.max() == 2, "by hand for two threads"
+    assert plane.system.workers.on_cores.max() == 2, "by hand for two threads"
     assert kinds <= {"lookup", "upsert"}, "by hand for commands by key"
     demand = plane.system.demand(plane.demands, 0.0)
     machine = machine_of(plane.demands, plane.workload.description.clients)
-    cores, workers = len(plane.threads), plane.system.workers.count
+    cores, workers = len(plane.system.workers.on_cores), plane.system.workers.count
     (walk,) = (step for step in demand.steps if step.core_s.any())
     assert walk.name == WALK
     way = float(np.mean(machine.handed_ps))
@@ -149,10 +151,15 @@ class TestAgree:
         expected = []
         for loads in (rates.loads, Loads(memory, links, rates.loads.control)):
             worker_s, _, miss_s = search._core_times(loads)
-            expected.append([(of_core * worker_s / model.threads).sum(), (of_core * miss_s).sum()])
+            expected.append(
+                [
+                    (of_core * worker_s / model.system.workers.on_cores).sum(),
+                    (of_core * miss_s).sum(),
+                ]
+            )
         for kind, bounds in zip(("cores", "misses"), np.transpose(expected), strict=True):
             here = per_core_sum(plane, seen, kind)
-            if bounds.max() > USE_MIN * len(model.threads):
+            if bounds.max() > USE_MIN * len(model.system.workers.on_cores):
                 assert (1 - WITHIN) * bounds.min() <= here <= (1 + WITHIN) * bounds.max(), (
                     f"{kind}: {here} of {bounds}; {replay(name)}"
                 )
