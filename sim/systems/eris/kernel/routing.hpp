@@ -189,7 +189,7 @@ class ErisRouting {
         bool called = false;
         Time asleep_since = 0;
         // Line 1: its phase, and the flush under way.
-        Time waits[2] = {};        // for lines of those who wrote into its incoming buffers
+        Time waits[2] = {};  // for lines of those who wrote into its incoming buffers
         ThreadTime time;
         std::uint64_t read_word = 0;
         Portion sends;
