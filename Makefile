@@ -17,7 +17,8 @@ export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$
 .PHONY: help setup run run-here test gate lint stubs bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
-	@echo "make test   all tests"
+	@echo "make test   the tests"
+	@echo "make test-kernel  those of the compiled models; 'make test-all': sweeps of many cases as well"
 	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
 	@echo "make lint   style, types, formatting, who may import whom"
 	@echo "make stubs  writes the types of the compiled modules anew"
@@ -79,12 +80,27 @@ run-here:
 	$(NUMATWIN) report $(HERE)/flow $(HERE)/native --out $(HERE)/report.html >/dev/null && \
 	echo "The report: $(HERE)/report.html"
 
-test: setup
+# What tests use of the system's packages.
+test-packages: setup
 	@tools/system-packages gtest cmake ninja || true
 	@# The flow solver is held against it; without, two tests are skipped.
 	@tools/system-packages simgrid || true
 	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
-	@$(PY) -m pytest -n auto --maxprocesses 8
+
+# Neighbours stay in one process, where they share what was made for them, until another has nothing to do.
+TESTS := $(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal
+test: test-packages
+	@$(TESTS) -m 'not sweep'
+
+test-all: test-packages
+	@$(TESTS)
+
+# SWEEPS_UNTIL: a time as of 'date +%s', from which on none is begun.
+sweeps: test-packages
+	@$(TESTS) -m sweep $(if $(SWEEPS_UNTIL),--until $(SWEEPS_UNTIL))
+
+test-kernel: setup
+	@$(TESTS) -m 'kernel and not sweep'
 
 # The suite that this project's own CI gates its policies with: validate/suites/policies.yaml.
 gate: setup

@@ -1,10 +1,49 @@
-"""How Hypothesis plays in all tests: no limit of time for an example.
+"""How all tests play: Hypothesis without a limit of time, long tests first, sweeps in some order.
 
-On a busy host a process may wait for a processor for longer than any such limit. What must be
-quick has a test of its own, which counts processor time.
+On a busy host a process may wait for a processor for longer than any limit for an example. What
+must be quick has a test of its own, which counts processor time.
 """
 
+import random
+import time
+
+import pytest
 from hypothesis import settings
+from where_time_goes import Meter, Table
 
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--where-time-goes", action="store_true", help="end with a table of CPU seconds by file"
+    )
+    parser.addoption(
+        "--until",
+        type=int,
+        metavar="S",
+        help="begin no test after this time (seconds since 1970); in an order of its own, so that"
+        " the same ones are not left out each time",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--where-time-goes"):
+        config.pluginmanager.register(Meter())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Table())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long ones first, so that none of them is what everything waits for in the end."""
+    if until := config.getoption("--until"):
+        random.Random(until).shuffle(items)
+    else:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    until = item.config.getoption("--until")
+    if until and time.time() >= until:
+        pytest.skip("no time left: 'make test-all' runs it")

@@ -12,6 +12,14 @@ FOLDER_READMES = sorted(
     path for path in ROOT.glob("*/**/README.md") if not {".venv", "build", "docs"} & {*path.parts}
 )
 
+# What these run takes minutes: the event plane with its replications, measurements of this host.
+LONG = {
+    "measure-this-host.md",
+    "planes.md",
+    "read-a-validation-report.md",
+    "run-on-this-host.md",
+    "what-if-network.md",
+}
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -19,7 +27,18 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_long_documents_exist() -> None:
+    assert {path.name for path in DOCUMENTS} >= LONG
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=name(path), marks=getattr(pytest.mark, kind))
+        for path in DOCUMENTS
+        for kind in ["sweep" if path.name in LONG else "slow"]
+    ],
+)
 def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
     for step in steps(path.read_text(encoding="utf-8")):
         if step.source is not None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "engine_native"
 SUITES = sorted(path.stem for path in (ENGINE / "tests").glob("test_*.cpp"))

@@ -21,6 +21,8 @@ from numatwin.sim.systems.commits.history import (
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters, Death, KeyDraw, Straggler
 
+pytestmark = pytest.mark.kernel
+
 
 def check(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:
     """Both planes do the same, and it is snapshot isolation; how often each kind of row came."""

@@ -20,6 +20,8 @@ from numatwin.sim.systems.eris.reference import player as reference_player
 from numatwin.sim.systems.eris.reference.routing import ErisRoutingReference
 from numatwin.sim.systems.eris.reference.worker import Incoming, Worker
 
+pytestmark = pytest.mark.kernel
+
 # Four workers with room for one flush of four commands: most flushes meet another.
 CROWDED = Case(
     "eris-fig5",

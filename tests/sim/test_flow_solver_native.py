@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.kernel
+
 HERE = Path(__file__).parent
 KERNEL = HERE.parents[1] / "sim" / "kernel"
 SOURCES = ["flow_network.cpp", "flow_sharing.cpp", "max_min.cpp"]

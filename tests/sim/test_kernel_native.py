@@ -4,7 +4,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from test_flow_solver_native import WARNINGS, compiler, sanitizers
+
+pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parents[1] / "sim" / "kernel"

@@ -11,6 +11,8 @@ import pytest
 from numatwin.sim._kernel import Durations, ModelError, QueueingNetwork
 from numatwin.sim.kernel.streams import stream
 
+pytestmark = pytest.mark.kernel
+
 US = 10**6
 END = 3_000_000 * US
 HOUR = 3600 * 10**12  # more than any of these runs gets to

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from numatwin.sim._kernel import Histogram
 
+pytestmark = pytest.mark.kernel
+
 values = st.lists(
     st.one_of(st.integers(0, 2000), st.integers(0, 2**63 - 1)), min_size=1, max_size=60
 )

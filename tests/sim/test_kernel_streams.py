@@ -14,6 +14,8 @@ from numatwin.sim.kernel.streams import key_draws, stream
 from numatwin.workloads.keys import HotRange, KeyDistribution, MovingHotRange, Recorded, Uniform
 from numatwin.workloads.zipf import Zipf
 
+pytestmark = pytest.mark.kernel
+
 SEED = 7
 words = st.integers(0, 2**64 - 1)
 

@@ -7,6 +7,8 @@ from simpy_queueing import ARRIVE, DEPART, Network, Station, kernel_trace, simpy
 
 from numatwin.sim._kernel import Durations
 
+pytestmark = pytest.mark.kernel
+
 MEAN_PS = 10**9  # so that two events of one picosecond are hardly ever met
 KINDS = ["fifo", "shared", "delay", "bounded", "transfer"]
 
