@@ -27,6 +27,13 @@ from statistics import median
 HERE = Path(__file__).parent
 ENGINE = HERE.parent / "engine_native"
 USUAL_BUFFER = 128
+ROUTING = (
+    "incoming_buffers",
+    "node_search",
+    "outgoing_buffers",
+    "partition_table",
+    "rank_search",
+)
 COLUMNS = ("routing", "with_receiving", "memcpy", "copy_into_cache", "copy_in_cache")
 
 
@@ -51,7 +58,8 @@ class Program:
     def __init__(self, folder: Path, runs: int) -> None:
         self.runs = runs
         self.path = folder / "native_routing"
-        sources = [HERE / "native_routing.cpp", *sorted((ENGINE / "routing").glob("*.cpp"))]
+        routing = ENGINE / "systems" / "eris"
+        sources = [HERE / "native_routing.cpp", *(routing / f"{name}.cpp" for name in ROUTING)]
         flags = ["-std=c++20", "-O3", "-pthread", f"-I{ENGINE}"]
         compiler = os.environ.get("CXX", "g++")
         command = [compiler, *flags, *map(str, sources), "-o", str(self.path)]
