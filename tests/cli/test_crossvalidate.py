@@ -61,8 +61,6 @@ def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
     }
     made = SyntheticPlanes(**given)
     monkeypatch.setattr(whole, "run_scenario", made)
-    # Whether this host is quiet now is no matter to planes that do nothing.
-    monkeypatch.setattr(whole, "Quiet", lambda *_: None)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.OTHERS_MAX", 1e9)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.STEAL_MAX", 1e9)
     return made
