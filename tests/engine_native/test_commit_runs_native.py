@@ -31,7 +31,7 @@ def record_of(
         plane="native",
         scale=options.pop("scale", 0.005),
         replications=1,
-        settings=["native_horizon=300ms", "statistics.warm_up=50ms", *settings],
+        settings=["native_horizon=600ms", "statistics.warm_up=50ms", *settings],
     )
     return run_scenario(scenario)
 
