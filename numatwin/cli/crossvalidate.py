@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
     from ..validate.crossvalidate.suite import LeftOut, Suite
+    from ..validate.crossvalidate.summary import Errors
 
 MISSED = 1
 REPORT_FILE = "report.html"
@@ -138,32 +139,7 @@ def _print(result: Result, to: Console) -> None:
         if rows:
             to.print(f"\n{title}: {len(rows)} rows")
             to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
-    columns = (
-        *("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
-        *("± predicted", "± measured", "interval holds"),
-    )
-    to.print()
-    to.print(
-        table(
-            columns,
-            (
-                (
-                    one.set,
-                    one.kind,
-                    one.plane or "all",
-                    str(one.rows),
-                    percent(one.median),
-                    percent(one.worst),
-                    percent(one.near),
-                    percent(one.predicted_half),
-                    percent(one.measured_half),
-                    percent(one.held),
-                )
-                for one in result.errors
-            ),
-            left=3,
-        )
-    )
+    _print_errors(result.errors, to)
     _print_left_out(result.left_out, to)
     for failure in result.found.failures:
         to.print(
@@ -181,6 +157,37 @@ def _print(result: Result, to: Console) -> None:
             f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
             f"{percent(check.found)}, {verdict}"
         )
+
+
+def _print_errors(errors: Sequence[Errors], to: Console) -> None:
+    """What the errors are, then what the intervals say beside them."""
+    to.print()
+    to.print(
+        table(
+            ("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
+            (
+                (*_named(one), str(one.rows), *map(percent, (one.median, one.worst, one.near)))
+                for one in errors
+            ),
+            left=3,
+        )
+    )
+    to.print()
+    to.print(
+        table(
+            ("set", "of", "plane", "± predicted", "± measured", "measured held"),
+            (
+                (*_named(one), *map(percent, (one.predicted_half, one.measured_half, one.held)))
+                for one in errors
+            ),
+            left=3,
+        )
+    )
+    to.print("±: median half width; measured held: values that lie in their predicted interval")
+
+
+def _named(one: Errors) -> tuple[str, str, str]:
+    return one.set, one.kind, one.plane or "all"
 
 
 _COLUMNS = ("scenario", "metric", "plane", "measured", "±", "predicted", "±", "error")
