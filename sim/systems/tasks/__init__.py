@@ -1,0 +1,1 @@
+"""Queries of a column store as tasks on sockets: placement, stealing, elastic cores."""

@@ -1,0 +1,134 @@
+"""What policies of tasks see, and what they may order; no plane is known here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SAMPLE_S = 0.1
+"""How often the use of table parts and nodes is sampled (the source's 100 ms)."""
+
+
+@dataclass(frozen=True)
+class PartUse:
+    """A part of a table, and its use in the S samples since the placer was last asked.
+
+    ``node``: a position; None: on all nodes in turn. ``pages`` of 4 KB. ``busy``: it is being
+    moved or partitioned, or belongs to a table that is. ``cpu`` (S,): threads of its own node that
+    work on it, on average; ``memory_Bps`` (S,): what these read and write. Stolen tasks are left
+    out.
+    """
+
+    table: str
+    part: int
+    node: int | None
+    rows: int
+    pages: int
+    busy: bool
+    cpu: Floats
+    memory_Bps: Floats
+
+
+@dataclass(frozen=True)
+class PlacerObservation:
+    """What a placer sees: parts, and nodes likewise ((n,) or (n, S), in the machine's order).
+
+    ``threads`` (n,): workers of each node; ``memory_peak_Bps`` (n,); ``free_pages`` (n,).
+    ``move_s``, ``partition_s``: time per page, as the machine file says.
+    """
+
+    time_s: float
+    parts: tuple[PartUse, ...]
+    threads: Ints
+    node_cpu: Floats
+    node_memory_Bps: Floats
+    memory_peak_Bps: Floats
+    free_pages: Ints
+    move_s: float
+    partition_s: float
+
+
+@dataclass(frozen=True)
+class MovePart:
+    """Move part ``part`` of a table to a node (a position). Its queries wait meanwhile."""
+
+    table: str
+    part: int
+    node: int
+
+
+@dataclass(frozen=True)
+class PartitionTable:
+    """Double the parts of a table, each split in two on its node; queries go on meanwhile."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class MergeTable:
+    """Merge the parts of a table into one, on the node of its first part."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class StealingObservation:
+    """What a stealing policy sees, by class of tasks.
+
+    ``memory_Bps``: exponential average of the memory throughput of a task; NaN before the first
+    one has ended. ``waiting`` (n,): tasks in the queues of each node; ``idle`` (n,): workers
+    without work. ``threshold_Bps``: the machine's; None where its file has none.
+    """
+
+    time_s: float
+    memory_Bps: Mapping[str, float]
+    waiting: Ints
+    idle: Ints
+    threshold_Bps: float | None
+
+
+@dataclass(frozen=True)
+class AllowStealing:
+    """From now on tasks of these classes may be stolen by workers of other nodes; no others."""
+
+    classes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class CoresObservation:
+    """What an allocator of cores sees: averages since it was last asked.
+
+    ``allocated``: cores in use, as (node position, core of the node). ``cpu_load``: of these, 0 to
+    1. ``memory_bytes`` (n,): how much of the data that is worked on lies on each node.
+    ``interconnect_Bps``, ``controllers_Bps``: traffic over all links, and of all controllers.
+    """
+
+    time_s: float
+    cores: Ints
+    allocated: tuple[tuple[int, int], ...]
+    cpu_load: float
+    memory_bytes: Floats
+    interconnect_Bps: float
+    controllers_Bps: float
+
+
+@dataclass(frozen=True)
+class AllocateCore:
+    """Threads may run on this core from now on, too."""
+
+    node: int
+    core: int
+
+
+@dataclass(frozen=True)
+class ReleaseCore:
+    """Threads leave this core."""
+
+    node: int
+    core: int

@@ -1,0 +1,156 @@
+"""A scenario of tasks worked out for its planes: tables in parts, queries as stages, costs.
+
+Every plane plays the same ``Program``: the event plane and the reference plane task by task, the
+flow plane as rates. What changes while it is played (where parts lie, who may steal, which cores
+are in use) is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+Place = Literal["part", "local", "interleaved"]
+"""Where the memory is that a task uses: on the node or nodes of the table part that it works on; on
+the node of the thread that runs it; on all nodes with memory in turn."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Cache lines that miss all caches, per entry: read, and written back."""
+
+    place: Place
+    read: float
+    written: float = 0.0
+
+
+@dataclass(frozen=True)
+class EntryCost:
+    """What one entry of a stage demands; arrays are (n,), by the node of the thread that runs it.
+
+    ``instructions_s``: core time of its instructions, which overlaps with its misses;
+    ``separate_s``: time that overlaps with nothing (hits in shared caches that are waited for);
+    ``misses_at_once``: cache lines that it has under way, prefetches included.
+    """
+
+    instructions_s: Floats
+    separate_s: Floats
+    misses_at_once: Floats
+    memory: tuple[MemoryUse, ...]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """How many entries a stage works on: the sum of these, at least one per task.
+
+    ``per_row`` of its table, ``per_part`` of its table, ``per_input_task`` of the stages before it.
+    """
+
+    per_row: float = 0.0
+    per_part: float = 0.0
+    per_input_task: float = 0.0
+    constant: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An operator, or a step of one (an aggregation is a local one and a merge), as tasks.
+
+    ``task_class``: a name; tasks of one class are alike, and stealing is decided by class.
+    ``table``: position of the table whose parts its tasks work on, in proportion to their rows;
+    None: tasks run where those of its first input ran, or on any node.
+    ``inputs``: positions of earlier stages. It starts when all tasks of all of them are done; or,
+    where it is ``pipelined``, each of its tasks follows the task of its one input that has made its
+    entries, on the same thread's node. ``parts_min``: it is left out where its table has fewer
+    parts. ``concurrency``: tasks at most, as the system says where it is None.
+    """
+
+    name: str
+    task_class: str
+    cost: EntryCost
+    entries: Entries
+    table: int | None
+    inputs: tuple[int, ...] = ()
+    pipelined: bool = False
+    parts_min: int = 1
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """One kind of query. ``clients``: how many ask for nothing else; 0: those of the mix do.
+
+    ``share``: its part of the mix, at the start; shares of all queries of the mix sum to 1.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    clients: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table that lie on one node (a position), or on all nodes with memory in turn."""
+
+    rows: int
+    node: int | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is at the start. ``bytes_per_row`` of index vectors; ``fixed_bytes`` of
+    dictionaries, which each part has of its own.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    bytes_per_row: float
+    fixed_bytes: float
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """How tasks get to threads; times in seconds.
+
+    ``workers`` (n,): threads pinned to each node. ``concurrency``: tasks of a stage at most; None:
+    as many as workers are free when it starts, at least one. ``task_s``: core time of taking a task
+    from a queue and of ending it. ``look_s``: how long a worker without work looks for more before
+    it sleeps; infinite: it never sleeps. ``wake_s``: how long a woken one takes to run.
+    ``queue``: one a ``node``, or one a ``worker``, of which others of its node may take.
+    """
+
+    workers: npt.NDArray[np.int64]
+    concurrency: int | None
+    task_s: float
+    look_s: float
+    wake_s: float
+    queue: Literal["node", "worker"] = "node"
+
+
+@dataclass(frozen=True)
+class Program:
+    """All that a plane plays. ``mix_clients``: closed clients that draw each query from the mix;
+    ``think_s``: their, and all closed clients', mean pause. ``arrivals_per_s``: of open clients, by
+    which queries come instead; 0 where there are none.
+
+    ``classes``: the names of the classes of tasks, in the order in which planes number them.
+    """
+
+    tables: tuple[Table, ...]
+    queries: tuple[Query, ...]
+    scheduling: Scheduling
+    mix_clients: int
+    think_s: float
+    arrivals_per_s: float
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of all classes of tasks, each once, in order of queries and stages."""
+        return tuple(dict.fromkeys(s.task_class for q in self.queries for s in q.stages))
