@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatch
 from glob import glob
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
@@ -31,8 +32,7 @@ if os.environ.get("NUMATWIN_WERROR"):
 # What only shows to Python what others do: at -O3 half of the work of compiling it would go into
 # code that runs once a call. The other register files hold loops over events or over arrays.
 GLUE_FLAGS = ["-O1"]
-GLUE = ("module", "register_running")
-GLUE += ("register_engine", "register_host", "register_measure", "register_rsi")
+GLUE = ("sim/kernel/module.cpp", "sim/kernel/register_running.cpp", "engine_native/module.cpp")
 # ccache, where it is installed: the same entries for every clone.
 CCACHE = "/usr/lib/ccache"
 if os.path.isdir(CCACHE):
@@ -48,7 +48,7 @@ def headers(folder: str) -> list[str]:
 
 def is_glue(source: str) -> bool:
     """Whether this only shows to Python what others do."""
-    return os.path.basename(source).removesuffix(".cpp") in GLUE
+    return source in GLUE or fnmatch(source, f"{ENGINE}/*/register.cpp")
 
 
 def sources(folder: str) -> list[str]:

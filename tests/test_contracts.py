@@ -131,6 +131,7 @@ def test_includes_are_fine() -> None:
     ("file", "included", "told"),
     [
         ("sim/kernel/a.hpp", "machine/kernel/b.hpp", "against the order of folders"),
+        ("sim/kernel/module.cpp", "systems/x/kernel/b.hpp", "against the order of folders"),
         ("sim/machine/kernel/a.cpp", "systems/x/kernel/b.hpp", "against the order of folders"),
         ("sim/systems/y/kernel/a.cpp", "systems/x/kernel/b.hpp", "systems know nothing of each"),
         ("sim/systems/y/kernel/a.cpp", "memory/b.hpp", "the simulator knows no engine"),
@@ -148,7 +149,7 @@ def test_an_include_that_may_not_be_is_seen(
         "sim/kernel/queue.hpp": "",
         "sim/machine/kernel/b.hpp": '#include "kernel/queue.hpp"\n',
         "sim/systems/x/kernel/b.hpp": '#include "machine/kernel/b.hpp"\n',
-        "sim/kernel/module.cpp": '#include "machine/kernel/b.hpp"\n',
+        "sim/kernel/module.cpp": '#include "kernel/queue.hpp"\n',
         "engine_native/memory/b.hpp": '#include "kernel/queue.hpp"\n',
         "engine_native/systems/x/b.hpp": '#include "memory/b.hpp"\n'
         '#include "systems/x/kernel/b.hpp"\n',

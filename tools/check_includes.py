@@ -26,8 +26,7 @@ ROOTS = ("engine_native", "sim")
 SIM, ENGINE = "sim", "engine_native"
 # Lower ones may be included by those above.
 LEVELS = {SIM: {"kernel": 0, "machine": 1, "systems": 2}, ENGINE: {"systems": 4, "measure": 5}}
-FOLDER, TOP = 3, 6  # other folders of the engine; its own files: what Python sees of all
-CONTENTS = PurePosixPath("sim/kernel/module.cpp")  # what Python sees of the simulator's folders
+FOLDER, TOP = 3, 6  # other folders of the engine; its own files
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -45,8 +44,6 @@ def place_of(path: PurePosixPath) -> Place | None:
     parts = path.parts
     system = parts[2] if len(parts) > 3 and parts[1] == "systems" else None
     side, folder = parts[:2]
-    if path == CONTENTS:
-        return Place(SIM, TOP, None)
     if side == SIM and folder in LEVELS[SIM]:
         return Place(SIM, LEVELS[SIM][folder], system)
     if side == ENGINE and folder != "tests":

@@ -1,20 +1,34 @@
-// The register functions that module.cpp lists, one a noun.
+// What Python sees of a compiled module: each source file registers its own part.
+//
+//     const Registration registration("noun", register_noun);  // at the end of register_noun.cpp
+//
+// adds a part to the module that this file is linked into; no list names it.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
+#include <map>
+#include <string>
+
 namespace numatwin {
 
-void register_commits(pybind11::module_& module);
-void register_disturbances(pybind11::module_& module);
-void register_draws(pybind11::module_& module);
-void register_eris(pybind11::module_& module);
-void register_eris_shared(pybind11::module_& module);
-void register_flow_network(pybind11::module_& module);
-void register_max_min(pybind11::module_& module);
-void register_queueing(pybind11::module_& module);
-void register_running(pybind11::module_& module);
-void register_statistics(pybind11::module_& module);
-void register_stream(pybind11::module_& module);
+// Built while the module is loaded, before its PYBIND11_MODULE runs.
+class Registration {
+  public:
+    using Function = void (*)(pybind11::module_&);
+
+    Registration(const char* name, Function function) { all().emplace(name, function); }
+
+    // By name, so that the order does not depend on the linker's.
+    static void run(pybind11::module_& module) {
+        for (const auto& [name, function] : all()) function(module);
+    }
+
+  private:
+    static std::multimap<std::string, Function>& all() {
+        static std::multimap<std::string, Function> found;
+        return found;
+    }
+};
 
 }  // namespace numatwin

@@ -32,8 +32,6 @@ Indices draw_keys(const KeyDraws& draws, const Doubles& uniforms) {
     return keys;
 }
 
-}  // namespace
-
 void register_draws(py::module_& module) {
     py::class_<Durations>(module, "Durations",
                           R"(A distribution of times in whole picoseconds, up to 2^55 (ten hours).
@@ -82,5 +80,9 @@ ranks.)")
             py::arg("stream"), "A key, with the next word of the stream.")
         .def("at", &draw_keys, py::arg("uniforms"), "The keys of numbers in [0, 1): [N].");
 }
+
+const Registration registration("draws", register_draws);
+
+}  // namespace
 
 }  // namespace numatwin

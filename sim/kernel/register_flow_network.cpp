@@ -183,8 +183,6 @@ Doubles uses(SharedNetwork& network) {
     return values;
 }
 
-}  // namespace
-
 void register_flow_network(py::module_& module) {
     const py::object one = py::float_(1.0), none = py::float_(infinity), zero = py::float_(0.0);
     py::class_<SharedNetwork>(
@@ -273,5 +271,9 @@ A window of them is active; each that ends is followed at once by the next of th
 Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
 Raises ValueError if a flow is active already.)");
 }
+
+const Registration registration("flow_network", register_flow_network);
+
+}  // namespace
 
 }  // namespace numatwin

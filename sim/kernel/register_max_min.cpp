@@ -28,8 +28,6 @@ py::tuple solve_max_min(const Doubles& capacity, const Indices& row_ptr, const I
     return py::make_tuple(rate, binding, use);
 }
 
-}  // namespace
-
 void register_max_min(py::module_& module) {
     module.def("solve_max_min", &solve_max_min, py::arg("capacity"), py::arg("row_ptr"),
                py::arg("resource"), py::arg("coefficient"), py::arg("cap"), py::arg("weight"),
@@ -50,5 +48,9 @@ Releases the GIL; float64 and int64 arrays are read without a copy.
 Raises ValueError, naming the first wrong value, for shapes and values out of range and for a
 flow with neither a finite cap nor a resource of finite capacity.)");
 }
+
+const Registration registration("max_min", register_max_min);
+
+}  // namespace
 
 }  // namespace numatwin

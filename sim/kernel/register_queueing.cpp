@@ -69,8 +69,6 @@ Indices counts(Network& self) {
     return values;
 }
 
-}  // namespace
-
 void register_queueing(py::module_& module) {
     using Counts = QueueingNetwork::StationCounts;
     py::class_<Network> network(module, "QueueingNetwork",
@@ -164,5 +162,9 @@ held stays where it was, in a bounded station with its server.)")
 Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
 customer, in the order of creation.)");
 }
+
+const Registration registration("queueing", register_queueing);
+
+}  // namespace
 
 }  // namespace numatwin

@@ -7,10 +7,15 @@
 namespace py = pybind11;
 
 namespace numatwin {
+namespace {
 
 void register_running(py::module_& module) {
     PYBIND11_NUMPY_DTYPE(TraceRow, time_ps, event, subject, data);
     py::register_exception<ModelError>(module, "ModelError", PyExc_RuntimeError);
 }
+
+const Registration registration("running", register_running);
+
+}  // namespace
 
 }  // namespace numatwin

@@ -49,8 +49,6 @@ py::tuple buckets(const Histogram& self) {
     return py::make_tuple(first, number);
 }
 
-}  // namespace
-
 void register_statistics(py::module_& module) {
     py::class_<Histogram> histogram(module, "Histogram",
                                     R"(Streaming quantiles of whole numbers from 0 to 2^63 - 1.
@@ -74,5 +72,9 @@ for values out of range.)");
         .def_property_readonly("least", &Histogram::least)
         .def_property_readonly("greatest", &Histogram::greatest);
 }
+
+const Registration registration("statistics", register_statistics);
+
+}  // namespace
 
 }  // namespace numatwin

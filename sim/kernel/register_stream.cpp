@@ -30,8 +30,6 @@ std::uint64_t below(Stream& stream, std::uint64_t n) {
     return stream.below(n);
 }
 
-}  // namespace
-
 void register_stream(py::module_& module) {
     py::class_<Stream>(
         module, "Stream",
@@ -51,5 +49,9 @@ Each draw takes one word. Whoever is handed a stream draws from a copy, from whe
         .def("exponential", &Stream::exponential, py::arg("mean") = 1.0,
              "-mean * log(1 - uniform), the same bits on any machine, within 1 ulp.");
 }
+
+const Registration registration("stream", register_stream);
+
+}  // namespace
 
 }  // namespace numatwin

@@ -1,5 +1,5 @@
 // Python's view of the machine's parts, for tests of each against its twin and by hand.
-#include "machine/kernel/register.hpp"
+#include "kernel/register.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -79,8 +79,6 @@ void register_core(py::module_& module) {
         .def("start_counting", &OsThreads::start_counting, py::arg("now"));
 }
 
-}  // namespace
-
 void register_machine(py::module_& module) {
     register_core(module);
     py::class_<MemoryController>(
@@ -153,5 +151,9 @@ void register_machine(py::module_& module) {
             py::arg("now"), py::arg("out_ps"), py::arg("wire_ps"))
         .def("receive", &Adapter::receive, py::arg("now"), py::arg("in_ps"), py::arg("last_bits"));
 }
+
+const Registration registration("machine", register_machine);
+
+}  // namespace
 
 }  // namespace numatwin

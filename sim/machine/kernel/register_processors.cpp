@@ -8,10 +8,10 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/register.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
 #include "machine/kernel/processors.hpp"
-#include "machine/kernel/register.hpp"
 
 namespace py = pybind11;
 
@@ -67,8 +67,6 @@ class SharedProcessors {
     Processors processors_;
 };
 
-}  // namespace
-
 void register_processors(py::module_& module) {
     using Model = Runnable<SharedProcessors>;
     def_struct<ProcessorSetup>(module, "ProcessorSetup",
@@ -101,5 +99,9 @@ See sim/machine/reference/processors.py.)");
         .def("processors_busy_ps", [](Model& self) { return self->processors_busy_ps(); });
     def_running<SharedProcessors>(model);
 }
+
+const Registration registration("processors", register_processors);
+
+}  // namespace
 
 }  // namespace numatwin

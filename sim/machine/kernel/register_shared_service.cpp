@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/register.hpp"
 #include "kernel/simulation.hpp"
-#include "machine/kernel/register.hpp"
 #include "machine/kernel/shared_service.hpp"
 
 namespace py = pybind11;
@@ -95,8 +95,6 @@ std::uint64_t play_closed(const MachineTuple& machine, const std::vector<PieceTu
     return model.done;
 }
 
-}  // namespace
-
 void register_shared_service(py::module_& module) {
     py::class_<SharedService>(
         module, "SharedService",
@@ -136,5 +134,9 @@ void register_shared_service(py::module_& module) {
                "How many pieces end before until_ps, where each core does one after the other.\n\n"
                "They come in turn, again and again. Releases the GIL.");
 }
+
+const Registration registration("shared_service", register_shared_service);
+
+}  // namespace
 
 }  // namespace numatwin

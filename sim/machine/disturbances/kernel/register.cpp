@@ -9,6 +9,7 @@
 namespace py = pybind11;
 
 namespace numatwin {
+namespace {
 
 void register_disturbances(py::module_& module) {
     py::class_<Disturbances>(module, "Disturbances",
@@ -28,5 +29,9 @@ every_ps is not above 0, a length_ps is below 0, or share does not end at 1.)")
              R"(When work of a core ends that begins now and would end at end_ps. Asked as time
 goes on.)");
 }
+
+const Registration registration("disturbances", register_disturbances);
+
+}  // namespace
 
 }  // namespace numatwin

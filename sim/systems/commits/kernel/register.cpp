@@ -79,8 +79,6 @@ void register_model(py::module_& module, const char* name, const char* doc) {
             "Within 0.39%.");
 }
 
-}  // namespace
-
 void register_commits(py::module_& module) {
     def_struct<MessageCost>(module, "MessageCost", "What one message of a type costs.");
     def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
@@ -91,5 +89,9 @@ void register_commits(py::module_& module) {
     register_model<OneSidedCommits>(module, "OneSidedCommits",
                                     "RSI: snapshot isolation with one-sided verbs.");
 }
+
+const Registration registration("commits", register_commits);
+
+}  // namespace
 
 }  // namespace numatwin

@@ -64,8 +64,6 @@ py::array_t<std::int64_t> trace(Model& self) {
     return table;
 }
 
-}  // namespace
-
 void register_eris(py::module_& module) {
     py::class_<SparseRows>(
         module, "SparseRows",
@@ -167,5 +165,9 @@ Philox keys of each worker's commands, then of what each forwards.)")
 Kinds: 0 round, 3 executed, 4 issued, 6 copied.)");
     def_running<ErisRouting>(model);
 }
+
+const Registration registration("eris", register_eris);
+
+}  // namespace
 
 }  // namespace numatwin

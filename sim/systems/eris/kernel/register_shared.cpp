@@ -37,8 +37,6 @@ py::dict counts(Model& self) {
     return found;
 }
 
-}  // namespace
-
 void register_eris_shared(py::module_& module) {
     def_struct<SharedStep>(module, "SharedStep",
                            "A step of a worker's loop, per operation of the mix that it does.");
@@ -71,5 +69,9 @@ void register_eris_shared(py::module_& module) {
             py::arg("operation"), "Latencies of an operation, in ps.");
     def_running<ErisShared>(model);
 }
+
+const Registration registration("eris_shared", register_eris_shared);
+
+}  // namespace
 
 }  // namespace numatwin

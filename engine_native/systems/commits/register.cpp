@@ -1,9 +1,10 @@
 // Commits on this host: what a run is made with, its board, its processes or threads.
+#include "kernel/register.hpp"
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include "kernel/struct_binding.hpp"
-#include "register.hpp"
 #include "systems/commits/board.hpp"
 #include "systems/commits/launcher.hpp"
 #include "systems/commits/measure_fabric.hpp"
@@ -127,8 +128,6 @@ void register_setup(py::module_& module) {
         .def_property_readonly("board_bytes", [](const S& setup) { return Board::bytes(setup); });
 }
 
-}  // namespace
-
 void register_rsi(py::module_& module) {
     register_setup(module);
     py::enum_<Phase>(module, "Phase", "Of a run, in this order.")
@@ -234,5 +233,9 @@ size.)");
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"),
                "Runs all roles as children of this process: systems/commits/launcher.hpp.");
 }
+
+const Registration registration("rsi", register_rsi);
+
+}  // namespace
 
 }  // namespace numatwin::native

@@ -1,4 +1,6 @@
 // The microbenchmarks as Python sees them: blocks, work, teams.
+#include "kernel/register.hpp"
+
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,7 +10,6 @@
 #include "measure/engine_work.hpp"
 #include "measure/gaps.hpp"
 #include "measure/work.hpp"
-#include "register.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -52,8 +53,6 @@ Windows run(const std::vector<std::pair<int, const Handed*>>& members, std::size
     }
     return as_arrays(windows, members.size());
 }
-
-}  // namespace
 
 void register_measure(py::module_& module) {
     // Python's OSError carries the errno, from which callers tell a forbidden CPU or node.
@@ -211,5 +210,9 @@ OSError where a CPU may not be used.)");
         py::arg("limit_ns"),
         R"((windows, members) amounts and ns, (windows,) whether disturbed; each member on its CPU.)");
 }
+
+const Registration registration("measure", register_measure);
+
+}  // namespace
 
 }  // namespace numatwin::native

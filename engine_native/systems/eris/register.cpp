@@ -1,4 +1,6 @@
 // ERIS for Python: setup, engine, counters as arrays.
+#include "kernel/register.hpp"
+
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -9,12 +11,35 @@
 #include <vector>
 
 #include "kernel/struct_binding.hpp"
-#include "register.hpp"
 #include "systems/eris/engine.hpp"
-#include "typed_dicts.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
+
+namespace numatwin::native {
+
+// Dicts that Python knows by the names of their fields: typed.py.
+struct TotalsDict : py::dict {
+    using py::dict::dict;
+};
+struct ObjectMemoryDict : py::dict {
+    using py::dict::dict;
+};
+
+}  // namespace numatwin::native
+
+namespace pybind11::detail {
+
+template <>
+struct handle_type_name<numatwin::native::TotalsDict> {
+    static constexpr auto name = const_name("Totals");
+};
+template <>
+struct handle_type_name<numatwin::native::ObjectMemoryDict> {
+    static constexpr auto name = const_name("ObjectMemory");
+};
+
+}  // namespace pybind11::detail
 
 namespace numatwin::native {
 namespace {
@@ -272,8 +297,6 @@ workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise
     def_fields(setup);
 }
 
-}  // namespace
-
 void register_engine(py::module_& module) {
     register_setup(module);
     const auto free = py::call_guard<py::gil_scoped_release>();
@@ -335,5 +358,9 @@ answered.)")
     for (const char* name : step_names) names.append(name);
     module.attr("STEPS") = py::tuple(names);
 }
+
+const Registration registration("engine", register_engine);
+
+}  // namespace
 
 }  // namespace numatwin::native

@@ -1,12 +1,30 @@
 // What the module was built with, and what this host has.
+#include "kernel/register.hpp"
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "memory/host.hpp"
-#include "register.hpp"
-#include "typed_dicts.hpp"
 
 namespace py = pybind11;
+
+namespace numatwin::native {
+
+// A dict that Python knows by the names of its fields: typed.py.
+struct HostFactsDict : py::dict {
+    using py::dict::dict;
+};
+
+}  // namespace numatwin::native
+
+namespace pybind11::detail {
+
+template <>
+struct handle_type_name<numatwin::native::HostFactsDict> {
+    static constexpr auto name = const_name("HostFacts");
+};
+
+}  // namespace pybind11::detail
 
 namespace numatwin::native {
 namespace {
@@ -30,19 +48,19 @@ HostFactsDict facts() {
                          "binding_refused"_a = host.binding_refused);
 }
 
-}  // namespace
-
 void register_host(py::module_& module) {
 #ifdef NUMATWIN_UCX
     module.attr("HAS_UCX") = true;
 #else
     module.attr("HAS_UCX") = false;
 #endif
-    module.def("host_facts", &facts, "What this host has for the engine, now.",
-               "What this host has for the engine, now.");
+    module.def("host_facts", &facts, "What this host has for the engine, now.");
     module.def("pin_thread", &pin_thread, py::arg("cpu"),
-               "The calling thread runs on this CPU alone; ValueError if it may not.",
                "The calling thread runs on this CPU alone; ValueError if it may not.");
 }
+
+const Registration registration("host", register_host);
+
+}  // namespace
 
 }  // namespace numatwin::native
