@@ -20,9 +20,9 @@ class PartUse:
     """A part of a table, and its use in the S samples since the placer was last asked.
 
     ``node``: a position; None: on all nodes in turn. ``pages`` of 4 KB. ``busy``: it is being
-    moved or partitioned, or belongs to a table that is. ``cpu`` (S,): threads of its own node that
-    work on it, on average; ``memory_Bps`` (S,): what these read and write. Stolen tasks are left
-    out.
+    moved, or its table partitioned or merged; ``targets``: nodes that rows of it are copied to, now
+    or later. ``cpu`` (S,): threads of its own node that work on it, on average; ``memory_Bps``
+    (S,): what these read and write. Stolen tasks are left out.
     """
 
     table: str
@@ -31,6 +31,7 @@ class PartUse:
     rows: int
     pages: int
     busy: bool
+    targets: tuple[int, ...]
     cpu: Floats
     memory_Bps: Floats
 
@@ -65,16 +66,25 @@ class MovePart:
 
 @dataclass(frozen=True)
 class PartitionTable:
-    """Double the parts of a table, each split in two on its node; queries go on meanwhile."""
+    """Double the parts of a table: part p becomes parts 2p and 2p + 1. Queries go on meanwhile.
+
+    ``nodes``: a position for each of the new parts; those that are not to stay on the node of the
+    part that they are made from are moved there once all is split. Empty: all stay.
+    """
 
     table: str
+    nodes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class MergeTable:
-    """Merge the parts of a table into one, on the node of its first part."""
+    """Merge the parts of a table into one, on that node (a position)."""
 
     table: str
+    node: int
+
+
+PlacerCommand = MovePart | PartitionTable | MergeTable
 
 
 @dataclass(frozen=True)
@@ -95,9 +105,14 @@ class StealingObservation:
 
 @dataclass(frozen=True)
 class AllowStealing:
-    """From now on tasks of these classes may be stolen by workers of other nodes; no others."""
+    """From now on tasks of these classes may be stolen by workers of other nodes; no others.
+
+    ``within_node``: whether a worker may take from the queue of another one of its node, where each
+    worker has a queue.
+    """
 
     classes: frozenset[str]
+    within_node: bool = True
 
 
 @dataclass(frozen=True)
@@ -132,3 +147,6 @@ class ReleaseCore:
 
     node: int
     core: int
+
+
+CoresCommand = AllocateCore | ReleaseCore

@@ -1,0 +1,150 @@
+"""The checks of what policies of tasks ordered: one clear line for what cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from ....inputs import InputError
+from ...control.user_policy import Origin
+from .commands import (
+    AllocateCore,
+    AllowStealing,
+    CoresCommand,
+    CoresObservation,
+    MergeTable,
+    MovePart,
+    PartitionTable,
+    PlacerCommand,
+    PlacerObservation,
+    ReleaseCore,
+    StealingObservation,
+)
+
+
+class _Check:
+    """Refuses in the name of one policy."""
+
+    def __init__(self, policy_name: str, origin: Origin | None) -> None:
+        self.policy_name, self.origin = policy_name, origin or Origin()
+
+    def refuse(self, message: str, expected: str) -> NoReturn:
+        raise InputError(
+            f"policy {self.policy_name}: {message}",
+            self.origin.file,
+            self.origin.line,
+            expected=expected,
+        )
+
+    def listed(self, commands: Any, kinds: tuple[type, ...]) -> list[Any]:
+        """The commands, each of one of these kinds."""
+        names = " or ".join(kind.__name__ for kind in kinds)
+        if isinstance(commands, (str, bytes, Mapping)) or not isinstance(commands, Iterable):
+            self.refuse(
+                f"decide returned {type(commands).__name__}", f"a list of {names}, [] for none"
+            )
+        found = list(commands)
+        for command in found:
+            if not isinstance(command, kinds):
+                self.refuse(f"decide returned a {type(command).__name__} in its list", names)
+        return found
+
+    def position(self, what: str, value: Any, count: int) -> None:
+        """``value`` is one of ``count`` positions."""
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
+            self.refuse(f"{what} {value!r}", f"a whole number from 0 to {count - 1}")
+
+
+def check_placement(
+    commands: Any, seen: PlacerObservation, policy_name: str, origin: Origin | None = None
+) -> tuple[PlacerCommand, ...]:
+    """The commands of a placer. Raises InputError for an unknown table, part or node, a table that
+    is busy or has two commands, and parts with fewer than two rows that are to be split.
+    """
+    check = _Check(policy_name, origin)
+    tables: dict[str, list[Any]] = {}
+    for use in seen.parts:
+        tables.setdefault(use.table, []).append(use)
+    nodes = len(seen.threads)
+    touched: set[tuple[str, int]] = set()
+    found = check.listed(commands, (MovePart, PartitionTable, MergeTable))
+    for command in found:
+        parts = tables.get(command.table) if isinstance(command.table, str) else None
+        if parts is None:
+            check.refuse(f"unknown table {command.table!r}", f"one of {', '.join(tables)}")
+        what = f"table '{command.table}': "
+        if isinstance(command, MovePart):
+            check.position(f"{what}part", command.part, len(parts))
+            check.position(f"{what}node", command.node, nodes)
+            used = [parts[command.part]]
+        else:
+            used = parts
+        if isinstance(command, MergeTable):
+            check.position(f"{what}node", command.node, nodes)
+            if len(parts) < 2:
+                check.refuse(f"{what}a single part cannot be merged", "a table of several parts")
+        if isinstance(command, PartitionTable):
+            if len(command.nodes) not in (0, 2 * len(parts)):
+                check.refuse(
+                    f"{what}{len(command.nodes)} nodes for {2 * len(parts)} new parts",
+                    "none, or a node for each",
+                )
+            for node in command.nodes:
+                check.position(f"{what}node", node, nodes)
+            if min(part.rows for part in parts) < 2:
+                check.refuse(f"{what}a part with one row cannot be split", "more rows")
+        for part in used:
+            if part.busy:
+                check.refuse(f"{what}part {part.part} is busy", "no command until it is not")
+            if (command.table, part.part) in touched:
+                check.refuse(f"{what}two commands", "at most one for a part")
+            touched.add((command.table, part.part))
+    return tuple(found)
+
+
+def check_stealing(
+    commands: Any, seen: StealingObservation, policy_name: str, origin: Origin | None = None
+) -> tuple[AllowStealing, ...]:
+    """The commands of a stealing policy. Raises InputError for an unknown class of tasks."""
+    check = _Check(policy_name, origin)
+    found = check.listed(commands, (AllowStealing,))
+    if len(found) > 1:
+        check.refuse(f"{len(found)} commands", "at most one AllowStealing")
+    for command in found:
+        try:
+            unknown = sorted(set(command.classes) - set(seen.memory_Bps))
+        except TypeError:
+            check.refuse("classes that are no set of names", "a frozenset of classes")
+        if unknown:
+            check.refuse(f"unknown class {unknown[0]!r}", f"one of {', '.join(seen.memory_Bps)}")
+    return tuple(
+        AllowStealing(frozenset(command.classes), bool(command.within_node)) for command in found
+    )
+
+
+def check_cores(
+    commands: Any, seen: CoresObservation, policy_name: str, origin: Origin | None = None
+) -> tuple[CoresCommand, ...]:
+    """The commands of an allocator of cores. Raises InputError for a core that the machine has not,
+    one that is allocated or released twice, and for a release of the last one.
+    """
+    check = _Check(policy_name, origin)
+    found = check.listed(commands, (AllocateCore, ReleaseCore))
+    allocated = set(seen.allocated)
+    for command in found:
+        check.position("node", command.node, len(seen.cores))
+        cores = int(seen.cores[command.node])
+        check.position(f"core of node {command.node}", command.core, cores)
+        core = (command.node, command.core)
+        taken = core in allocated
+        if isinstance(command, AllocateCore):
+            if taken:
+                check.refuse(f"core {core} is allocated already", "one that is not")
+            allocated.add(core)
+        else:
+            if not taken:
+                check.refuse(f"core {core} is not allocated", "one that is")
+            allocated.remove(core)
+    if not allocated:
+        check.refuse("no core is left", "at least one")
+    return tuple(found)
