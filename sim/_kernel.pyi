@@ -1009,6 +1009,66 @@ def solve_max_min(
     flow with neither a finite cap nor a resource of finite capacity.
     """
 
+class PartsSetup:
+    """The parts of a machine, in ps."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    core_node: list[int]
+    """[C] node of each core that threads may have"""
+    core: list[int]
+    """[A] core of each thread at the start"""
+    read_ps: list[float]
+    """[n] a line read takes a controller so long; 0: it never limits"""
+    write_ps: list[float]
+    """[n] the same of a line written"""
+    latency_ps: list[float]
+    """[n, n] of a line of j's memory to a core of i, without load"""
+    handed_ps: list[float]
+    """[n, n] of a line that a core of j hands over to one of i"""
+    load: list[float]
+    """[K] of a controller, rising"""
+    load_ratio: list[float]
+    """[K] latency at that load over latency without"""
+    link_data_ps: list[int]
+    """[2L] a line with its header takes a link so long"""
+    link_request_ps: list[int]
+    """[2L] the same of a request"""
+    entering: list[int]
+    """[n, v] last link on the way from a node to a vertex"""
+    predecessor: list[int]
+    """[n, v] vertex before it"""
+    vertices: int
+    """v"""
+    def __init__(
+        self,
+        *,
+        core_node: _AnyIndices = ...,
+        core: _AnyIndices = ...,
+        read_ps: _AnyFloats = ...,
+        write_ps: _AnyFloats = ...,
+        latency_ps: _AnyFloats = ...,
+        handed_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        link_data_ps: _AnyIndices = ...,
+        link_request_ps: _AnyIndices = ...,
+        entering: _AnyIndices = ...,
+        predecessor: _AnyIndices = ...,
+        vertices: int = ...,
+    ) -> None: ...
+
+class Parts:
+    """Threads on cores, memory controllers and links of a machine.
+
+    See sim/machine/reference/parts.py, which has the same calls.
+    """
+    def __init__(self, setup: PartsSetup) -> None: ...
+    def read(self, now: int, node: int, home: int, lines: float) -> int: ...
+    def latency_ps(self, now: int, node: int, home: int) -> float: ...
+    def hand_over(self, now: int, start: int, end: int, lines: float) -> int: ...
+    def counts_at(self, now: int) -> dict[str, Any]: ...
+    def start_counting(self, now: int) -> None: ...
+
 class ProcessorSetup:
     """Processors that processes share, and what that costs them: sim/machine/processors.py."""
 

@@ -101,6 +101,13 @@ class Demand:
     exchange: Exchange | None = None
     asked_per_s: float = float("inf")
     """Units per second that clients ask for, all flows together."""
+    sent: Floats | None = None
+    """(n, n) lines that cores of node i hand over to cores of j, of a single flow: traffic of links
+    that no step waits for."""
+    customers: float | None = None
+    """Closed clients, each with one unit under way; by default every worker has a batch."""
+    delay_s: float = 0.0
+    """Time that a unit spends between workers, such as in messages; closed clients wait for it."""
 
     @property
     def flows(self) -> int:

@@ -143,16 +143,17 @@ class FlowPlane:
             assert clients.arrival_rate is not None
             flow = replace(flow, asked_per_s=clients.arrival_rate.value)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
-        think_s = clients.think_time.value
-        if clients.kind == "open" or not think_s:
+        away_s = clients.think_time.value + flow.delay_s
+        if clients.kind == "open" or (not away_s and flow.customers is None):
             return rates
-        # Each worker is a client that waits for all of its batch, then thinks. How long an
-        # operation takes depends on the load, and that on the answer.
+        # By default each worker is a client that waits for all of its batch, then thinks. How long
+        # an operation takes depends on the load, and that on the answer.
         workers = self.system.workers.count
+        customers = workers * flow.batch if flow.customers is None else flow.customers
         for _ in range(CLOSED_ROUNDS):
             work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
             service_s = work / max(float(rates.flows.sum()), 1e-300)
-            asked = closed_rate(workers * flow.batch, workers, service_s, think_s)
+            asked = closed_rate(customers, workers, service_s, away_s)
             flow = replace(flow, asked_per_s=asked)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates

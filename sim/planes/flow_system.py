@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -31,6 +32,14 @@ class Demands(Protocol):
     facts: dict[str, Any]
 
 
+@dataclass
+class MachineDemands:
+    """The Demands of a system that needs no more than the machine's costs."""
+
+    costs: CostModel
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
 Made = TypeVar("Made", bound=Demands)
 
 
@@ -54,15 +63,19 @@ class FlowSystem(Protocol[Made]):
     with some demands and a time is about the state as it is then.
 
     ``events``: what the control plane's record shall show, in order of time.
+
+    A system inherits this, and of what follows ``demand`` only what it has: transfers, policies.
     """
 
     workers: Workers
     phase: PhaseState
     events: list[ControlEvent]
 
+    @abstractmethod
     def demands(self, scales: Scales) -> Made:
         """What makes demands on the machine, its resources scaled; raises InputError."""
 
+    @abstractmethod
     def demand(self, demands: Made, time_s: float) -> Demand:
         """The flows of the present phase, with everything where it is now."""
 
@@ -71,21 +84,25 @@ class FlowSystem(Protocol[Made]):
 
     def transfers(self, demands: Made) -> TransferDemand | None:
         """The T transfers under way in the background: volumes that move between cores."""
+        return None
 
     def left(self) -> Floats:
         """(T,) what each of these has still to move."""
+        return np.zeros(0)
 
     def moved(self, amounts: Floats, time_s: float) -> None:
         """``amounts`` (T,) more were moved by ``time_s``."""
 
     def columns(self) -> Mapping[str, float]:
         """What the record's series shall show of the present state, by column."""
+        return {}
 
     def played(self, piece: Piece) -> None:
         """So much was done in a piece of time."""
 
     def observe(self, family: str, time_s: float) -> Any:
         """What policies of that family see, since one was last asked."""
+        return None
 
     def apply(self, command: Any, demands: Made, time_s: float) -> None:
         """Carries out a policy's command."""
@@ -95,3 +112,4 @@ class FlowSystem(Protocol[Made]):
 
     def warnings(self) -> Sequence[str]:
         """What a user should know of this run."""
+        return ()

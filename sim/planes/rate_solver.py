@@ -80,7 +80,7 @@ class _Search:
         self.made = np.zeros(0)  # (n,) shares of makers of messages in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what cores hand over.
         self.read_lines = self._lines(self._reads())
-        self.all_lines = self.read_lines
+        self.all_lines = self.read_lines if demand.sent is None else self.read_lines + demand.sent.T
         written = self._lines(self._written())
         # (F, n) bytes of controllers, and in how long they move them: in bytes read in that time.
         self.traffic = self._by_flow(self.read_lines + written) * LINE_BYTES
@@ -127,6 +127,9 @@ class _Search:
             lines = self._lines(written)
             if written and lines[~np.eye(self.n, dtype=bool)].any():
                 wire = wire + self.costs.written_wire_rows(lines).sum(axis=1)
+            if self.demand.sent is not None:
+                # As if read by who gets them.
+                wire = wire + self.costs.wire_Bps(self.demand.sent.T, snooped=False)
             return wire[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
         wires = np.zeros((2, self.flows, len(self.costs.link_Bps)))

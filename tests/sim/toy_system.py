@@ -8,7 +8,7 @@ they are faster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.machine.demands import Demand, Step, TransferDemand
 from numatwin.sim.machine.threads import place_workers
 from numatwin.sim.planes.experiment import Experiment
-from numatwin.sim.planes.flow_system import Piece
+from numatwin.sim.planes.flow_system import FlowSystem, MachineDemands, Piece
 from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import StartPhase
 from numatwin.sim.systems.descriptor import Later, System, SystemSpec
@@ -147,13 +147,7 @@ class ToySpec(SystemSpec):
     work: Duration = Quantity(1e-7, 1e-7, 1e-7)
 
 
-@dataclass
-class ToyDemands:
-    costs: CostModel
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
-class ToyFlow:
+class ToyFlow(FlowSystem[MachineDemands]):
     """See FlowSystem."""
 
     def __init__(self, experiment: Experiment) -> None:
@@ -166,10 +160,10 @@ class ToyFlow:
         self.factor, self.volume, self.arrived, self.done = 1.0, 0.0, 0.0, 0.0
         LOG.clear()
 
-    def demands(self, scales: Scales) -> ToyDemands:
-        return ToyDemands(CostModel(self.machine, scales))
+    def demands(self, scales: Scales) -> MachineDemands:
+        return MachineDemands(CostModel(self.machine, scales))
 
-    def demand(self, demands: ToyDemands, time_s: float) -> Demand:
+    def demand(self, demands: MachineDemands, time_s: float) -> Demand:
         cores = self.workers.cores
         work_s = self.spec.work.value / self.factor / demands.costs.scales.cores
         return Demand(
@@ -180,10 +174,7 @@ class ToyFlow:
             miss_instructions=1.0,
         )
 
-    def settled(self, demands: ToyDemands, time_s: float) -> None:
-        pass
-
-    def transfers(self, demands: ToyDemands) -> TransferDemand | None:
+    def transfers(self, demands: MachineDemands) -> TransferDemand | None:
         if self.arrived >= self.volume:
             return None
         home = self.workers.core_node[:2]
@@ -216,7 +207,7 @@ class ToyFlow:
         assert family == "mover"
         return Store(self.volume - self.arrived, self.factor)
 
-    def apply(self, command: Any, demands: ToyDemands, time_s: float) -> None:
+    def apply(self, command: Any, demands: MachineDemands, time_s: float) -> None:
         assert not isinstance(command, StartPhase)
         if isinstance(command, Faster):
             self.factor = command.factor

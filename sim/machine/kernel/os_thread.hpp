@@ -33,7 +33,7 @@ class OsThreads {
     std::size_t cores() const { return core_.size(); }
     std::uint32_t core_of(std::size_t thread) const { return thread_[thread].core; }
     std::uint32_t node_of(std::size_t thread) const { return core_node_[core_of(thread)]; }
-    Core& core(std::size_t at) { return core_[at]; }
+    const Core& core(std::size_t at) const { return core_[at]; }
 
     // A pinned thread cannot be moved.
     void pin(std::size_t thread) { thread_.at(thread).pinned = true; }

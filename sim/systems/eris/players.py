@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from ....workloads.workload import PhaseState
 from ..._kernel import ErisRouting, ErisShared
-from ...kernel.histogram import Histogram, of_kernel
+from ...kernel.histogram import of_kernel
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
-from ...machine.costs import LINE_BYTES
-from ...machine.disturbances.facts import PS_PER_S
+from ...planes import model_plane
 from ...planes.experiment import Experiment
+from ...planes.model_plane import memory_bytes, moved_bytes
 from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (
@@ -50,33 +50,17 @@ STEPS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """All since counting began; times in ps.
-
-    ``done`` (O,): operations, in the order of the phase's; of a scan, its parts count.
-    ``executed`` (O, A): commands by worker; empty where there are none. ``busy_ps`` (A,): time that
-    workers had use for, neither asleep nor held up by memory, links or another thread;
-    ``steps_ps``: by step of the loop, (A,). ``held_ps`` (C,): slots of outstanding misses.
-    ``memory_ps``, ``memory_bytes`` (n,), ``link_ps``, ``link_bytes`` (2L,): busy times and traffic.
-    ``latencies``: of each operation. ``facts``: what else the model counted.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Counted(model_plane.Counted):
+    """See there. ``done``: of a scan, its parts count. ``busy_ps`` (A,): time that workers had use
+    for, neither asleep nor held up by memory, links or another thread; ``steps_ps``: by step of the
+    loop, (A,). ``executed`` (O, A): commands by worker; empty where there are none.
     """
 
-    since_ps: int
-    done: Floats
     executed: Ints
-    busy_ps: Ints
-    steps_ps: Mapping[str, Ints]
-    held_ps: Floats
-    memory_ps: Ints
-    memory_bytes: Floats
-    link_ps: Ints
-    link_bytes: Floats
-    latencies: tuple[Histogram, ...]
-    facts: Mapping[str, Any]
 
 
-class Player(Protocol):
+class Player(model_plane.Player, Protocol):
     """A compiled model of a scenario's ERIS."""
 
     @property
@@ -87,24 +71,11 @@ class Player(Protocol):
     def now_ps(self) -> int:
         """The time reached."""
 
-    @property
-    def events(self) -> int:
-        """Events handled since time 0."""
-
-    def run(self, until_ps: int) -> bool:
-        """Goes on until that time; False where the model waits for the control plane before."""
-
     def refresh(self, moved: bool = False) -> None:
         """The phase, or (``moved``) the partitions, are others now."""
 
-    def start_counting(self) -> None:
-        """Forgets what was counted."""
-
     def counted(self) -> Counted:
         """What was counted."""
-
-    def check(self) -> None:
-        """Raises RuntimeError where commands were lost, done twice, or a server did too much."""
 
 
 class RoutedPlayer:
@@ -323,25 +294,6 @@ def routing_facts(found: Mapping[str, Any]) -> dict[str, Any]:
         "commands_forwarded": found["forwarded"],
         "commands_in_flight": found["in_flight"],
     }
-
-
-def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
-    """Bytes that servers moved: where they have a limit, by the time that they worked; else all
-    that was ``asked`` of them.
-    """
-    limited = np.isfinite(limit_Bps)
-    return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), asked)
-
-
-def memory_bytes(found: Mapping[str, Any]) -> Floats:
-    """(n,) bytes that controllers moved: of all asked of them, the part that was done in time.
-
-    Lines take their time, written ones more than others.
-    """
-    asked, asked_ps = found["memory_lines"] * LINE_BYTES, found["memory_asked"]
-    rate_Bps = np.full(len(asked), np.inf)
-    np.divide(asked * PS_PER_S, asked_ps, out=rate_Bps, where=asked_ps > 0)
-    return moved_bytes(asked, found["memory_done"], rate_Bps)
 
 
 def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:

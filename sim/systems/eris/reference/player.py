@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from simpy.events import URGENT
 
 from .....inputs import InputError
 from ...._kernel import Stream
@@ -11,7 +10,9 @@ from ....kernel.histogram import of_kernel
 from ....kernel.streams import stream_key
 from ....machine.disturbances.facts import PS_PER_S
 from ....machine.disturbances.reference.disturbances import disturbances_of
+from ....machine.reference.clock import run_until
 from ....planes.experiment import Experiment
+from ....planes.model_plane import memory_bytes
 from ..costs import ErisCosts
 from ..engine import Eris
 from ..event_model import (
@@ -25,7 +26,7 @@ from ..event_model import (
 from ..event_plane import ErisEvents
 from ..partitioned import PartitionedDemands
 from ..partitions import IndexPartitions
-from ..players import Counted, memory_bytes, routing_facts, steps_of
+from ..players import Counted, routing_facts, steps_of
 from .routing import ErisRoutingReference
 from .worker import Counts
 
@@ -71,15 +72,7 @@ class ReferencePlayer:
 
     def run(self, until_ps: int) -> bool:
         """See Player."""
-        env = self.model.env
-        while env.peek() < until_ps:
-            env.step()
-            self.events += 1
-        if env.now < until_ps:  # the clock goes on; what is due then comes later
-            pause = env.event()
-            pause._ok, pause._value = True, None
-            env.schedule(pause, URGENT, until_ps - env.now)
-            env.step()
+        self.events += run_until(self.model.env, until_ps)
         self._until_ps = until_ps
         return True
 
