@@ -121,7 +121,7 @@ class CommitSetup:
     doorbell: bool
     """requests of one step are posted together (RSI)"""
     processors: ProcessorSetup
-    """that all share, or none"""
+    """that places share, or none"""
     streams: list[int]
     """[4 * clients] Philox keys of keys, of thinking"""
     traced: bool
@@ -1104,7 +1104,9 @@ class ProcessorSetup:
     awake_ps: int
     """the end of a pause, which is not slept through"""
     homes: list[int]
-    """by process; empty: in turn"""
+    """by process; empty: in turn; 2^32 - 1: shares none"""
+    groups: list[int]
+    """[count] processors of one group have its idle ones in common; empty: nobody moves"""
     def __init__(
         self,
         *,
@@ -1124,6 +1126,7 @@ class ProcessorSetup:
         gives_way: bool = ...,
         awake_ps: int = ...,
         homes: _AnyIndices = ...,
+        groups: _AnyIndices = ...,
     ) -> None: ...
 
 class SharedProcessors:

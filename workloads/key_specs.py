@@ -32,7 +32,7 @@ def _whole(raw: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole)]
 Key = Annotated[Whole, Field(ge=0, le=KEYS_MAX)]
 Count = Annotated[Whole, Field(ge=1, le=KEYS_MAX)]
-Share = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 class KeySpec(Strict):

@@ -11,7 +11,7 @@ from ..inputs.names import Name
 from ..inputs.quantities import Duration, DurationOrZero, Rate, Size
 from .key_specs import KEYS_MAX, AnyKeySpec, Count, UniformSpec, Whole
 
-Weight = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]
+Weight = Annotated[float, Field(strict=True, ge=0, le=1e12, allow_inf_nan=False)]
 
 Fields = dict[str, tuple[str, ...]]  # of each kind
 
@@ -85,7 +85,7 @@ class DataObject(_OfKind):
 
 
 class Operation(_OfKind):
-    """One kind of operation on one object; ``share`` is its weight in the mix.
+    """One kind of operation on one object; ``share`` is its weight in the mix, 0 for none of it.
 
     A ``route`` does nothing where it arrives: what is left is the routing of commands.
     ``keys``: which keys lookups, upserts and routes ask for, or which records a transaction.

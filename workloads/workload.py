@@ -51,6 +51,11 @@ class PhaseState:
     start_s: float
     operations: Mapping[str, ResolvedOperation]
 
+    @property
+    def asked(self) -> list[ResolvedOperation]:
+        """The operations that have a share of the mix."""
+        return [operation for operation in self.operations.values() if operation.share]
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -113,6 +118,7 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
             operation.result,
         )
     states = [PhaseState(FIRST_PHASE, 0.0, operations)]
+    _check_shares(states[0], ("operations",))
     for index, phase in enumerate(description.phases):
         before, start_s = states[-1], phase.start.value
         if start_s <= before.start_s + TIME_SLACK_S:
@@ -139,6 +145,7 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
             if change.share is not None:
                 changed[name] = replace(changed[name], share=change.share)
         states.append(PhaseState(phase.name, start_s, changed))
+        _check_shares(states[-1], ("phases", index, "operations"))
     return Workload(description, tuple(_normalised(state) for state in states))
 
 
@@ -200,6 +207,11 @@ def _keys(
         return spec.over(keys, folder)
     except DescriptionError as failure:
         raise DescriptionError((*place, *failure.place), str(failure)) from None
+
+
+def _check_shares(state: PhaseState, place: Place) -> None:
+    if not state.asked:
+        raise DescriptionError(place, "every share is 0: expected one above 0")
 
 
 def _normalised(state: PhaseState) -> PhaseState:

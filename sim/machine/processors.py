@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SHARES_NONE = 2**32 - 1  # a home of None, in the kernel
+
 
 @dataclass(frozen=True)
 class Processors:
     """``count`` processors of one host that several processes share.
 
     Each process has its home, one of the processors: ``homes`` by process, in turn where it is
-    empty. It stays there until it is moved. Processes of one processor run by Linux's rules (EEVDF,
-    see machine/reference/processors.py): one at a time, until it sleeps, gives way, has used up its
-    slice of ``slice_ps`` at one of the ticks that come every ``tick_ps``, or another one is woken
-    that has had less than its share. A process that waits for others gives way to them, where
-    ``gives_way`` says so. A process without work looks for more for ``spin_ps`` of its time, then
-    sleeps.
+    empty; None for one that shares none and is not played here. It stays there until it is moved.
+    Idle processors of a group (``groups`` by processor; empty: none) serve all of it: a process
+    that is woken while its home is busy runs on the first idle one, and a processor that runs out
+    of work takes over a process that waits where most do (Linux: wake_affine, newidle_balance).
+    Processes of one processor run by Linux's rules (EEVDF, see machine/reference/processors.py):
+    one at a time, until it sleeps, gives way, has used up its slice of ``slice_ps`` at one of the
+    ticks that come every ``tick_ps``, or another one is woken that has had less than its share. A
+    process that waits for others gives way to them, where ``gives_way`` says so. A process
+    without work looks for more for ``spin_ps`` of its time, then sleeps.
     What a process pays for, in its own time: ``switch_ps`` as it takes over from another one,
     ``look_ps`` as it finds messages, however many, and for each process that these are from
     ``connection_ps`` (K,), by how many parts they have together, from 1 on (K or more: the last;
@@ -41,4 +46,5 @@ class Processors:
     yield_ps: int = 0
     gives_way: bool = False
     awake_ps: int = 50_000_000
-    homes: tuple[int, ...] = ()
+    homes: tuple[int | None, ...] = ()
+    groups: tuple[int, ...] = ()

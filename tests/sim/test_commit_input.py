@@ -43,12 +43,6 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
     ("old", "new", "expected"),
     [
         (CLIENTS, "clients: 0", "7:12: system.clients: found '0', expected at least 1"),
-        (
-            CLIENTS,
-            "clients: 81",
-            "7:12: system.clients: 4 nodes for clients of machine 'ib-fdr-8n' have 80 hardware "
-            "threads: expected at most 80",
-        ),
         (CLIENTS, "seed: 70", "4:1: missing field 'clients' in system"),
         (STORAGE, "storage_node: 3", "4:1: missing field 'storage_nodes' in system"),
         (STORAGE, "storage_nodes: 3\n  lock: 1", "9:9: unknown field 'lock' in system"),

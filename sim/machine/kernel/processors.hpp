@@ -1,7 +1,9 @@
 // Processors that processes share, as Linux shares them since 6.6: EEVDF.
 //
 // Each process has its home, a processor with a queue of its own, and may be moved to another one
-// at any time: what it does goes on there in its turn. The rules stand in
+// at any time: what it does goes on there in its turn. Within a group of processors those that have
+// to wait move to idle ones. A process whose home is `none` shares no processor: it is not played
+// here. The rules stand in
 // machine/reference/processors.py; events come in the same order. What it costs:
 //
 //     another process takes over a processor       switch_over of its time
@@ -51,7 +53,9 @@ struct ProcessorSetup {
     FIELD(Time, yield_ps, "for giving way");
     FIELD(bool, gives_way, "whether a process that waits for others lets them run");
     FIELD(Time, awake_ps, "the end of a pause, which is not slept through");
-    FIELD(std::vector<std::uint32_t>, homes, "by process; empty: in turn");
+    FIELD(std::vector<std::uint32_t>, homes, "by process; empty: in turn; 2^32 - 1: shares none");
+    FIELD(std::vector<std::uint32_t>, groups,
+          "[count] processors of one group have its idle ones in common; empty: nobody moves");
     END_OF_FIELDS;
 };
 
@@ -77,12 +81,18 @@ class Processors {
             throw std::invalid_argument("processors: expected a home for each process");
         for (std::uint32_t k = 0; k < processes; ++k) {
             process_[k].home = setup.homes.empty() ? k % setup.count : setup.homes[k];
-            if (process_[k].home >= setup.count)
+            if (process_[k].home >= setup.count && process_[k].home != none)
                 throw std::invalid_argument("processors: expected homes among them");
         }
+        if (!setup.groups.empty() && setup.groups.size() != setup.count)
+            throw std::invalid_argument("processors: expected a group for each of them");
     }
 
-    bool shared() const { return !processor_.empty(); }
+    // Whether a process shares them with others; else it has one of its own.
+    bool shared(std::uint32_t process) const {
+        return !processor_.empty() && process_[process].home != none;
+    }
+    std::size_t count() const { return processor_.size(); }
 
     // A process has work to do; when that is done, the event comes. `sender`: whose message it is
     // (none: the process's own work), of so many parts.
@@ -299,6 +309,10 @@ class Processors {
 
     void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
         Process& p = process_[process];
+        if (processor_[p.home].process != none) {
+            const std::uint32_t idle = idle_beside(p.home);
+            if (idle != none) move(clock, process, idle);
+        }
         Processor& c = processor_[p.home];
         p.debt += setup_.sleep_ps;
         p.woken = true;
@@ -354,7 +368,39 @@ class Processors {
         }
         leave(clock, processor);
         const std::uint32_t following = pick(c);
-        if (following != none) put_on(clock, processor, following);
+        if (following != none) return put_on(clock, processor, following);
+        const std::uint32_t waiting = waiting_beside(processor);
+        if (waiting != none) move(clock, waiting, processor);
+    }
+
+    // Groups.
+
+    // The first idle processor of that one's group.
+    std::uint32_t idle_beside(std::uint32_t processor) const {
+        if (setup_.groups.empty()) return none;
+        for (std::uint32_t at = 0; at < processor_.size(); ++at)
+            if (setup_.groups[at] == setup_.groups[processor] && processor_[at].process == none)
+                return at;
+        return none;
+    }
+
+    // Of the group's processor where most processes wait, the first of these.
+    std::uint32_t waiting_beside(std::uint32_t processor) const {
+        if (setup_.groups.empty()) return none;
+        std::uint32_t found = none;
+        std::ptrdiff_t most = 0;
+        const auto waits = [this](std::uint32_t one) {
+            return process_[one].state == State::waiting;
+        };
+        for (std::uint32_t at = 0; at < processor_.size(); ++at) {
+            const std::vector<std::uint32_t>& queue = processor_[at].queue;
+            if (setup_.groups[at] != setup_.groups[processor]) continue;
+            if (const auto number = std::ranges::count_if(queue, waits); number > most) {
+                most = number;
+                found = *std::ranges::find_if(queue, waits);
+            }
+        }
+        return found;
     }
 
     // Where somebody waits.

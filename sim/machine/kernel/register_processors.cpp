@@ -23,7 +23,7 @@ class SharedProcessors {
   public:
     SharedProcessors(const ProcessorSetup& setup, std::size_t processes)
         : processes_(processes), processors_(setup, processes, {run_over, tick, wake_over}) {
-        if (!processors_.shared())
+        if (processors_.count() == 0)
             throw std::invalid_argument("count: expected at least one processor");
     }
 

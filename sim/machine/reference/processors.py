@@ -151,19 +151,28 @@ class SharedProcessors:
         """The time reached."""
         return int(self.env.now)
 
-    def home(self, process: Process) -> Processor:
-        """Where a process runs."""
+    def position(self, process: Process) -> int | None:
+        """Which processor is a process's home; None: it shares none."""
         homes = self.setup.homes
         if process.moved_to is not None:
-            return self.processors[process.moved_to]
-        at = homes[process.place] if homes else process.place % self.setup.count
+            return process.moved_to
+        return homes[process.place] if homes else process.place % self.setup.count
+
+    def home(self, process: Process) -> Processor:
+        """Where a process runs."""
+        at = self.position(process)
+        assert at is not None
         return self.processors[at]
+
+    def _remote(self, sender: Process | None, process: Process) -> bool:
+        """Whether there is a sender, with another home."""
+        return sender is not None and self.position(sender) != self.position(process)
 
     def work(
         self, process: Process, ps: int, sender: Process | None = None, parts: int = 1
     ) -> simpy.Event:
         """Work for a process, its own or (of a ``sender``) a message's; the event is its end."""
-        if sender is not None and self.home(sender) is not self.home(process):
+        if self._remote(sender, process):
             ps += parts * self.setup.across_ps
         job = Job(ps, self.env.event(), sender, parts)
         (process.own if sender is None else process.incoming).append(job)
@@ -235,6 +244,9 @@ class SharedProcessors:
         processor.queue.append(process)
 
     def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
+        if processor.process is not None and (idle := self._idle_beside(processor)) is not None:
+            self.move(process, idle)
+            processor = self.processors[idle]
         process.debt_ps += self.setup.sleep_ps
         process.woken = True
         processor.count(self.now_ps, self.setup)
@@ -243,14 +255,15 @@ class SharedProcessors:
         elif processor.behind_ps(process) > 0:
             processor.remove(process)
             self._place(processor, process, 0)
-        if sender is not None and self.home(sender) is not processor:
+        remote = self._remote(sender, process)
+        if sender is not None and remote:
             sender.debt_ps += self.setup.notify_ps
             if sender.state == "spinning":
                 self._begin(self.home(sender))  # at once, before it looks for work
         if processor.process is None:
             self._begin_waking(processor, process)
             return
-        if sender is not None and self.home(sender) is not processor:
+        if remote:
             process.debt_ps += self.setup.interrupt_ps
         self._wait_for_turn(processor, process)
 
@@ -284,6 +297,8 @@ class SharedProcessors:
             processor.remove(process)
         self._leave(processor)
         self._take_next(processor)
+        if processor.process is None and (waiting := self._waiting_beside(processor)) is not None:
+            self.move(waiting, self.processors.index(processor))
 
     def _ask_tick(self, processor: Processor) -> None:
         """Where somebody waits."""
@@ -343,6 +358,26 @@ class SharedProcessors:
         following = processor.pick()
         if following is not None:
             self._put_on(processor, following)
+
+    # Groups.
+
+    def _group(self, processor: Processor) -> list[int]:
+        """Positions of the processors of its group; none where there are no groups."""
+        groups = self.setup.groups
+        own = groups[self.processors.index(processor)] if groups else None
+        return [at for at, group in enumerate(groups) if group == own]
+
+    def _idle_beside(self, processor: Processor) -> int | None:
+        """The first idle processor of that one's group."""
+        idle = (at for at in self._group(processor) if self.processors[at].process is None)
+        return next(idle, None)
+
+    def _waiting_beside(self, processor: Processor) -> Process | None:
+        """Of the group's processor where most processes wait, the first of these."""
+        queues = (self.processors[at].queue for at in self._group(processor))
+        waiting = ([one for one in queue if one.state == "waiting"] for queue in queues)
+        most = max(waiting, key=len, default=[])
+        return most[0] if most else None
 
     def _interrupt(self, processor: Processor) -> None:
         process = processor.process

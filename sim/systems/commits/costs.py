@@ -9,6 +9,7 @@ from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from ...machine.processors import Processors
+from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
 from .parameters import MessageCost, RecordWork
@@ -83,7 +84,7 @@ class CommitCosts:
     work: RecordWork
     """Of a server, where it has a processor of its own for that."""
     processors: Processors | None = None
-    """That all share; None: every thread has its own."""
+    """That clients, or all, share; None: every thread has its own."""
 
 
 def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> CommitCosts:
@@ -121,6 +122,7 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
             check_ps=round((latency_ns or 0.0) * 1e3),
             install_ps=round(records.changed * per_byte_ps),
         ),
+        processors=shared_processors(system, machine),
     )
 
 

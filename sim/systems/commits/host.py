@@ -132,7 +132,7 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
     turn_s, alone_s = facts.processes.turn.value, facts.processes.give_way.value
     shared = Processors(
         count=host.cpus,
-        slice_ps=_ps(BASE_SLICE_S * (1 + int(math.log2(min(host.cpus, CPUS_COUNTED))))),
+        slice_ps=_ps(base_slice_s(host.cpus)),
         tick_ps=max(_ps(facts.processes.slice.value), 1),
         switch_ps=_ps(max(turn_s - alone_s, 0.0)),
         yield_ps=_ps(alone_s),
@@ -182,6 +182,11 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
         interrupt_ps=_ps(interrupt_s),
         wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
     )
+
+
+def base_slice_s(cpus: int) -> float:
+    """Linux's slice of a process on a host with so many processors."""
+    return BASE_SLICE_S * (1 + int(math.log2(min(cpus, CPUS_COUNTED))))
 
 
 def _begin_s(facts: HostFacts, records: Records) -> float:

@@ -12,6 +12,7 @@ from ..._kernel import (
     RecordWork,
     TwoPhaseCommits,
 )
+from ...machine.processors import SHARES_NONE, Processors
 from .history import CAUSES, Row
 from .parameters import CommitParameters
 from .result import QUANTILES, CommitResult, Latencies
@@ -127,10 +128,15 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         "death_client": [death.client for death in p.deaths],
         "death_ps": [death.at_ps for death in p.deaths],
         "work": RecordWork(**vars(p.work)),
-        "processors": ProcessorSetup(**({} if p.processors is None else vars(p.processors))),
+        "processors": ProcessorSetup() if p.processors is None else _processors(p.processors),
         "streams": stream_keys(p, seed, replication),
         "traced": traced,
     }
     # What is None is as it is where nothing is said.
     given = {name: value for name, value in (same | told).items() if value is not None}
     return CommitSetup(**given)
+
+
+def _processors(processors: Processors) -> ProcessorSetup:
+    homes = [SHARES_NONE if home is None else home for home in processors.homes]
+    return ProcessorSetup(**{**vars(processors), "homes": homes})

@@ -216,7 +216,8 @@ class CommitParameters:
     start_ps: tuple[int, ...] = ()
     """When each client begins; all at once where it is empty."""
     processors: Processors | None = None
-    """Of the one machine, shared by all; None: each thread of a client or node has its own."""
+    """Shared by all, or by those that have a home among them; None: each thread of a client or node
+    has its own."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -351,9 +352,15 @@ def _check_processors(p: CommitParameters) -> None:
     if host is None:
         return
     _at_least(1, processors=host.count)
-    _expect(p.machines == 1, "machines", str(p.machines), "one, where processors are shared")
-    for node in p.nodes:
-        _expect(node.threads == 1, "threads", str(node.threads), "1, where processors are shared")
+    if host.homes:
+        fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
+        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
+    else:
+        _expect(p.machines == 1, "machines", str(p.machines), "one, where all share processors")
+    homes = host.homes[len(p.client_machine) :] or (0,) * len(p.nodes)
+    for node, home in zip(p.nodes, homes, strict=True):
+        fine = home is None or node.threads == 1
+        _expect(fine, "threads", str(node.threads), "1, where processors are shared")
     for part in fields(host):
         if part.name.endswith("_ps"):
             given = getattr(host, part.name)
@@ -362,10 +369,10 @@ def _check_processors(p: CommitParameters) -> None:
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
     for home in host.homes:
-        _index("home of a process", home, host.count)
-    if host.homes:
-        fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
-        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
+        if home is not None:
+            _index("home of a process", home, host.count)
+    fine = len(host.groups) in (0, host.count)
+    _expect(fine, "groups", str(len(host.groups)), "one for each processor")
 
 
 def _check_faults(p: CommitParameters) -> None:

@@ -212,7 +212,15 @@ def _servers(
     for node in parameters.nodes:
         node_id = ids[node.machine]
         yield _Server(f"message threads of node {node_id}", "threads", node.threads, node_id)
-    yield _Server("threads of the clients", "clients", len(parameters.client_machine))
+    yield _Server("threads of the clients", "clients", _client_threads(parameters))
+
+
+def _client_threads(parameters: CommitParameters) -> int:
+    """Hardware threads of the clients: their own, and those that they share."""
+    clients, shared = len(parameters.client_machine), parameters.processors
+    if shared is None:
+        return clients
+    return shared.count + shared.homes[:clients].count(None)
 
 
 def _processes(parameters: CommitParameters) -> Iterator[_Server]:

@@ -58,7 +58,7 @@ class _Setup:
             pair_ps = (read * LINE_BYTES * PS_PER_S / costs.pair_Bps).max(axis=1)
         load, load_ratio = costs.loaded_latency
         chunks = 0
-        if all(operation.kind == "scan" for operation in phase.operations.values()):
+        if all(operation.kind == "scan" for operation in phase.asked):
             wanted = float(lines.sum(axis=1).max()) / SCAN_CHUNK_LINES
             chunks = int(np.clip(wanted, CHUNKS_MIN * workers.count, CHUNKS_MAX * workers.count))
         return SharedSetup(

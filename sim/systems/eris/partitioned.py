@@ -279,7 +279,7 @@ class PartitionedDemands(ErisDemands):
         """
         if not (self.costs.instructions.part or self.costs.part_waits):
             return np.zeros_like(executed)
-        by_key = np.array([one.share for one in phase.operations.values() if one.keys is not None])
+        by_key = np.array([one.share for one in phase.asked if one.keys is not None])
         shares = np.outer(executed, by_key / by_key.sum())
         together = under_one_header(self.system, self.workers.count)
         found: Floats = part_headers(together, self.system.buffer_commands, shares).sum(axis=1)

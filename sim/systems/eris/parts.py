@@ -87,7 +87,7 @@ class ErisDemands(ABC):
 
     def _by_object(self, phase: PhaseState) -> dict[str, Operations]:
         found: dict[str, Operations] = {}
-        for operation in phase.operations.values():
+        for operation in phase.asked:
             found.setdefault(operation.object, []).append(operation)
         return found
 

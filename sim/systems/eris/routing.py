@@ -121,8 +121,8 @@ class Routing:
 def making(counts: InstructionCounts, phase: PhaseState) -> float:
     """Instructions of making a command of the phase's operations by key, on average."""
     total, shares = 0.0, 0.0
-    choose = counts.choose if len(phase.operations) > 1 else 0.0
-    for operation in phase.operations.values():
+    choose = counts.choose if len(phase.asked) > 1 else 0.0
+    for operation in phase.asked:
         keys = operation.keys
         if keys is None:
             continue
@@ -172,7 +172,7 @@ def routing_costs(
     generate, shares = counts.generate, np.ones(1)
     if phase is not None:
         generate = making(counts, phase)
-        by_key = [one.share for one in phase.operations.values() if one.keys is not None]
+        by_key = [one.share for one in phase.asked if one.keys is not None]
         shares = np.array(by_key or [1.0])
     commands = system.commands_per_round(workers)
     together = min(system.batch, commands)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,8 +28,8 @@ COSTS = {
 class Kernel:
     """The compiled one, by the same calls as the reference."""
 
-    def __init__(self, count: int, processes: int, **costs: int) -> None:
-        setup = _kernel.ProcessorSetup(count=count, slice_ps=SLICE, tick_ps=TICK, **costs)  # type: ignore[arg-type]
+    def __init__(self, count: int, processes: int, **costs: Any) -> None:
+        setup = _kernel.ProcessorSetup(count=count, slice_ps=SLICE, tick_ps=TICK, **costs)
         self.model = _kernel.SharedProcessors(setup, processes)
 
     def submit(self, process: int, ps: int, job: int, sender: int = -1) -> None:
@@ -45,9 +46,9 @@ class Kernel:
 
 
 class Reference:
-    def __init__(self, count: int, processes: int, **costs: int) -> None:
+    def __init__(self, count: int, processes: int, **costs: Any) -> None:
         self.env = simpy.Environment()
-        setup = Processors(count, SLICE, TICK, **costs)  # type: ignore[arg-type]
+        setup = Processors(count, SLICE, TICK, **costs)
         self.shared = SharedProcessors(self.env, setup)
         self.processes = [Process(place) for place in range(processes)]
         self.ended: list[tuple[int, int]] = []
@@ -70,7 +71,7 @@ class Reference:
         return self.ended, busy, [self.shared.processor_busy_ps(at) for at in processors]
 
 
-def both(count: int, processes: int, **costs: int) -> tuple[Kernel, Reference]:
+def both(count: int, processes: int, **costs: Any) -> tuple[Kernel, Reference]:
     return Kernel(count, processes, **costs), Reference(count, processes, **costs)
 
 
@@ -120,8 +121,48 @@ def test_a_sleeping_process_is_woken_on_its_new_processor() -> None:
         assert bench.state()[0] == [(10 * MS, 0), (10 * MS, 1)]
 
 
+def test_idle_processors_of_a_group_serve_all() -> None:
+    """Processes 0 to 4 live on processors 0, 1, 2, 0, 1; 0 and 1 are a group, 2 is alone. 10 ms of
+    work for 0 and 3, nothing for 1 and 2; nothing costs.
+
+    time      processor 0   processor 1      processor 2
+    0         0             3 (woken here)   idle
+    10 ms     idle          idle             idle
+    """
+    for bench in both(3, 5, groups=[0, 0, 1]):
+        bench.submit(0, 10 * MS, 0)
+        bench.submit(3, 10 * MS, 1)
+        bench.run(30 * MS)
+        ended, busy, processors = bench.state()
+        assert ended == [(10 * MS, 0), (10 * MS, 1)]
+        assert busy == [10 * MS + 1, 0, 0, 10 * MS + 1, 0]
+        assert processors == [10 * MS + 1, 10 * MS + 1, 0]
+
+
+def test_who_runs_out_of_work_takes_over_who_waits() -> None:
+    """Processes 0, 2 and 4 live on processor 0, 1 and 3 on processor 1; all get work at once.
+
+    0 and 1 have 4 ms of it, the others 8 ms. When 1 and 3 are done, one that has waited on
+    processor 0 moves to processor 1. The two share 32 ms: none rests while somebody waits.
+    """
+    for bench in both(2, 5, groups=[0, 0]):
+        for process in range(5):
+            bench.submit(process, (4 if process < 2 else 8) * MS, process)
+        bench.run(100 * MS)
+        ended, busy, processors = bench.state()
+        assert sum(busy) == sum(processors) == 32 * MS + 5
+        assert max(time for time, _ in ended) <= 20 * MS  # 16 ms, and a part of the last piece
+        assert min(processors) >= 12 * MS
+
+
+def test_a_group_for_each_processor_is_expected() -> None:
+    with pytest.raises(ValueError, match="expected a group for each"):
+        Kernel(2, 2, groups=[0])
+
+
 @settings(deadline=None, max_examples=150)
 @given(
+    st.sampled_from(((), (0, 0, 0), (0, 1, 0))),
     st.lists(
         st.tuples(
             st.sampled_from((0, 1, 3 * US, 60 * US, 700 * US, 5 * MS)),
@@ -130,12 +171,14 @@ def test_a_sleeping_process_is_woken_on_its_new_processor() -> None:
             st.integers(-1, 4),
         ),
         max_size=40,
-    )
+    ),
 )
-def test_kernel_and_reference_agree(steps: list[tuple[int, int, int, int]]) -> None:
+def test_kernel_and_reference_agree(
+    groups: tuple[int, ...], steps: list[tuple[int, int, int, int]]
+) -> None:
     """Five processes on three processors: work of their own and messages of others come, and they
     are moved, at any time. What was worked and paid for is all that processors were busy with."""
-    kernel, reference = both(3, 5, **COSTS)
+    kernel, reference = both(3, 5, groups=groups, **COSTS)
     now = 0
     for job, (after, process, what, sender) in enumerate(steps):
         now += after

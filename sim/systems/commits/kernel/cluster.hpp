@@ -129,8 +129,11 @@ class Cluster {
         return of_each(adapters_, busy);
     }
     std::vector<Wide> threads_busy_ps() const {
-        if (processors_.shared()) return processors_.busy_ps(clock.now());
-        return of_each(threads_, [&](const FifoServers& of) { return of.busy_ps(clock.now()); });
+        std::vector<Wide> busy =
+            of_each(threads_, [&](const FifoServers& of) { return of.busy_ps(clock.now()); });
+        const std::vector<Wide> on_shared = processors_.busy_ps(clock.now());
+        for (std::uint32_t place = 0; place < busy.size(); ++place) busy[place] += on_shared[place];
+        return busy;
     }
 
   protected:
@@ -207,7 +210,7 @@ class Cluster {
     void work(std::uint32_t place, Time ps, std::uint32_t kind, std::uint32_t subject,
               std::uint32_t sender = Processors::none, std::uint32_t parts = 1) {
         ps *= places_[place].factor;
-        if (processors_.shared())
+        if (processors_.shared(place))
             return processors_.submit(clock, place, ps, kind, subject, sender, parts);
         clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
     }

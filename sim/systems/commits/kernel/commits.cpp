@@ -116,7 +116,7 @@ void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
         return processors_.submit(clock, client, 0, resumed, client);
     }
     ps *= places_[client].factor;
-    if (!processors_.shared()) return clock.schedule(clock.now() + ps, resumed, client);
+    if (!processors_.shared(client)) return clock.schedule(clock.now() + ps, resumed, client);
     if (ps > 2 * setup_.processors.awake_ps)
         return clock.schedule(clock.now() + ps - setup_.processors.awake_ps, awake, client);
     give_way(client);
@@ -124,14 +124,14 @@ void Commits::pause(std::uint32_t client, Time ps, std::uint32_t phase) {
 }
 
 void Commits::compute(std::uint32_t client, Time ps, std::uint32_t phase) {
-    if (!processors_.shared()) return pause(client, ps, phase);
+    if (!processors_.shared(client)) return pause(client, ps, phase);
     client_[client].phase = phase;
     if (ps == 0) return go_on(client);
     work(client, ps, resumed, client);
 }
 
 void Commits::give_way(std::uint32_t client) {
-    if (processors_.shared() && setup_.processors.gives_way) processors_.give_way(client);
+    if (processors_.shared(client) && setup_.processors.gives_way) processors_.give_way(client);
 }
 
 void Commits::begin_transaction(std::uint32_t client) {

@@ -65,7 +65,7 @@ struct CommitSetup {
     FIELD(std::int64_t, timestamp_reach, "above the highest committed one; 0: a lap");
     FIELD(bool, in_step, "timestamps of clients keep together (RSI)");
     FIELD(bool, doorbell, "requests of one step are posted together (RSI)", true);
-    FIELD(ProcessorSetup, processors, "that all share, or none");
+    FIELD(ProcessorSetup, processors, "that places share, or none");
     FIELD(std::vector<std::uint64_t>, streams, "[4 * clients] Philox keys of keys, of thinking");
     FIELD(bool, traced, "keep the trace");
     END_OF_FIELDS;

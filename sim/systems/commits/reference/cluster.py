@@ -19,8 +19,9 @@ from typing import Any
 import simpy
 
 from ....machine.processors import Processors
-from ....machine.reference import processors as shared
 from ....machine.reference.adapter import Adapter
+from ....machine.reference.processors import Process as SharedProcess
+from ....machine.reference.processors import SharedProcessors
 from ..history import MESSAGE, Row
 from ..parameters import MessageCost
 
@@ -72,7 +73,7 @@ class Place:
         self.threads = threads
         self.factor = factor
         self.gone = False
-        self.process = shared.Process(number)
+        self.process = SharedProcess(number)
 
 
 class Cluster:
@@ -86,9 +87,9 @@ class Cluster:
         processors: Processors | None = None,
     ) -> None:
         self.env = Environment()
-        self.processors: shared.SharedProcessors | None = None
+        self.processors: SharedProcessors | None = None
         if processors is not None:
-            self.processors = shared.SharedProcessors(self.env, processors)
+            self.processors = SharedProcessors(self.env, processors)
         self.adapters = [Adapter() for _ in range(machines)]
         self.costs = costs
         self.types = {name: index for index, name in enumerate(types)}
@@ -105,21 +106,30 @@ class Cluster:
         entries = self.costs[kind]
         return entries[min(records, len(entries) - 1)]
 
+    def shared(self, place: Place) -> SharedProcessors | None:
+        """The processors that the place shares with others; None: it has threads of its own."""
+        processors = self.processors
+        if processors is None or processors.position(place.process) is None:
+            return None
+        return processors
+
     def work(
         self, place: Place, ps: int, sender: Place | None = None, parts: int = 1
     ) -> simpy.Event:
         """The place's thread works for so long, on what it does itself or on a sender's message, of
         so many parts."""
-        if self.processors is None:
+        processors = self.shared(place)
+        if processors is None:
             return place.threads.work(ps * place.factor)
         by = None if sender is None else sender.process
-        return self.processors.work(place.process, ps * place.factor, by, parts)
+        return processors.work(place.process, ps * place.factor, by, parts)
 
     def busy_ps(self, place: Place) -> int:
         """How long the place's threads were busy, up to now."""
-        if self.processors is None:
+        processors = self.shared(place)
+        if processors is None:
             return place.threads.busy_ps()
-        return self.processors.busy_ps(place.process)
+        return processors.busy_ps(place.process)
 
     def outgoing_busy_ps(self) -> tuple[int, ...]:
         """How long each adapter was sending, up to now."""
@@ -131,12 +141,13 @@ class Cluster:
 
     def give_way(self, place: Place) -> None:
         """On shared processors, lets others run first, where that is how places do it."""
-        if self.processors is not None and self.processors.setup.gives_way:
-            self.processors.give_way(place.process)
+        processors = self.shared(place)
+        if processors is not None and processors.setup.gives_way:
+            processors.give_way(place.process)
 
     def compute(self, place: Place, ps: int) -> Process:
         """The place works; then a place that is gone goes no further."""
-        if ps and self.processors is None:
+        if ps and self.shared(place) is None:
             yield self.env.timeout(ps * place.factor)
         elif ps:
             yield self.work(place, ps)
@@ -145,20 +156,21 @@ class Cluster:
 
     def pause(self, place: Place, ps: int) -> Process:
         """The place's own time passes; then a place that is gone goes no further."""
-        if ps and self.processors is not None:
+        processors = self.shared(place)
+        if ps and processors is not None:
             ps *= place.factor
-            awake_ps = self.processors.setup.awake_ps
+            awake_ps = processors.setup.awake_ps
             if ps > 2 * awake_ps:
                 yield self.env.timeout(ps - awake_ps)
                 ps = awake_ps
             self.give_way(place)
             if ps:
-                yield self.processors.work(place.process, ps)
+                yield processors.work(place.process, ps)
         elif ps:
             yield self.env.timeout(ps * place.factor)
-        elif self.processors is not None and place.process.gives_way:
+        elif processors is not None and place.process.gives_way:
             # Others run first: what comes next begins when the place runs again.
-            yield self.processors.work(place.process, 0)
+            yield processors.work(place.process, 0)
         if place.gone:
             yield self.never
 

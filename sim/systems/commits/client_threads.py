@@ -1,0 +1,71 @@
+"""Clients beyond the hardware threads of their node: threads of the operating system that share
+them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ....inputs import Quantity
+from ....topologies import Machine
+from ...machine.processors import Processors
+from .host import base_slice_s
+
+if TYPE_CHECKING:
+    from .spec import CommitSystem
+
+PS = 1e12
+# A thread's switch where neither scenario nor machine file says it: this project's measurements of
+# two hosts are 1.25 and 1.8 µs (`processes.turn` in topologies/zen5-2c.yaml and
+# benchmarks/disturbances/machine.yaml), with 32 KiB of data back in the caches.
+SWITCH = Quantity(1.5e-6, 1.25e-6, 1.8e-6)
+
+
+def thread_switch_s(system: CommitSystem, machine: Machine) -> float:
+    """What one thread's taking over from another costs: the scenario's, the machine's, SWITCH."""
+    if system.thread_switch is not None:
+        return system.thread_switch.value
+    measured = machine.description.processes
+    return SWITCH.value if measured is None else measured.turn.value
+
+
+def shared_processors(system: CommitSystem, machine: Machine) -> Processors | None:
+    """The hardware threads of the nodes that have more clients than these; None where none has.
+
+    A client of such a node blocks where it waits (a poll of many would keep the others from
+    running), is woken by its message, and moves to an idle hardware thread of its node. Servers,
+    and clients of other nodes, have hardware threads of their own.
+    """
+    roles = system.roles(machine)
+    of_client = [roles.clients[client % len(roles.clients)] for client in range(system.clients)]
+    crowded = {
+        position: machine.nodes[position].threads
+        for position, clients in Counter(of_client).items()
+        if clients > machine.nodes[position].threads
+    }
+    if not crowded:
+        return None
+    first, count = {}, 0
+    for position, threads in crowded.items():
+        first[position] = count
+        count += threads
+    homes: list[int | None] = []
+    placed: Counter[int] = Counter()
+    for position in of_client:
+        if position not in crowded:
+            homes.append(None)
+            continue
+        homes.append(first[position] + placed[position] % crowded[position])
+        placed[position] += 1
+    servers = len(dict.fromkeys((*roles.storage, roles.timestamps)))
+    switch_ps = round(thread_switch_s(system, machine) * PS)
+    return Processors(
+        count=count,
+        slice_ps=round(base_slice_s(min(crowded.values())) * PS),
+        switch_ps=switch_ps,
+        sleep_ps=switch_ps,  # falling asleep and being woken are a switch too
+        wake_ps=switch_ps,
+        awake_ps=0,
+        homes=(*homes, *(None,) * servers),
+        groups=tuple(at for at, threads in enumerate(crowded.values()) for _ in range(threads)),
+    )
