@@ -10,15 +10,19 @@ from .workload import PhaseState, ResolvedOperation, Workload
 
 
 def scaled(workload: Workload, factor: float) -> Workload:
-    """``workload`` with ``factor`` times the keys, entries and records, 0 < factor <= 1.
+    """``workload`` with ``factor`` times the keys, entries, records and rows, 0 < factor <= 1.
 
-    Hot ranges and recorded keys shrink with their object; mix, popularity and phases stay. Raises
-    DescriptionError where so few records are left that a transaction cannot read different ones.
+    Hot ranges and recorded keys shrink with their object; mix, popularity and phases stay. A column
+    whose values are all different keeps that; else it has the same values, as long as there are
+    rows for them. Raises DescriptionError where so few records are left that a transaction cannot
+    read different ones, or fewer rows than parts.
     """
     if factor == 1.0:
         return workload
-    objects = {name: _object(stored, factor) for name, stored in workload.objects.items()}
+    objects = {name: _object(name, stored, factor) for name, stored in workload.objects.items()}
     for name, operation in workload.operations.items():
+        if operation.kind == "query":
+            continue
         reads, records = operation.reads or 0, objects[operation.object].records
         if operation.kind == "transaction" and records < reads:
             raise DescriptionError(
@@ -30,8 +34,27 @@ def scaled(workload: Workload, factor: float) -> Workload:
     return Workload(description, tuple(_phase(one, objects, factor) for one in workload.phases))
 
 
-def _object(stored: DataObject, factor: float) -> DataObject:
-    changed = {}
+def _object(name: str, stored: DataObject, factor: float) -> DataObject:
+    changed: dict[str, object] = {}
+    if stored.rows is not None and stored.columns is not None:
+        rows = max(round(stored.rows * factor), 1)
+        if rows < stored.parts:
+            raise DescriptionError(
+                ("scale",),
+                f"table '{name}' has {rows} rows left in {stored.parts} parts: expected a larger "
+                "scale",
+            )
+        changed["rows"], changed["columns"] = (
+            rows,
+            {
+                column: one.model_copy(
+                    update={
+                        "distinct": rows if one.distinct == stored.rows else min(one.distinct, rows)
+                    }
+                )
+                for column, one in stored.columns.items()
+            },
+        )
     for field in ("keys", "entries", "records"):
         amount = getattr(stored, field)
         if amount:

@@ -14,6 +14,7 @@ from ..inputs import DescriptionError
 from ..inputs.yaml_file import Place
 from .key_specs import AnyKeySpec
 from .keys import TIME_SLACK_S, KeyDistribution
+from .queries import check_clients, check_query
 from .schema import DataObject, Operation, WorkloadDescription
 
 FIRST_PHASE = "start"
@@ -30,12 +31,13 @@ NEEDED = {
 
 @dataclass(frozen=True)
 class ResolvedOperation:
-    """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan.
+    """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan and a
+    query, which has no single ``object``: it is empty.
 
     How many records a transaction reads and writes stands in the description: no phase changes it.
     """
 
-    kind: Literal["lookup", "upsert", "route", "scan", "transaction"]
+    kind: Literal["lookup", "upsert", "route", "scan", "transaction", "query"]
     object: str
     share: float
     keys: KeyDistribution | None
@@ -139,17 +141,21 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
             operation = description.operations[name]
             if change.keys is not None:
                 if operation.keys is None:
-                    raise DescriptionError((*place, "keys"), "a scan has no keys")
+                    raise DescriptionError((*place, "keys"), f"a {operation.kind} has no keys")
                 keys = _keys(description, operation, change.keys, folder, (*place, "keys"))
                 changed[name] = replace(changed[name], keys=keys)
             if change.share is not None:
                 changed[name] = replace(changed[name], share=change.share)
         states.append(PhaseState(phase.name, start_s, changed))
         _check_shares(states[-1], ("phases", index, "operations"))
+    check_clients(description)
     return Workload(description, tuple(_normalised(state) for state in states))
 
 
 def _check_object(description: WorkloadDescription, name: str, operation: Operation) -> None:
+    if operation.kind == "query":
+        check_query(description, name, operation)
+        return
     place: Place = ("operations", name, "object")
     stored = description.objects.get(operation.object)
     if stored is None:

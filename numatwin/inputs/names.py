@@ -17,10 +17,11 @@ def is_name(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", text) is not None
 
 
-def _check_name(text: str) -> str:
+def check_name(text: str) -> str:
+    """``text``, where something may be called so; else raises ValueError."""
     if not is_name(text):
         raise ValueError(f"expected {NAME_EXPECTED}")
     return text
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[str, AfterValidator(check_name)]

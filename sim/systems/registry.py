@@ -14,6 +14,7 @@ from .descriptor import System, SystemSpec
 SYSTEMS = {
     "eris": ".eris.system",
     "commits": ".commits.system",
+    "tasks": ".tasks.system",
 }
 
 

@@ -15,6 +15,7 @@ from numatwin.sim.systems.tasks.program import (
     EntryCost,
     MemoryUse,
     Part,
+    Place,
     Program,
     Query,
     Scheduling,
@@ -156,7 +157,8 @@ def _stage(
     inputs: tuple[int, ...],
     pipelined: bool = False,
 ) -> Stage:
-    places = st.sampled_from(["part", "local", "interleaved"] if on is not None else ["local"])
+    elsewhere: list[Place] = ["part", "interleaved"] if on is not None else []
+    places = st.sampled_from(["local", *elsewhere])
     uses = [
         MemoryUse(place, draw(st.sampled_from([0.0, 0.25, 3.0])), draw(st.sampled_from([0.0, 0.5])))
         for place in draw(st.lists(places, max_size=2, unique=True))

@@ -8,6 +8,7 @@ are in use) is not here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -46,15 +47,22 @@ class EntryCost:
 
 @dataclass(frozen=True)
 class Entries:
-    """How many entries a stage works on: the sum of these, at least one per task.
+    """How many entries a stage works on: the sum of these, ``most`` at most, one per task at least.
 
     ``per_row`` of its table, ``per_part`` of its table, ``per_input_task`` of the stages before it.
+    ``most``: tables of groups that are merged have no more entries than have gone into them.
     """
 
     per_row: float = 0.0
     per_part: float = 0.0
     per_input_task: float = 0.0
     constant: float = 0.0
+    most: float = inf
+
+    def count(self, rows: float, parts: int, input_tasks: int) -> float:
+        """Of a stage on a table of so many rows and parts, after so many tasks."""
+        each = self.per_row * rows + self.per_part * parts + self.per_input_task * input_tasks
+        return min(each + self.constant, self.most)
 
 
 @dataclass(frozen=True)

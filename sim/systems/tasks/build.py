@@ -1,0 +1,67 @@
+"""From a scenario to the Program that all planes play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ....workloads.query_graphs import query_graph
+from ....workloads.schema import Operation
+from ....workloads.workload import PhaseState
+from ...machine.costs import CostModel, Scales
+from ...planes.experiment import Experiment
+from .entry_costs import EntryCosts
+from .operators import QueryStages
+from .program import Program, Query, Scheduling
+from .spec import TasksSystem
+
+
+def program_of(scenario: Experiment, scales: Scales | None = None) -> Program:
+    """What the scenario asks for, worked out with its machine's costs, ``scales`` applied."""
+    return program_with(scenario, CostModel(scenario.machine, scales))
+
+
+def program_with(scenario: Experiment, costs: CostModel) -> Program:
+    """The same with costs at hand, such as a plane has made already."""
+    system, machine, workload = scenario.system, scenario.machine, scenario.workload
+    assert isinstance(system, TasksSystem)
+    workers = system.workers(machine)
+    entry_costs = EntryCosts(costs, workers)
+    shares = mix_shares(workload.at(0.0), workload.operations)
+    queries = []
+    for name, operation in workload.operations.items():
+        assert operation.operators is not None
+        made = QueryStages(workload.objects, entry_costs, system.instructions, system.concurrency)
+        for node in query_graph(operation.operators, workload.objects):
+            made.add(node)
+        queries.append(
+            Query(name, tuple(made.stages), operation.clients or 0, shares.get(name, 0.0))
+        )
+    clients = workload.description.clients
+    return Program(
+        tables=system.placed(machine, workload),
+        queries=tuple(queries),
+        scheduling=Scheduling(
+            workers=workers,
+            concurrency=system.concurrency,
+            task_s=system.task.value,
+            look_s=np.inf if system.look is None else system.look.value,
+            wake_s=system.wake.value,
+            queue=system.queue,
+        ),
+        mix_clients=clients.count or 0,
+        think_s=clients.think_time.value if clients.kind == "closed" else 0.0,
+        arrivals_per_s=clients.arrival_rate.value if clients.arrival_rate is not None else 0.0,
+    )
+
+
+def mix_shares(phase: PhaseState, operations: Mapping[str, Operation]) -> dict[str, float]:
+    """The share of each query of the mix in a phase; those with clients of their own have none."""
+    mixed = {
+        name: one.share
+        for name, one in phase.operations.items()
+        if operations[name].clients is None
+    }
+    total = sum(mixed.values())
+    return {name: share / total for name, share in mixed.items()}

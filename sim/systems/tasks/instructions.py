@@ -1,0 +1,48 @@
+"""Instructions of a column store's loops, for one entry each. A scenario may give others.
+
+Counted by hand from the loops that each line describes, not measured; the machine's instructions
+per cycle say how long they take. Waiting for memory and shared caches comes on top.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ....inputs import Strict
+
+Instructions = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class OperatorInstructions(Strict):
+    """Instructions per entry of each step."""
+
+    scan_row: Instructions = 2.5
+    """Per row and column of a filter: unpack an id of the index vector and compare it with the
+    bounds of a range. For four ids at once: two loads, shuffle, shift, mask, two comparisons, their
+    conjunction, moving and storing the result's bits (Willhalm et al., SIMD-Scan, PVLDB 2 (2009),
+    with SSE). With AVX2, less than a cycle per row (Willhalm et al., ADMS 2013)."""
+    scan_match: Instructions = 5.0
+    """Per row that a filter finds: the lowest bit of its result, cleared, as a position."""
+    value_id: Instructions = 8.0
+    """Per id that is taken from an index vector at a position: multiply by its bits, address,
+    unaligned load, shift, mask, loop."""
+    dictionary_value: Instructions = 5.0
+    """Per value that is looked up in a dictionary: address, load, store, loop."""
+    group: Instructions = 14.0
+    """Per entry: the ids of its group combined and hashed, its slot found and compared."""
+    sum: Instructions = 4.0
+    """Per entry and summed column: address, load, add, store."""
+    merge_group: Instructions = 20.0
+    """Per group of a task, as all are merged: read, hashed, found in the result, compared."""
+    merge_dictionary: Instructions = 40.0
+    """Per value of a part's dictionary, as those of all parts become one: a step of a merge of
+    sorted lists, with a branch that nobody can guess (15 cycles), and its new id stored."""
+    build: Instructions = 16.0
+    """Per entry of a hash table: key hashed, its bucket addressed and locked, key and position
+    stored, bucket released."""
+    probe: Instructions = 14.0
+    """Per entry that looks for its key: hashed, its bucket addressed, compared."""
+    match: Instructions = 6.0
+    """Per result entry of a join: both positions stored."""

@@ -1,0 +1,369 @@
+"""Operators worked out as stages: how many entries, and what each of these demands.
+
+A task reads its own table's parts where they lie, what other tasks have made from its own node, and
+what many tasks share (a hash table, columns of another table after a join) from all nodes in turn.
+Positions of rows take 4 bytes, 8 where a table has more rows than these count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import expm1, log1p
+
+from ....workloads.operators import (
+    AggregateSpec,
+    AnyOperator,
+    CustomSpec,
+    JoinSpec,
+    MaterialiseSpec,
+    ScanSpec,
+)
+from ....workloads.query_graphs import ColumnOf, OperatorNode
+from ....workloads.schema import DataObject
+from .entry_costs import AtRandom, EntryCosts, InOrder
+from .instructions import OperatorInstructions
+from .program import Entries, EntryCost, Place, Stage
+from .tables import id_bits, part_dictionary_bytes
+
+SLOT_BYTES = 8.0  # a key, a sum, a count, or a position and a pointer in a hash table
+LOAD_FACTOR = 0.5  # of hash tables: half of the slots are taken
+MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
+LINE_BITS = 512.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """What an operator passes on: ``entries`` in all, by the stage at that position.
+
+    ``table``: the name of the table whose parts they come from, None where from none any more.
+    """
+
+    entries: float
+    stage: int
+    table: str | None
+
+
+@dataclass
+class Demands:
+    """What an entry needs, added up."""
+
+    instructions: float = 0.0
+    in_order: list[InOrder] = field(default_factory=list)
+    at_random: list[AtRandom] = field(default_factory=list)
+
+    def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
+        """Adds to it; itself."""
+        self.instructions += instructions
+        for use in uses:
+            (self.in_order if isinstance(use, InOrder) else self.at_random).append(use)  # type: ignore[arg-type]
+        return self
+
+
+def lines_per_entry(bits: float, density: float) -> tuple[float, float]:
+    """Lines of an index vector per entry taken from it in order: those next to one that is read
+    too, and those that stand alone.
+
+    Of rows with ``bits`` each, the part ``density`` is taken, all over the vector. A line holds
+    r = 512 / bits rows, and is read with probability p = 1 - (1 - density)^r: p / (density r) lines
+    an entry. The line before it is read as well with probability p, so that a prefetcher sees a
+    stream.
+    """
+    rows = LINE_BITS / bits
+    if density <= 0.0:
+        return 0.0, 1.0
+    read = 1.0 if density >= 1.0 else -expm1(rows * log1p(-density))
+    lines = min(read / (density * rows), 1.0)
+    return lines * read, lines * (1.0 - read)
+
+
+def found_of(groups: float, entries: float) -> float:
+    """How many of so many groups some of the entries are in, if each is in any of them."""
+    return -groups * expm1(-entries / groups)
+
+
+class QueryStages:
+    """The stages of one query, operator by operator.
+
+    ``workers``: of all nodes, the number of tasks of a stage without a hint on an idle machine.
+    """
+
+    def __init__(
+        self,
+        objects: Mapping[str, DataObject],
+        costs: EntryCosts,
+        counts: OperatorInstructions,
+        concurrency: int | None,
+    ) -> None:
+        self.objects, self.costs, self.counts = objects, costs, counts
+        self.table_at = {name: at for at, name in enumerate(objects)}
+        self.workers = int(costs.workers.sum())
+        self.concurrency = concurrency
+        self.stages: list[Stage] = []
+        self.results: dict[str, Results] = {}
+
+    def add(self, node: OperatorNode) -> None:
+        """Adds the stages of an operator whose sources have been added."""
+        spec = node.spec
+        if isinstance(spec, ScanSpec):
+            results = self._scan(node, spec)
+        elif isinstance(spec, MaterialiseSpec):
+            results = self._materialise(node, spec)
+        elif isinstance(spec, AggregateSpec):
+            results = self._aggregate(node, spec)
+        elif isinstance(spec, JoinSpec):
+            results = self._join(node, spec)
+        else:
+            results = self._custom(node, spec)
+        self.results[node.name] = results
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def _scan(self, node: OperatorNode, spec: ScanSpec) -> Results:
+        rows, counts = self._rows(spec.table), self.counts
+        bits = sum(self._bits(column) for column in node.reads["columns"])
+        demands = Demands().more(
+            counts.scan_row * len(spec.columns) + counts.scan_match * spec.selectivity,
+            InOrder("part", read_bytes=bits / 8),
+            InOrder("local", written_bytes=self._position_bytes(spec.table) * spec.selectivity),
+        )
+        stage = self._stage(node, demands, rows, spec.table, (), "scan")
+        return Results(rows * spec.selectivity, stage, spec.table)
+
+    def _materialise(self, node: OperatorNode, spec: MaterialiseSpec) -> Results:
+        source = self.results[spec.input]
+        demands = self._positions(source)
+        for column in node.reads["columns"]:
+            self._value(demands, column, node, source)
+            demands.more(0.0, InOrder("local", written_bytes=self._value_bytes(column)))
+        stage = self._stage(
+            node, demands, source.entries, source.table, (source.stage,), "materialise"
+        )
+        return Results(source.entries, stage, source.table)
+
+    def _aggregate(self, node: OperatorNode, spec: AggregateSpec) -> Results:
+        """Each task into a table of its own; then all tables into one. Where the parts' ids do not
+        agree, their dictionaries are merged meanwhile.
+        """
+        source, counts = self.results[spec.input], self.counts
+        groups = self._groups(node, spec, source)
+        demands = self._positions(source)
+        for column in node.reads["group_by"]:
+            self._id(demands, column, node, source)
+        for column in node.reads["sums"]:
+            self._value(demands, column, node, source)
+        slots = 1 + len(spec.group_by) + len(spec.sums)
+        of_task = found_of(groups, source.entries / self._tasks(spec))
+        demands.more(
+            (counts.group if spec.group_by else 0.0) + counts.sum * len(spec.sums),
+            AtRandom("local", 1.0, _table_bytes(of_task, slots), own=True, written=True),
+        )
+        stage = self._stage(
+            node, demands, source.entries, source.table, (source.stage,), "aggregate"
+        )
+        inputs = [stage]
+        own = [c for c in node.reads["group_by"] if c.table == source.table]
+        if source.table is not None and own:
+            inputs.append(self._dictionaries(node, source.table, own))
+        merging = Demands().more(
+            counts.merge_group + counts.sum * len(spec.sums),
+            InOrder("local", read_bytes=SLOT_BYTES * slots),
+            AtRandom("interleaved", 1.0, _table_bytes(groups, slots), written=True),
+        )
+        worth = max(int(groups / MERGE_ENTRIES), 1)
+        merged = self._append(
+            Stage(
+                name=f"{node.name}/merge",
+                task_class="merge",
+                cost=self._cost(merging),
+                entries=Entries(per_input_task=groups, most=max(source.entries, 1.0)),
+                table=None,
+                inputs=tuple(inputs),
+                concurrency=worth
+                if worth < (spec.concurrency or self.workers)
+                else spec.concurrency,
+            )
+        )
+        return Results(max(groups * spec.selectivity, 1.0), merged, None)
+
+    def _dictionaries(self, node: OperatorNode, table: str, columns: list[ColumnOf]) -> int:
+        stored = self.objects[table]
+        assert stored.columns is not None
+        sizes = [part_dictionary_bytes(stored, one.column) for one in columns]
+        values = sum(
+            size / stored.columns[one.column].value_size.value
+            for size, one in zip(sizes, columns, strict=True)
+        )
+        demands = Demands().more(
+            self.counts.merge_dictionary,
+            InOrder("part", read_bytes=sum(sizes) / values),
+            InOrder("local", written_bytes=self._position_bytes(table)),
+        )
+        return self._append(
+            Stage(
+                name=f"{node.name}/dictionaries",
+                task_class="merge",
+                cost=self._cost(demands),
+                entries=Entries(per_part=values),
+                table=self.table_at[table],
+                parts_min=2,
+                concurrency=node.spec.concurrency,
+            )
+        )
+
+    def _join(self, node: OperatorNode, spec: JoinSpec) -> Results:
+        built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
+        hash_table = AtRandom("interleaved", 1.0, _table_bytes(built.entries, 2), written=True)
+        demands = self._positions(built)
+        self._value(demands, node.reads["build_key"][0], node, built)
+        demands.more(counts.build, hash_table)
+        build = self._stage(
+            node, demands, built.entries, built.table, (built.stage,), "build", "build"
+        )
+        demands = self._positions(probing)
+        self._value(demands, node.reads["probe_key"][0], node, probing)
+        position_bytes = self._position_bytes(probing.table)
+        demands.more(
+            counts.probe + counts.match * spec.matches,
+            AtRandom("interleaved", 1.0, hash_table.structure_bytes),
+            InOrder("local", written_bytes=2 * position_bytes * spec.matches),
+        )
+        probe = self._stage(
+            node, demands, probing.entries, probing.table, (probing.stage, build), "probe"
+        )
+        return Results(probing.entries * spec.matches, probe, probing.table)
+
+    def _custom(self, node: OperatorNode, spec: CustomSpec) -> Results:
+        sources = [self.results[source] for source in spec.inputs]
+        entries = float(spec.entries or sum(source.entries for source in sources))
+        if spec.table is not None:
+            entries = self._rows(spec.table)
+        place: Place = spec.memory or ("local" if node.table is None else "part")
+        if place == "part" and node.table is None:
+            place = "local"
+        demands = Demands().more(
+            spec.instructions,
+            InOrder(place, read_bytes=spec.read.value),
+            InOrder("local", written_bytes=spec.written.value),
+        )
+        if spec.structure is not None:
+            own = spec.structure_of == "task"
+            size = spec.structure.value
+            demands.more(0.0, AtRandom("local" if own else place, spec.accesses, size, own=own))
+        inputs = tuple(source.stage for source in sources)
+        stage = self._stage(node, demands, entries, node.table, inputs, node.name)
+        return Results(entries * spec.results, stage, node.table)
+
+    # -- columns ----------------------------------------------------------------------------------
+
+    def _positions(self, source: Results) -> Demands:
+        """Reading what an input has found."""
+        return Demands().more(0.0, InOrder("local", read_bytes=self._position_bytes(source.table)))
+
+    def _id(self, demands: Demands, column: ColumnOf, node: OperatorNode, source: Results) -> None:
+        """Taking an entry's id from a column's index vector, or its value from an input's results.
+
+        Rows of the input's own table rise; those of a table that it was joined with are anywhere.
+        """
+        if self._is_made(column, node):
+            demands.more(0.0, InOrder("local", read_bytes=self._value_bytes(column)))
+            return
+        bits, rows = self._bits(column), self._rows(column.table)
+        if column.table == source.table:
+            size = rows * bits / 8 / self.objects[column.table].parts
+            near, alone = lines_per_entry(bits, source.entries / rows)
+            demands.more(
+                self.counts.value_id,
+                InOrder("part", read_bytes=near * LINE_BITS / 8),
+                AtRandom("part", alone, size),
+            )
+        else:
+            demands.more(self.counts.value_id, AtRandom("interleaved", 1.0, rows * bits / 8))
+
+    def _value(
+        self, demands: Demands, column: ColumnOf, node: OperatorNode, source: Results
+    ) -> None:
+        """The same, and the value of the id from the dictionary."""
+        self._id(demands, column, node, source)
+        if not self._is_made(column, node):
+            place: Place = "part" if column.table == source.table else "interleaved"
+            size = part_dictionary_bytes(self.objects[column.table], column.column)
+            demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size))
+
+    def _is_made(self, column: ColumnOf, node: OperatorNode) -> bool:
+        """Whether an operator before this one has written down the column's values."""
+        return column in node.given
+
+    def _bits(self, column: ColumnOf) -> int:
+        stored = self.objects[column.table].columns
+        assert stored is not None
+        return id_bits(stored[column.column].distinct)
+
+    def _value_bytes(self, column: ColumnOf) -> float:
+        stored = self.objects[column.table].columns
+        assert stored is not None
+        return float(stored[column.column].value_size.value)
+
+    def _rows(self, table: str) -> float:
+        rows = self.objects[table].rows
+        assert rows is not None
+        return float(rows)
+
+    def _position_bytes(self, table: str | None) -> float:
+        return 8.0 if table is not None and self._rows(table) > 2**32 else 4.0
+
+    def _groups(self, node: OperatorNode, spec: AggregateSpec, source: Results) -> float:
+        """How many groups the entries are in."""
+        wanted = 1.0
+        for column in node.reads["group_by"]:
+            stored = self.objects[column.table].columns
+            assert stored is not None
+            wanted = min(wanted * stored[column.column].distinct, 1e18)
+        if spec.groups is not None:
+            wanted = float(spec.groups)
+        return max(found_of(wanted, source.entries), 1.0) if source.entries else 1.0
+
+    # -- stages -----------------------------------------------------------------------------------
+
+    def _tasks(self, spec: AnyOperator) -> int:
+        return spec.concurrency or self.concurrency or self.workers
+
+    def _cost(self, demands: Demands) -> EntryCost:
+        return self.costs.of(demands.instructions, demands.in_order, demands.at_random)
+
+    def _stage(
+        self,
+        node: OperatorNode,
+        demands: Demands,
+        entries: float,
+        table: str | None,
+        inputs: Iterable[int],
+        task_class: str,
+        step: str | None = None,
+    ) -> int:
+        """Adds a stage; its position. ``entries`` come from the rows of a table, if of any."""
+        spec = node.spec
+        after = tuple(self.results[other].stage for other in spec.after)
+        return self._append(
+            Stage(
+                name=node.name if step is None else f"{node.name}/{step}",
+                task_class=spec.task_class or task_class,
+                cost=self._cost(demands),
+                entries=Entries(constant=entries)
+                if table is None
+                else Entries(per_row=entries / self._rows(table)),
+                table=None if table is None else self.table_at[table],
+                inputs=(*inputs, *after),
+                pipelined=bool(getattr(spec, "pipelined", False)),
+                concurrency=spec.concurrency,
+            )
+        )
+
+    def _append(self, stage: Stage) -> int:
+        self.stages.append(stage)
+        return len(self.stages) - 1
+
+
+def _table_bytes(entries: float, slots: int) -> float:
+    """Of a hash table with so many entries of so many slots."""
+    return max(entries, 1.0) * SLOT_BYTES * slots / LOAD_FACTOR

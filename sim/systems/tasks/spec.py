@@ -1,0 +1,201 @@
+"""What a scenario may say of a system of tasks: where tables lie, workers, queues, hints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BeforeValidator, Field
+
+from ....inputs import DescriptionError, Quantity
+from ....inputs.names import Name
+from ....inputs.quantities import DurationOrZero
+from ....inputs.yaml_file import Place
+from ....topologies import Machine
+from ....workloads import Workload
+from ..descriptor import SystemSpec
+from ..fields import (
+    Count,
+    Nodes,
+    Threads,
+    able_positions,
+    listed_positions,
+    node_positions,
+    threads_of,
+)
+from .instructions import OperatorInstructions
+from .program import Table
+from .tables import bytes_on_nodes, table_of, tables_by_column
+
+Ints = npt.NDArray[np.int64]
+
+RULES = ("round-robin", "interleaved", "first-touch")
+
+
+def _placement(raw: Any) -> Any:
+    ids = raw if isinstance(raw, (list, tuple)) else [raw]
+    if raw in RULES or (
+        ids and all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in ids)
+    ):
+        return raw if isinstance(raw, str) else tuple(ids)
+    raise ValueError(
+        f"expected {', '.join(RULES)}, or the node ids of its parts in turn, such as [0, 2]"
+    )
+
+
+Placement = Annotated[str | tuple[int, ...], BeforeValidator(_placement)]
+
+
+class TasksSystem(SystemSpec):
+    """Queries as tasks on workers that are pinned to nodes.
+
+    ``placement``: where parts lie at the start, of tables that ``tables`` does not name:
+    ``round-robin`` over the nodes with memory, part after part and table after table;
+    ``interleaved``, each over all nodes with memory, page by page; ``first-touch``, each part on
+    the node of the thread that loads it: threads on the nodes ``loaders`` (all with workers by
+    default) load the parts of each table in turn. Or node ids, for the parts in turn.
+    ``nodes`` have workers: how many (the first with cores), or which ids; all with cores by
+    default. ``threads``: workers per node. ``concurrency``: tasks of a stage at most; by default as
+    many as workers are free. ``queue``: of tasks, one a ``node`` or one a ``worker``.
+    ``look``: how long a worker without work looks for some before it sleeps; by default it never
+    sleeps, as in the SAP HANA prototype. ``wake``: how long it takes to run once it is woken: a
+    futex's wake-up, with the processor out of a shallow idle state, is a few microseconds.
+    ``task``: time of a worker per task beyond its entries: off a queue, and its end. (For
+    comparison: morsels of 100,000 rows hide it; Leis et al., SIGMOD 2014.)
+    ``instructions``: of the operators' loops, where they are not the usual ones.
+    """
+
+    kind: Literal["tasks"]
+    placement: Placement = "round-robin"
+    tables: dict[Name, Placement] = Field(default_factory=dict)
+    loaders: Nodes | None = None
+    nodes: Nodes | None = None
+    threads: Threads = "cores"
+    concurrency: Count | None = None
+    queue: Literal["node", "worker"] = "node"
+    look: DurationOrZero | None = None
+    wake: DurationOrZero = Quantity(5e-6, 5e-6, 5e-6)
+    task: DurationOrZero = Quantity(2e-6, 2e-6, 2e-6)
+    instructions: OperatorInstructions = OperatorInstructions()
+
+    PAUSE_MAX_S: ClassVar[float] = 50_000.0
+
+    def misfit(self, workload: Workload) -> str | None:
+        """Why this cannot run ``workload``; None where it can."""
+        for name, stored in workload.objects.items():
+            if stored.columns is None:
+                return f"object '{name}' is not a table with rows and columns"
+        return None
+
+    def check(self, machine: Machine, workload: Workload) -> None:
+        """Raises DescriptionError where the machine does not have what this says."""
+        self.workers(machine)
+        tables = self.placed(machine, workload)
+        with_memory = memory_positions(machine)
+        used = bytes_on_nodes(tables, with_memory, len(machine.nodes))
+        for node, needed in zip(machine.nodes, used, strict=True):
+            if needed > node.memory_bytes:
+                raise DescriptionError(
+                    ("placement",),
+                    f"node {node.id} of machine '{machine.name}' has "
+                    f"{node.memory_bytes / 1e9:.4g} GB of memory, and parts of {needed / 1e9:.4g} "
+                    "GB lie there: expected a smaller workload, or another placement",
+                )
+
+    def worker_positions(self, machine: Machine) -> tuple[int, ...]:
+        """Positions of the nodes with workers, rising."""
+        if isinstance(self.nodes, tuple):
+            return listed_positions(machine, self.nodes, "nodes")
+        able = able_positions(machine, "nodes")
+        if self.nodes is not None and self.nodes > len(able):
+            raise DescriptionError(
+                ("nodes",),
+                f"machine '{machine.name}' has {len(able)} nodes with cores: expected at most "
+                f"{len(able)}",
+            )
+        return tuple(able[: self.nodes])
+
+    def workers(self, machine: Machine) -> Ints:
+        """(n,) workers of each node."""
+        found = np.zeros(len(machine.nodes), dtype=np.int64)
+        for position in self.worker_positions(machine):
+            found[position] = threads_of(machine, position, self.threads, "threads")
+        return found
+
+    def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
+        """The tables with their parts where they lie at the start."""
+        stored = tables_by_column(workload.objects)
+        for name in self.tables:
+            if name not in stored:
+                raise DescriptionError(
+                    ("tables", name), f"no such table: expected one of {', '.join(stored)}"
+                )
+        with_memory = memory_positions(machine)
+        loaders = self._loaders(machine, with_memory)
+        found, turn = [], 0
+        for name, table in stored.items():
+            rule = self.tables.get(name, self.placement)
+            nodes: list[int | None]
+            if rule == "interleaved":
+                nodes = [None] * table.parts
+            elif rule == "round-robin":
+                nodes = [with_memory[(turn + k) % len(with_memory)] for k in range(table.parts)]
+                turn += table.parts
+            elif rule == "first-touch":
+                nodes = [loaders[k % len(loaders)] for k in range(table.parts)]
+            else:
+                assert isinstance(rule, tuple)
+                place: Place = ("tables", name) if name in self.tables else ("placement",)
+                listed = _with_memory(machine, rule, place)
+                nodes = [listed[k % len(listed)] for k in range(table.parts)]
+            found.append(table_of(name, table, nodes))
+        return tuple(found)
+
+    def _loaders(self, machine: Machine, with_memory: list[int]) -> list[int]:
+        """Where what the loading threads touch first lies: on their nodes, or on the nearest ones
+        with memory."""
+        if isinstance(self.loaders, tuple):
+            on = listed_positions(machine, self.loaders, "loaders")
+        else:
+            on = self.worker_positions(machine)
+            if self.loaders is not None and self.loaders > len(on):
+                raise DescriptionError(
+                    ("loaders",), f"{len(on)} nodes have workers: expected at most {len(on)}"
+                )
+            on = on[: self.loaders]
+        return [nearest(machine, position, with_memory) for position in on]
+
+
+def memory_positions(machine: Machine) -> list[int]:
+    """Positions of the nodes with memory. Raises DescriptionError for none."""
+    # Of an unknown size (NaN), too.
+    found = [k for k, node in enumerate(machine.nodes) if not node.memory_bytes <= 0]
+    if not found:
+        raise DescriptionError(("placement",), f"no node of machine '{machine.name}' has memory")
+    return found
+
+
+def nearest(machine: Machine, position: int, among: list[int]) -> int:
+    """Of the nodes ``among``, the one with the lowest latency from there, then position."""
+    if position in among:
+        return position
+    latency = np.nan_to_num(machine.latency_ns[position], nan=np.inf)
+    return min(among, key=lambda k: (latency[k], k))
+
+
+def _with_memory(machine: Machine, ids: tuple[int, ...], place: Place) -> list[int]:
+    positions = node_positions(machine)
+    found = []
+    for at, node_id in enumerate(ids):
+        where: Place = (*place, at) if len(ids) > 1 else place
+        if node_id not in positions:
+            raise DescriptionError(
+                where, f"node {node_id} of machine '{machine.name}' does not exist"
+            )
+        if machine.nodes[positions[node_id]].memory_bytes <= 0:
+            raise DescriptionError(
+                where, f"node {node_id} of machine '{machine.name}' has no memory for a part"
+            )
+        found.append(positions[node_id])
+    return found

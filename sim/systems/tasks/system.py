@@ -1,0 +1,23 @@
+"""The descriptor of tasks: queries of a column store on the workers of a machine's nodes."""
+
+from __future__ import annotations
+
+from ..descriptor import Later, System
+from .cores import CORES
+from .facts import TasksFacts
+from .placer import PLACER
+from .spec import TasksSystem
+from .stealing import STEALING
+
+SYSTEM = System(
+    name="tasks",
+    spec=TasksSystem,
+    operations=("query",),
+    planes={
+        "flow": Later(f"{__package__}.flow", "TasksFlow"),
+        "event": Later(f"{__package__}.event_plane", "event_plane"),
+        "reference": Later(f"{__package__}.event_plane", "reference_plane"),
+    },
+    families=(PLACER, STEALING, CORES),
+    facts=TasksFacts,
+)

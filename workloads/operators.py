@@ -1,0 +1,214 @@
+"""What a workload file may say of a query's operators: a form for each kind, picked by its name.
+
+A query is a graph of named operators. Operators pass entries on: a scan the rows that its filter
+lets through, a join the pairs that match, an aggregation its groups. One more kind of operator is
+one more form here, and its demands in the systems that play queries.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ..inputs import DescriptionError, Quantity, Strict
+from ..inputs.names import Name
+from ..inputs.quantities import Size, SizeOrZero
+from .key_specs import Count
+
+COLUMNS_MAX = 100
+AMOUNT_MAX = 1e12
+
+ZERO_B = Quantity(0.0, 0.0, 0.0)
+
+Selectivity = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Amount = Annotated[float, Field(strict=True, ge=0, le=AMOUNT_MAX, allow_inf_nan=False)]
+Hint = Annotated[Count, Field(le=1_000_000)]
+
+
+def _listed(raw: Any) -> Any:
+    return (raw,) if isinstance(raw, str) else raw
+
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=130)]
+"""A column; ``table.column`` where several tables that are read have one of that name."""
+Columns = Annotated[
+    tuple[ColumnName, ...], BeforeValidator(_listed), Field(min_length=1, max_length=COLUMNS_MAX)
+]
+NoOrSomeColumns = Annotated[
+    tuple[ColumnName, ...], BeforeValidator(_listed), Field(max_length=COLUMNS_MAX)
+]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=COLUMNS_MAX)]
+
+
+class OperatorSpec(Strict):
+    """What all operators have in common.
+
+    ``after``: operators that must be done before, though nothing of theirs is read.
+    ``concurrency``: tasks at most, as the system says where it is left out. ``task_class``: tasks
+    of one class are alike for a scheduler; by default those of all operators of this kind.
+    """
+
+    kind: str
+    after: Names = ()
+    concurrency: Hint | None = None
+    task_class: Name | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The operators whose entries this one reads; the first says where its tasks run."""
+        return ()
+
+    @property
+    def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Fields that name columns, with these names."""
+        return ()
+
+
+class _Following(OperatorSpec):
+    """An operator on the entries of one other. ``pipelined``: each of its tasks follows the one
+    task that made its entries; else it waits until all are made.
+    """
+
+    input: Name
+    pipelined: bool = False
+
+    @model_validator(mode="after")
+    def _follows_one(self) -> _Following:
+        if self.pipelined and self.after:
+            raise DescriptionError(
+                ("after",), "a pipelined operator waits for its input alone: expected none"
+            )
+        return self
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """See OperatorSpec."""
+        return (self.input,)
+
+
+class ScanSpec(OperatorSpec):
+    """Reads the index vectors of ``columns`` of a ``table``, all rows; the filter lets the part
+    ``selectivity`` of the rows through.
+    """
+
+    kind: Literal["scan"]
+    table: Name
+    columns: Columns
+    selectivity: Selectivity = 1.0
+
+    @property
+    def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See OperatorSpec."""
+        return (("columns", self.columns),)
+
+
+class MaterialiseSpec(_Following):
+    """Looks up the values of ``columns`` for each entry of its input, in their dictionaries."""
+
+    kind: Literal["materialise"]
+    columns: Columns
+
+    @property
+    def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See OperatorSpec."""
+        return (("columns", self.columns),)
+
+
+class AggregateSpec(_Following):
+    """Groups the entries of its input by columns, and sums others: each task for itself, then all
+    are merged. ``groups``: how many there are at most; by default the product of the columns'
+    distinct values. ``selectivity``: the part of the groups that a condition on them lets through.
+    """
+
+    kind: Literal["aggregate"]
+    group_by: NoOrSomeColumns = ()
+    groups: Count | None = None
+    sums: NoOrSomeColumns = ()
+    selectivity: Selectivity = 1.0
+
+    @property
+    def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See OperatorSpec."""
+        return ("group_by", self.group_by), ("sums", self.sums)
+
+    @model_validator(mode="after")
+    def _groups_have_columns(self) -> AggregateSpec:
+        if self.groups is not None and not self.group_by:
+            raise DescriptionError(("groups",), "without group_by there is one group")
+        return self
+
+
+class JoinSpec(OperatorSpec):
+    """An equi-join: a hash table of the entries of ``build``, probed by those of ``probe``.
+
+    ``build_key``, ``probe_key``: the columns that are compared. ``matches``: result entries for
+    each entry of ``probe``, on average.
+    """
+
+    kind: Literal["join"]
+    build: Name
+    probe: Name
+    build_key: ColumnName
+    probe_key: ColumnName
+    matches: Amount = 1.0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """See OperatorSpec."""
+        return self.probe, self.build
+
+
+class CustomSpec(OperatorSpec):
+    """An operator of a user's own, by what it demands for each entry.
+
+    Its entries are the rows of ``table``, or those of its ``inputs`` together, or ``entries``, a
+    number. For each it executes ``instructions``, reads ``read`` bytes in order, and ``accesses``
+    times at random a ``structure`` of so many bytes; it writes ``written`` bytes in order and
+    passes ``results`` entries on. ``structure_of``: one for ``all`` tasks, or one for each
+    ``task``, which lies on its own node. ``memory``: where what it reads in order, and a structure
+    of all, lies: with the ``part`` of its table, with the thread that reads (``local``), or on all
+    nodes in turn (``interleaved``).
+    """
+
+    kind: Literal["custom"]
+    table: Name | None = None
+    inputs: Names = ()
+    entries: Count | None = None
+    pipelined: bool = False
+    instructions: Amount
+    read: SizeOrZero = ZERO_B
+    accesses: Amount = 0.0
+    structure: Size | None = None
+    structure_of: Literal["all", "task"] = "all"
+    written: SizeOrZero = ZERO_B
+    results: Amount = 1.0
+    memory: Literal["part", "local", "interleaved"] | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """See OperatorSpec."""
+        return self.inputs
+
+    @model_validator(mode="after")
+    def _fits(self) -> CustomSpec:
+        if self.accesses and self.structure is None:
+            raise ValueError("missing field 'structure': what the accesses go to")
+        if self.table is None and not self.inputs and self.entries is None:
+            raise ValueError("no entries: expected 'table', 'inputs' or 'entries'")
+        if self.table is not None and (self.inputs or self.entries is not None):
+            other = "inputs" if self.inputs else "entries"
+            raise DescriptionError((other,), "its entries are the rows of its table: expected none")
+        if self.entries is not None and self.inputs:
+            raise DescriptionError(("entries",), "its entries are those of its inputs")
+        if self.pipelined and (len(self.inputs) != 1 or self.after):
+            raise DescriptionError(("pipelined",), "expected one operator in 'inputs', no 'after'")
+        if self.memory == "part" and self.entries is not None:
+            raise DescriptionError(("memory",), "without a table it has no part")
+        return self
+
+
+AnyOperator = Annotated[
+    ScanSpec | MaterialiseSpec | AggregateSpec | JoinSpec | CustomSpec,
+    Field(discriminator="kind"),
+]
