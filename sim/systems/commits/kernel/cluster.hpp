@@ -40,22 +40,29 @@ struct Place {
     std::int64_t factor = 1;  // a straggler's own time is so much longer
 };
 
-// A message on its way, and what it is about: the model's own fields are at the end. Answers reuse
-// the flight of what they answer.
-struct Flight {
+// A message in message. An answer reuses the message that it answers. From `client` on, what the
+// protocols put into it; each type uses some of these fields.
+struct Message {
     std::uint32_t type;
     std::uint32_t sender;
     std::uint32_t receiver;
-    std::uint32_t records;  // aboard: they choose among the type's costs
-    Time work;              // of the receiver's thread, beside the cost of receiving
+    std::uint32_t records;  // in it: they choose among the type's costs
+    Time work;              // of the receiver's thread, in addition to the cost of receiving
     Time last_bits;         // when they can be at the receiver's adapter
     std::uint32_t client;
     std::uint32_t slot;
     std::uint32_t context;
     bool refused;
-    std::int64_t number;
-    std::int64_t key;
-    std::int64_t a, b, c;
+    bool signaled;        // whether an answer is wanted
+    std::int8_t status;   // granted, or the cause of an abort
+    std::uint8_t row;     // that a timestamp is traced as
+    std::int64_t number;  // of the transaction
+    std::int64_t key;     // of the record
+    std::int64_t cid;     // a commit timestamp, or the version of a record
+    std::int64_t newest;  // version of the record, or timestamp used
+    std::int64_t cid_end;
+    std::int64_t owner;  // of a lock
+    Time since;          // when the lock was taken
 };
 
 using Row = std::array<std::int64_t, 6>;  // see systems/commits/history.py
@@ -87,10 +94,10 @@ class Cluster {
     void handle(const Event& event) {
         switch (event.kind) {
             case posted:
-                if (!is_gone(flight_[event.subject].sender)) return carry(event.subject);
+                if (!is_gone(messages_[event.subject].sender)) return carry(event.subject);
                 return drop(event.subject);
             case reached: {
-                Flight& f = flight_[event.subject];
+                Message& f = messages_[event.subject];
                 Adapter& adapter = adapters_[places_[f.receiver].machine];
                 return clock.schedule(adapter.receive(clock.now(), cost(f).in_ps, f.last_bits),
                                       arrived, event.subject);
@@ -98,7 +105,7 @@ class Cluster {
             case arrived:
                 return take(event.subject);
             case received:
-                if (!is_gone(flight_[event.subject].receiver)) return deliver(event.subject);
+                if (!is_gone(messages_[event.subject].receiver)) return deliver(event.subject);
                 return drop(event.subject);
             case worked:
                 return delivered(event.subject);
@@ -149,26 +156,26 @@ class Cluster {
         first_own
     };
 
-    // What the model does: with a message that was received (and it then reuses the flight or ends
+    // What the model does: with a message that was received (and it then reuses the message or ends
     // it), with one that is lost on a client that is gone (then it ends it), with its own events.
-    virtual void delivered(std::uint32_t flight) = 0;
-    virtual void lost(std::uint32_t flight) = 0;
+    virtual void delivered(std::uint32_t message) = 0;
+    virtual void lost(std::uint32_t message) = 0;
     virtual void happened(const Event& event) = 0;
 
-    std::uint32_t begin_flight(std::uint32_t type, std::uint32_t sender, std::uint32_t receiver) {
-        if (free_flights_.empty()) {
-            free_flights_.push_back(static_cast<std::uint32_t>(flight_.size()));
-            flight_.emplace_back();
+    std::uint32_t new_message(std::uint32_t type, std::uint32_t sender, std::uint32_t receiver) {
+        if (free_messages_.empty()) {
+            free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
+            messages_.emplace_back();
         }
-        const std::uint32_t at = free_flights_.back();
-        free_flights_.pop_back();
-        flight_[at] = {};
-        flight_[at].context = none;
+        const std::uint32_t at = free_messages_.back();
+        free_messages_.pop_back();
+        messages_[at] = {};
+        messages_[at].context = none;
         return direct(at, type, sender, receiver);
     }
     std::uint32_t direct(std::uint32_t at, std::uint32_t type, std::uint32_t sender,
                          std::uint32_t receiver, std::uint32_t records = 0, Time work = 0) {
-        Flight& f = flight_[at];
+        Message& f = messages_[at];
         f.type = type;
         f.sender = sender;
         f.receiver = receiver;
@@ -177,13 +184,13 @@ class Cluster {
         return at;
     }
     std::uint32_t answer(std::uint32_t at, std::uint32_t type) {
-        return direct(at, type, flight_[at].receiver, flight_[at].sender);
+        return direct(at, type, messages_[at].receiver, messages_[at].sender);
     }
-    void end_flight(std::uint32_t at) { free_flights_.push_back(at); }
+    void free_message(std::uint32_t at) { free_messages_.push_back(at); }
 
     // Posted and carried; to itself, the receiver's work only.
-    void message(std::uint32_t at) {
-        const Flight& f = flight_[at];
+    void send_message(std::uint32_t at) {
+        const Message& f = messages_[at];
         if (f.sender == f.receiver) {
             if (f.work == 0) return delivered(at);
             return work(f.receiver, f.work, worked, at);
@@ -195,7 +202,7 @@ class Cluster {
 
     // Handed to the sender's adapter.
     void carry(std::uint32_t at) {
-        Flight& f = flight_[at];
+        Message& f = messages_[at];
         ++sent_[f.type];
         const std::uint32_t from = places_[f.sender].machine;
         if (from == places_[f.receiver].machine) return take(at);
@@ -225,17 +232,17 @@ class Cluster {
     }
 
     std::vector<Place> places_;
-    std::vector<Flight> flight_;
+    std::vector<Message> messages_;
 
   private:
     static constexpr std::int64_t message_row = 12;  // history.MESSAGE
 
-    const MessageCost& cost(const Flight& f) const {
+    const MessageCost& cost(const Message& f) const {
         return costs_[f.type * entries_ + std::min(f.records, entries_ - 1)];
     }
 
     void take(std::uint32_t at) {
-        const Flight& f = flight_[at];
+        const Message& f = messages_[at];
         if (is_gone(f.receiver)) return drop(at);
         const MessageCost& c = cost(f);
         const Time ps = f.work + c.receive_ps;
@@ -243,7 +250,7 @@ class Cluster {
         work(f.receiver, ps, received, at, f.sender, c.parts);
     }
     void deliver(std::uint32_t at) {
-        const Flight& f = flight_[at];
+        const Message& f = messages_[at];
         log(message_row, f.sender, f.receiver, f.type);
         delivered(at);
     }
@@ -266,7 +273,7 @@ class Cluster {
     std::vector<MessageCost> costs_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;
-    std::vector<std::uint32_t> free_flights_;
+    std::vector<std::uint32_t> free_messages_;
     std::vector<Row> trace_;
     bool traced_;
 };

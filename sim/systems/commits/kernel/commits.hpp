@@ -89,8 +89,8 @@ class Commits : public Cluster {
         skipped_row,
         broken_row
     };
-    static constexpr std::int64_t granted = -1;
-    enum Cause : std::int64_t {
+    static constexpr std::int8_t granted = -1;
+    enum Cause : std::int8_t {
         cause_snapshot,
         cause_conflict,
         cause_locked,
@@ -230,12 +230,12 @@ class TwoPhaseCommits final : public Commits {
         std::uint32_t client, manager;
         std::uint32_t left;  // answers that the manager waits for
         bool decided;
-        std::uint32_t flights;  // that refer to it
+        std::uint32_t messages;  // that refer to it
         std::int64_t number, rid, cid, vote;
     };
 
-    void delivered(std::uint32_t flight) override;
-    void lost(std::uint32_t flight) override;
+    void delivered(std::uint32_t message) override;
+    void lost(std::uint32_t message) override;
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;
@@ -249,7 +249,7 @@ class TwoPhaseCommits final : public Commits {
     void install_at(std::uint32_t managed, std::uint32_t server);
     void send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
               std::uint32_t server = none, std::uint32_t records = 0, Time work_per_record = 0);
-    void release(std::uint32_t flight);
+    void release(std::uint32_t message);
     void leave(std::uint32_t managed);
     bool takes_part(std::uint32_t managed, std::uint32_t server) const;
     // How many of the written keys from slot `from` to `to` lie at a server.
@@ -325,7 +325,7 @@ class OneSidedCommits final : public Commits {
         Time since = 0;          // since when it saw the same
         Time locking_since = 0;
         std::int64_t cause = granted;
-        std::int64_t bit_row = commit_row;
+        std::uint8_t bit_row = commit_row;
         std::int64_t bit_cid = 0, bit_end = 0;  // from there, each of its own before the end
         std::int64_t fetched = 0;
         std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
@@ -351,8 +351,8 @@ class OneSidedCommits final : public Commits {
         std::vector<std::uint32_t> waiting;  // complaints
     };
 
-    void delivered(std::uint32_t flight) override;
-    void lost(std::uint32_t flight) override { end_flight(flight); }
+    void delivered(std::uint32_t message) override;
+    void lost(std::uint32_t message) override { free_message(message); }
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;
@@ -363,11 +363,11 @@ class OneSidedCommits final : public Commits {
     void post(std::uint32_t client, Time send, std::uint32_t phase);
     void post_next(std::uint32_t client);
     void was_posted(std::uint32_t client);
-    void hand(std::uint32_t client, std::uint32_t flight);
+    void hand(std::uint32_t client, std::uint32_t message);
     void ring(std::uint32_t client);
     std::uint32_t request(std::uint32_t client, std::uint32_t type, std::uint32_t to);
-    void at_memory(std::uint32_t flight);
-    void complete(std::uint32_t flight);
+    void at_memory(std::uint32_t message);
+    void complete(std::uint32_t message);
     void fetched(std::uint32_t client);
     void fetch_ended(std::uint32_t client);
     void computed(std::uint32_t client);
@@ -377,12 +377,12 @@ class OneSidedCommits final : public Commits {
     void undo(std::uint32_t client);
     void complain_about_locks(std::uint32_t client);
     void give_up(std::uint32_t client);
-    void set_bit(std::uint32_t client, std::int64_t row);
+    void set_bit(std::uint32_t client, std::uint8_t row);
     void bit_posted(std::uint32_t client);
     void after_bit(std::uint32_t client);
     void complain(std::uint32_t client, std::int64_t owner);
-    void hear_complaint(std::uint32_t flight);
-    void end_complaint(std::uint32_t flight);
+    void hear_complaint(std::uint32_t message);
+    void end_complaint(std::uint32_t message);
     void fence(std::int64_t owner, std::uint32_t complaint);
     void learn_of_fence(std::uint32_t client);
     bool shut_out(std::uint32_t node_place, std::uint32_t client) const;

@@ -47,7 +47,7 @@ void OneSidedCommits::post_next(std::uint32_t client) {
         own.all_posted = true;
         return own.answered ? go_on(client) : void();
     }
-    const std::uint32_t type = flight_[own.batch[own.posted]].type;
+    const std::uint32_t type = messages_[own.batch[own.posted]].type;
     if (const Time send = send_ps(type); send > 0) return work(client, send, one_posted, client);
     was_posted(client);
 }
@@ -65,9 +65,9 @@ void OneSidedCommits::hand(std::uint32_t client, std::uint32_t at) {
 }
 
 std::uint32_t OneSidedCommits::request(std::uint32_t client, std::uint32_t type, std::uint32_t to) {
-    const std::uint32_t at = begin_flight(type, client, to);
-    flight_[at].client = client;
-    flight_[at].number = client_[client].transaction;
+    const std::uint32_t at = new_message(type, client, to);
+    messages_[at].client = client;
+    messages_[at].number = client_[client].transaction;
     return at;
 }
 
@@ -84,8 +84,8 @@ void OneSidedCommits::ring(std::uint32_t client) {
             for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
                 const std::int64_t key = read_key(client, slot);
                 const std::uint32_t at = request(client, read, storage(server_of(key)));
-                flight_[at].slot = slot;
-                flight_[at].key = key;
+                messages_[at].slot = slot;
+                messages_[at].key = key;
                 hand(client, at);
             }
             return;
@@ -94,10 +94,10 @@ void OneSidedCommits::ring(std::uint32_t client) {
             for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
                 const std::int64_t key = read_key(client, slot);
                 const std::uint32_t at = request(client, cas, storage(server_of(key)));
-                flight_[at].slot = slot;
-                flight_[at].key = key;
-                flight_[at].a = seen(client, slot);
-                flight_[at].b = own.locking_since;
+                messages_[at].slot = slot;
+                messages_[at].key = key;
+                messages_[at].cid = seen(client, slot);
+                messages_[at].since = own.locking_since;
                 hand(client, at);
             }
             if (!own.claim_asked) return;
@@ -105,7 +105,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
         case claiming: {
             if (self.phase == claiming) self.left = 1;
             const std::uint32_t at = request(client, claim, timestamps());
-            flight_[at].a = own.next_cid;
+            messages_[at].cid = own.next_cid;
             return hand(client, at);
         }
         case writing: {
@@ -121,8 +121,8 @@ void OneSidedCommits::ring(std::uint32_t client) {
             for (std::uint32_t slot = 0; slot < writes(); ++slot) {
                 const std::int64_t key = written_key(client, slot);
                 const std::uint32_t at = request(client, write, storage(server_of(key)));
-                flight_[at].key = key;
-                flight_[at].a = cid;
+                messages_[at].key = key;
+                messages_[at].cid = cid;
                 hand(client, at);
             }
             return;
@@ -141,8 +141,8 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 const std::int64_t key = read_key(client, slot);
                 const std::uint32_t at =
                     request(client, breaks ? break_lock : unlock, storage(server_of(key)));
-                flight_[at].key = key;
-                flight_[at].a = breaks ? word(client, slot).owner : client;
+                messages_[at].key = key;
+                messages_[at].owner = breaks ? word(client, slot).owner : client;
                 hand(client, at);
             }
             return;
@@ -156,83 +156,83 @@ void OneSidedCommits::ring(std::uint32_t client) {
 
 // What a signaled request does to memory; its answer goes back at once.
 void OneSidedCommits::at_memory(std::uint32_t at) {
-    Flight& f = flight_[at];
+    Message& f = messages_[at];
     f.refused = shut_out(f.receiver, f.client);
     if (!f.refused) {
         switch (f.type) {
             case snapshot_read:
-                f.a = vector_.highest();
-                f.b = vector_.top();
+                f.cid = vector_.highest();
+                f.newest = vector_.top();
                 break;
             case read: {
                 const std::uint32_t record = record_.find(f.key);
-                f.a = record_.visible(record, client_[f.client].snapshot);
-                f.b = record_.newest(record);
+                f.cid = record_.visible(record, client_[f.client].snapshot);
+                f.newest = record_.newest(record);
                 break;
             }
             case cas: {
                 const std::uint32_t record = record_.find(f.key);
                 Records::Lock& lock = record_.lock(record);
                 if (lock.owner != Records::free) {
-                    f.a = cause_locked;
-                } else if (record_.newest(record) != f.a) {
-                    f.a = cause_conflict;
+                    f.status = cause_locked;
+                } else if (record_.newest(record) != f.cid) {
+                    f.status = cause_conflict;
                 } else {
-                    f.a = granted;
-                    lock = {f.client, f.b};
+                    f.status = granted;
+                    lock = {f.client, f.since};
                 }
-                f.b = lock.owner;
-                f.c = lock.since;
+                f.owner = lock.owner;
+                f.since = lock.since;
                 break;
             }
             case write:
-                if (f.key < setup_.records) record_.install(record_.find(f.key), f.a);
-                Cluster::log(install_row, f.client, f.number, f.key, f.a);
+                if (f.key < setup_.records) record_.install(record_.find(f.key), f.cid);
+                Cluster::log(install_row, f.client, f.number, f.key, f.cid);
                 break;
             case unlock:
-                record_.unlock(record_.find(f.key), f.a);
+                record_.unlock(record_.find(f.key), f.owner);
                 break;
             case break_lock:
-                if (record_.unlock(record_.find(f.key), f.a))
-                    Cluster::log(broken_row, f.client, f.number, f.key, f.a);
+                if (record_.unlock(record_.find(f.key), f.owner))
+                    Cluster::log(broken_row, f.client, f.number, f.key, f.owner);
                 break;
             default:  // claim
-                f.a = vector_.claim(f.a);
-                f.b = vector_.top();
+                f.status = vector_.claim(f.cid) ? granted : cause_timestamps;
+                f.newest = vector_.top();
         }
     }
-    message(answer(at, f.type + 1));
+    send_message(answer(at, f.type + 1));
 }
 
 // An answer has come; with the last one, the client goes on.
 void OneSidedCommits::complete(std::uint32_t at) {
-    const Flight& f = flight_[at];
+    const Message& f = messages_[at];
     const std::uint32_t client = f.client;
     if (f.refused) {
-        end_flight(at);
+        free_message(at);
         return learn_of_fence(client);
     }
     OwnClient& own = own_[client];
     switch (f.type) {
         case snapshot_data:
-            own.fetched = f.a;
-            own.top = f.b;
+            own.fetched = f.cid;
+            own.top = f.newest;
             break;
         case record:
-            seen(client, f.slot) = f.a;
-            newest_[client * setup_.reads + f.slot] = f.b;
+            seen(client, f.slot) = f.cid;
+            newest_[client * setup_.reads + f.slot] = f.newest;
             break;
         case cas_result:
-            word(client, f.slot) = {f.a, f.b, f.c, false};
+            word(client, f.slot) = {f.status, f.owner, f.since, false};
             break;
         case claim_result:
-            own.claimed = f.a != 0;
-            own.top = f.b;
+            own.claimed = f.status == granted;
+            own.top = f.newest;
             break;
         default:
             break;
     }
-    end_flight(at);
+    free_message(at);
     if (--client_[client].left > 0) return;
     if (setup_.doorbell) return wake(client, client_[client].phase);
     clock.schedule(clock.now(), all_answered, client);
@@ -367,7 +367,7 @@ void OneSidedCommits::give_up(std::uint32_t client) {
 
 // The bit.
 
-void OneSidedCommits::set_bit(std::uint32_t client, std::int64_t row) {
+void OneSidedCommits::set_bit(std::uint32_t client, std::uint8_t row) {
     OwnClient& own = own_[client];
     own.bit_row = row;
     own.bit_cid = own.next_cid;
@@ -382,10 +382,10 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     const bool signaled = ++own.unsignaled == setup_.send_queue;
     if (signaled) own.unsignaled = 0;
     const std::uint32_t at = request(client, bit, timestamps());
-    flight_[at].a = own.bit_cid;
-    flight_[at].b = own.bit_row;
-    flight_[at].c = signaled;
-    flight_[at].key = own.bit_end;
+    messages_[at].cid = own.bit_cid;
+    messages_[at].row = own.bit_row;
+    messages_[at].signaled = signaled;
+    messages_[at].cid_end = own.bit_end;
     carry(at);
     if (!signaled) wake(client, setting_bit);
 }
@@ -422,7 +422,7 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
 }
 
 void OneSidedCommits::delivered(std::uint32_t at) {
-    Flight& f = flight_[at];
+    Message& f = messages_[at];
     const std::uint32_t client = f.client;
     switch (f.type) {
         case snapshot_read:
@@ -435,21 +435,22 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             return at_memory(at);
         case bit:
             f.refused = shut_out(f.receiver, client);
-            for (std::int64_t cid = f.a; !f.refused && cid < f.key; cid += clients())
+            for (std::int64_t cid = f.cid; !f.refused && cid < f.cid_end; cid += clients())
                 if (vector_.set(cid))
-                    Cluster::log(cid == f.a ? f.b : rolled_back_row, client, f.number, cid);
-            if (f.c == 0) return end_flight(at);
-            return message(answer(at, bit_done));
+                    Cluster::log(cid == f.cid ? f.row : std::uint8_t{rolled_back_row}, client,
+                                 f.number, cid);
+            if (!f.signaled) return free_message(at);
+            return send_message(answer(at, bit_done));
         case bit_done: {
             const bool refused = f.refused;
-            end_flight(at);
+            free_message(at);
             return refused ? learn_of_fence(client) : after_bit(client);
         }
         case complaint:
             return hear_complaint(at);
         case complaint_done: {
-            const bool refused = f.refused, about_snapshot = f.a < 0;
-            end_flight(at);
+            const bool refused = f.refused, about_snapshot = f.owner < 0;
+            free_message(at);
             if (refused) return learn_of_fence(client);
             if (!about_snapshot) return complain_about_locks(client);
             own_[client].since = clock.now();
@@ -457,9 +458,9 @@ void OneSidedCommits::delivered(std::uint32_t at) {
         }
         case revoke:
             if (f.receiver != timestamps()) shut_out_[f.receiver - clients()].push_back(client);
-            return message(answer(at, revoked));
+            return send_message(answer(at, revoked));
         case revoked:
-            end_flight(at);
+            free_message(at);
             if (--fence_[fence_of_[client]].left == 0)
                 clock.schedule(clock.now(), fence_done, client);
             return;

@@ -34,21 +34,21 @@ void OneSidedCommits::complain_about_locks(std::uint32_t client) {
 
 void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
     const std::uint32_t at = request(client, complaint, timestamps());
-    flight_[at].a = owner;
-    message(at);
+    messages_[at].owner = owner;
+    send_message(at);
 }
 
 void OneSidedCommits::hear_complaint(std::uint32_t at) {
-    Flight& f = flight_[at];
+    Message& f = messages_[at];
     f.refused = shut_out(f.receiver, f.client);
     if (f.refused) return end_complaint(at);
-    const std::int64_t owner = f.a >= 0 ? f.a : hurry(f.client);
+    const std::int64_t owner = f.owner >= 0 ? f.owner : hurry(f.client);
     if (owner < 0) return end_complaint(at);
     fence(owner, at);
 }
 
 void OneSidedCommits::end_complaint(std::uint32_t at) {
-    message(answer(at, complaint_done));
+    send_message(answer(at, complaint_done));
 }
 
 // Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
@@ -78,9 +78,9 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
     fence_[index].complaint = at;
     shut_out_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
     for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
-        const std::uint32_t to = begin_flight(revoke, timestamps(), storage(s));
-        flight_[to].client = static_cast<std::uint32_t>(owner);
-        message(to);
+        const std::uint32_t to = new_message(revoke, timestamps(), storage(s));
+        messages_[to].client = static_cast<std::uint32_t>(owner);
+        send_message(to);
     }
 }
 

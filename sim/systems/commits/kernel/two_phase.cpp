@@ -16,22 +16,22 @@ TwoPhaseCommits::TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys,
 // The client's side.
 
 void TwoPhaseCommits::fetch_snapshot(std::uint32_t client) {
-    const std::uint32_t at = begin_flight(snapshot_request, client, timestamps());
-    flight_[at].client = client;
-    message(at);
+    const std::uint32_t at = new_message(snapshot_request, client, timestamps());
+    messages_[at].client = client;
+    send_message(at);
 }
 
 void TwoPhaseCommits::transact(std::uint32_t client) {
     client_[client].left = setup_.reads;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         const std::int64_t key = read_key(client, slot);
-        const std::uint32_t at = begin_flight(read, client, storage(server_of(key)));
-        Flight& f = flight_[at];
+        const std::uint32_t at = new_message(read, client, storage(server_of(key)));
+        Message& f = messages_[at];
         f.work = setup_.work.read_ps;
         f.client = client;
         f.slot = slot;
         f.key = key;
-        message(at);
+        send_message(at);
     }
 }
 
@@ -45,10 +45,10 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
                 (client + static_cast<std::size_t>(client_[client].transaction)) %
                 setup_.managers.size();
             const std::uint32_t manager = node(setup_.managers[turn]);
-            const std::uint32_t at = begin_flight(commit_request, client, manager);
-            flight_[at].client = client;
-            flight_[at].records = writes();
-            return message(at);
+            const std::uint32_t at = new_message(commit_request, client, manager);
+            messages_[at].client = client;
+            messages_[at].records = writes();
+            return send_message(at);
         }
         case have_outcome: {
             const std::int64_t vote = outcome_[2 * client + 1];
@@ -77,7 +77,7 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     m = {};
     m.client = client;
     m.manager = manager;
-    m.flights = 1;  // the manager itself
+    m.messages = 1;  // the manager itself
     m.number = client_[client].transaction;
     m.rid = client_[client].snapshot;
     for (std::uint32_t slot = 0; slot < writes(); ++slot) {
@@ -139,14 +139,14 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
 void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
                            std::uint32_t server, std::uint32_t records, Time work_per_record) {
     Managed& m = managed_[managed];
-    ++m.flights;
-    const std::uint32_t at = begin_flight(type, m.manager, to);
-    Flight& f = flight_[at];
+    ++m.messages;
+    const std::uint32_t at = new_message(type, m.manager, to);
+    Message& f = messages_[at];
     f.records = records;
     f.work = records * work_per_record;
     f.context = managed;
     f.slot = server;
-    message(at);
+    send_message(at);
 }
 
 bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
@@ -163,14 +163,14 @@ void TwoPhaseCommits::answered(std::uint32_t managed) {
     if (--managed_[managed].left == 0) clock.schedule(clock.now(), manager_resumed, managed);
 }
 
-void TwoPhaseCommits::release(std::uint32_t flight) {
-    const std::uint32_t managed = flight_[flight].context;
-    end_flight(flight);
+void TwoPhaseCommits::release(std::uint32_t message) {
+    const std::uint32_t managed = messages_[message].context;
+    free_message(message);
     if (managed != none) leave(managed);
 }
 
 void TwoPhaseCommits::leave(std::uint32_t managed) {
-    if (--managed_[managed].flights == 0) free_managed_.push_back(managed);
+    if (--managed_[managed].messages == 0) free_managed_.push_back(managed);
 }
 
 // The RMs' side.
@@ -210,8 +210,8 @@ void TwoPhaseCommits::roll_back(std::uint32_t managed, std::uint32_t server) {
 
 // Messages.
 
-void TwoPhaseCommits::lost(std::uint32_t flight) {
-    release(flight);
+void TwoPhaseCommits::lost(std::uint32_t message) {
+    release(message);
 }
 
 void TwoPhaseCommits::happened_to_protocol(const Event& event) {
@@ -219,46 +219,46 @@ void TwoPhaseCommits::happened_to_protocol(const Event& event) {
 }
 
 void TwoPhaseCommits::delivered(std::uint32_t at) {
-    Flight& f = flight_[at];
+    Message& f = messages_[at];
     const std::uint32_t managed = f.context, client = f.client;
     switch (f.type) {
         case snapshot_request:
-            f.a = counter_.highest();
-            return message(answer(at, snapshot));
+            f.cid = counter_.highest();
+            return send_message(answer(at, snapshot));
         case snapshot:
-            client_[client].snapshot = f.a;
-            end_flight(at);
+            client_[client].snapshot = f.cid;
+            free_message(at);
             return begun(client, true);
         case read:
-            f.a = record_.visible(record_.find(f.key), client_[client].snapshot);
-            return message(answer(at, record));
+            f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
+            return send_message(answer(at, record));
         case record:
-            seen(client, f.slot) = f.a;
-            end_flight(at);
+            seen(client, f.slot) = f.cid;
+            free_message(at);
             if (--client_[client].left == 0) wake(client, have_read);
             return;
         case commit_request: {  // (1)
             const std::uint32_t manager = f.receiver;
-            end_flight(at);
+            free_message(at);
             return manage(client, manager);
         }
         case timestamp_request:
-            f.a = counter_.next();
-            return message(answer(at, timestamp));
+            f.cid = counter_.next();
+            return send_message(answer(at, timestamp));
         case timestamp:
-            managed_[managed].cid = f.a;
+            managed_[managed].cid = f.cid;
             release(at);
             return answered(managed);
         case prepare:
-            f.a = check(managed, f.slot);
-            return message(answer(at, vote));
+            f.status = static_cast<std::int8_t>(check(managed, f.slot));
+            return send_message(answer(at, vote));
         case vote:
-            voted_[managed * setup_.storage.size() + f.slot] = static_cast<std::int8_t>(f.a);
+            voted_[managed * setup_.storage.size() + f.slot] = f.status;
             release(at);
             return answered(managed);
         case install:
             install_at(managed, f.slot);
-            return message(answer(at, installed));
+            return send_message(answer(at, installed));
         case installed:
             release(at);
             return answered(managed);
