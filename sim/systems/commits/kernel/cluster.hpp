@@ -82,7 +82,7 @@ class Cluster {
           places_(std::move(places)),
           processors_(processors, places_.size(), {run_over, tick, wake_over}),
           adapters_(machines),
-          gone_(clients, 0),
+          stopped_(clients, 0),
           costs_(std::move(costs)),
           entries_(entries),
           sent_(costs_.size() / entries, 0),
@@ -94,7 +94,7 @@ class Cluster {
     void handle(const Event& event) {
         switch (event.kind) {
             case posted:
-                if (!is_gone(messages_[event.subject].sender)) return carry(event.subject);
+                if (!has_stopped(messages_[event.subject].sender)) return carry(event.subject);
                 return drop(event.subject);
             case reached: {
                 Message& f = messages_[event.subject];
@@ -105,7 +105,7 @@ class Cluster {
             case arrived:
                 return take(event.subject);
             case received:
-                if (!is_gone(messages_[event.subject].receiver)) return deliver(event.subject);
+                if (!has_stopped(messages_[event.subject].receiver)) return deliver(event.subject);
                 return drop(event.subject);
             case worked:
                 return delivered(event.subject);
@@ -157,7 +157,7 @@ class Cluster {
     };
 
     // What the model does: with a message that was received (and it then reuses the message or ends
-    // it), with one that is lost on a client that is gone (then it ends it), with its own events.
+    // it), with one that is lost on a client that has stopped (then it ends it), with its own events.
     virtual void delivered(std::uint32_t message) = 0;
     virtual void lost(std::uint32_t message) = 0;
     virtual void happened(const Event& event) = 0;
@@ -196,7 +196,7 @@ class Cluster {
             return work(f.receiver, f.work, worked, at);
         }
         const Time send = cost(f).send_ps;
-        if (send == 0) return is_gone(f.sender) ? drop(at) : carry(at);
+        if (send == 0) return has_stopped(f.sender) ? drop(at) : carry(at);
         work(f.sender, send, posted, at);
     }
 
@@ -223,8 +223,8 @@ class Cluster {
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
 
-    bool is_gone(std::uint32_t place) const { return place < gone_.size() && gone_[place]; }
-    void leave(std::uint32_t client) { gone_[client] = 1; }
+    bool has_stopped(std::uint32_t place) const { return place < stopped_.size() && stopped_[place]; }
+    void stop(std::uint32_t client) { stopped_[client] = 1; }
 
     void log(std::int64_t kind, std::int64_t client, std::int64_t number, std::int64_t a,
              std::int64_t b = 0) {
@@ -243,7 +243,7 @@ class Cluster {
 
     void take(std::uint32_t at) {
         const Message& f = messages_[at];
-        if (is_gone(f.receiver)) return drop(at);
+        if (has_stopped(f.receiver)) return drop(at);
         const MessageCost& c = cost(f);
         const Time ps = f.work + c.receive_ps;
         if (ps == 0) return deliver(at);
@@ -269,7 +269,7 @@ class Cluster {
   private:
     std::vector<Adapter> adapters_;     // by machine
     std::vector<FifoServers> threads_;  // by place
-    std::vector<std::uint8_t> gone_;    // by client
+    std::vector<std::uint8_t> stopped_;    // by client
     std::vector<MessageCost> costs_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;

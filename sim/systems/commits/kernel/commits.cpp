@@ -91,13 +91,13 @@ void Commits::happened(const Event& event) {
                                   event.subject);
     }
     if (event.kind != died) return happened_to_protocol(event);
-    if (is_gone(event.subject)) return;
-    leave(event.subject);
+    if (has_stopped(event.subject)) return;
+    stop(event.subject);
     log(died_row, event.subject, 0);
 }
 
 void Commits::go_on(std::uint32_t client) {
-    if (is_gone(client)) return;
+    if (has_stopped(client)) return;
     switch (client_[client].phase) {
         case next_transaction:
             return begin_transaction(client);
@@ -165,7 +165,7 @@ bool Commits::saw(std::uint32_t client) {
     bool all = true;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         log(read_row, client, read_key(client, slot), seen(client, slot));
-        all = all && seen(client, slot) != Records::gone;
+        all = all && seen(client, slot) != Records::dropped;
     }
     return all;
 }

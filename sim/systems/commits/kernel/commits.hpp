@@ -250,7 +250,7 @@ class TwoPhaseCommits final : public Commits {
     void send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
               std::uint32_t server = none, std::uint32_t records = 0, Time work_per_record = 0);
     void release(std::uint32_t message);
-    void leave(std::uint32_t managed);
+    void drop_reference(std::uint32_t managed);
     bool takes_part(std::uint32_t managed, std::uint32_t server) const;
     // How many of the written keys from slot `from` to `to` lie at a server.
     std::uint32_t count_at(std::uint32_t managed, std::uint32_t server, std::uint32_t from,

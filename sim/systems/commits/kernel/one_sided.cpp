@@ -37,7 +37,7 @@ void OneSidedCommits::post(std::uint32_t client, Time send, std::uint32_t phase)
         return;
     }
     if (send > 0) return work(client, send, batch_posted, client);
-    if (!is_gone(client)) ring(client);
+    if (!has_stopped(client)) ring(client);
 }
 
 // Without a doorbell each request is on its way before the next one is posted.
@@ -53,7 +53,7 @@ void OneSidedCommits::post_next(std::uint32_t client) {
 }
 
 void OneSidedCommits::was_posted(std::uint32_t client) {
-    if (is_gone(client)) return;
+    if (has_stopped(client)) return;
     const std::uint32_t at = own_[client].batch[own_[client].posted++];
     clock.schedule(clock.now(), posting_goes_on, client);
     carry(at);
@@ -400,7 +400,7 @@ void OneSidedCommits::after_bit(std::uint32_t client) {
 
 void OneSidedCommits::happened_to_protocol(const Event& event) {
     if (event.kind == batch_posted) {
-        if (!is_gone(event.subject)) ring(event.subject);
+        if (!has_stopped(event.subject)) ring(event.subject);
         return;
     }
     if (event.kind == one_posted) return was_posted(event.subject);

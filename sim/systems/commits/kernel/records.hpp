@@ -14,7 +14,7 @@ namespace numatwin {
 class Records {
   public:
     static constexpr std::int64_t free = -1;
-    static constexpr std::int64_t gone = -1;  // a version that is no longer kept
+    static constexpr std::int64_t dropped = -1;  // a version that is no longer kept
 
     struct Lock {
         std::int64_t owner = free;
@@ -31,7 +31,7 @@ class Records {
         }
         key_.push_back(key);
         lock_.emplace_back();
-        version_.insert(version_.end(), keep_, gone);
+        version_.insert(version_.end(), keep_, dropped);
         version_[version_.size() - keep_] = 0;
         slot_[at] = static_cast<std::uint32_t>(key_.size());
         if (2 * key_.size() > slot_.size()) grow();
@@ -41,11 +41,11 @@ class Records {
     Lock& lock(std::uint32_t record) { return lock_[record]; }
     std::int64_t newest(std::uint32_t record) const { return version_[first(record)]; }
 
-    // The newest version that a snapshot sees, or `gone`.
+    // The newest version that a snapshot sees, or `dropped`.
     std::int64_t visible(std::uint32_t record, std::int64_t rid) const {
         for (std::size_t at = first(record); at < first(record) + keep_; ++at)
             if (version_[at] <= rid) return version_[at];
-        return gone;
+        return dropped;
     }
 
     // A new version in front, which unlocks; the oldest goes where there are too many.

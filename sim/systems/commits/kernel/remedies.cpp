@@ -91,8 +91,8 @@ bool OneSidedCommits::shut_out(std::uint32_t node_place, std::uint32_t client) c
 }
 
 void OneSidedCommits::learn_of_fence(std::uint32_t client) {
-    if (is_gone(client)) return;
-    leave(client);
+    if (has_stopped(client)) return;
+    stop(client);
     log(fenced_row, client, 0);
 }
 

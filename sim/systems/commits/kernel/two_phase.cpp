@@ -100,7 +100,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
     const std::uint32_t client = managed_[at].client;
     if (managed_[at].decided) {
         send(at, finished, timestamps());  // (5)
-        return leave(at);
+        return drop_reference(at);
     }
     managed_[at].decided = true;
     std::int64_t vote = granted;
@@ -133,7 +133,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
             send(at, rollback, storage(s), s, locked, setup_.work.check_ps);
     }
     send(at, finished, timestamps());  // (5)
-    leave(at);
+    drop_reference(at);
 }
 
 void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
@@ -166,10 +166,10 @@ void TwoPhaseCommits::answered(std::uint32_t managed) {
 void TwoPhaseCommits::release(std::uint32_t message) {
     const std::uint32_t managed = messages_[message].context;
     free_message(message);
-    if (managed != none) leave(managed);
+    if (managed != none) drop_reference(managed);
 }
 
-void TwoPhaseCommits::leave(std::uint32_t managed) {
+void TwoPhaseCommits::drop_reference(std::uint32_t managed) {
     if (--managed_[managed].messages == 0) free_managed_.push_back(managed);
 }
 

@@ -64,7 +64,7 @@ class Servers:
 class Place:
     """Who sends and receives: a client or a node. ``factor``: a straggler's time is so much longer.
 
-    ``gone``: a client that died or was shut out; it does nothing more.
+    ``stopped``: a client that died or was fenced; it does nothing more.
     """
 
     def __init__(self, number: int, adapter: Adapter, threads: Servers, factor: int = 1) -> None:
@@ -72,7 +72,7 @@ class Place:
         self.adapter = adapter
         self.threads = threads
         self.factor = factor
-        self.gone = False
+        self.stopped = False
         self.process = SharedProcess(number)
 
 
@@ -146,16 +146,16 @@ class Cluster:
             processors.give_way(place.process)
 
     def compute(self, place: Place, ps: int) -> Process:
-        """The place works; then a place that is gone goes no further."""
+        """The place works; then a place that has stopped goes no further."""
         if ps and self.shared(place) is None:
             yield self.env.timeout(ps * place.factor)
         elif ps:
             yield self.work(place, ps)
-        if place.gone:
+        if place.stopped:
             yield self.never
 
     def pause(self, place: Place, ps: int) -> Process:
-        """The place's own time passes; then a place that is gone goes no further."""
+        """The place's own time passes; then a place that has stopped goes no further."""
         processors = self.shared(place)
         if ps and processors is not None:
             ps *= place.factor
@@ -171,7 +171,7 @@ class Cluster:
         elif processors is not None and place.process.gives_way:
             # Others run first: what comes next begins when the place runs again.
             yield processors.work(place.process, 0)
-        if place.gone:
+        if place.stopped:
             yield self.never
 
     def post(self, sender: Place, kinds: Sequence[str], records: int = 0) -> Process:
@@ -179,7 +179,7 @@ class Cluster:
         work_ps = sum(self.cost(kind, records).send_ps for kind in kinds)
         if work_ps:
             yield self.work(sender, work_ps)
-        if sender.gone:
+        if sender.stopped:
             yield self.never
 
     def carry(
@@ -187,7 +187,7 @@ class Cluster:
     ) -> Process:
         """A message that was posted travels, and the receiver's thread takes it and does its work.
 
-        Nobody takes what reaches a client that is gone.
+        Nobody takes what reaches a client that has stopped.
         """
         self.sent[kind] += 1
         cost = self.cost(kind, records)
@@ -196,12 +196,12 @@ class Cluster:
             yield self.env.timeout(first_bits - self.env.now)
             received = receiver.adapter.receive(self.env.now, cost.in_ps, last_bits)
             yield self.env.timeout(received - self.env.now)
-        if receiver.gone:
+        if receiver.stopped:
             yield self.never
         work_ps += cost.receive_ps
         if work_ps:
             yield self.work(receiver, work_ps, sender, cost.parts)
-        if receiver.gone:
+        if receiver.stopped:
             yield self.never
         self.log(MESSAGE, sender.number, receiver.number, self.types[kind])
 

@@ -106,7 +106,7 @@ class CommitModel(ABC):
         """Transactions one after another, each tried again ``retries`` times where it aborts."""
         if client.number in self.starts:
             yield self.starts[client.number]
-            if client.gone:
+            if client.stopped:
                 yield self.cluster.never
         while True:
             reads, inserts = client.draw.records()
@@ -164,8 +164,8 @@ class CommitModel(ABC):
     def _die(self, event: object) -> None:
         death: Death = event.value  # type: ignore[attr-defined]
         client = self.clients[death.client]
-        if not client.gone:
-            client.gone = True
+        if not client.stopped:
+            client.stopped = True
             self.log(DIED, client, 0)
 
     # Running, and what was seen.

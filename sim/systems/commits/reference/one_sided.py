@@ -142,7 +142,7 @@ class OneSidedModel(CommitModel):
             self.env.process(travels(index, request))
             yield self.env.timeout(0)
         yield done
-        if client.gone:
+        if client.stopped:
             yield self.cluster.never
         return results
 
@@ -150,7 +150,7 @@ class OneSidedModel(CommitModel):
         """What posted requests returned, once all are complete."""
         parts = [self.travel(client, request) for request in batch]
         results = yield from self.cluster.together(parts)
-        if client.gone:  # just as the last one came
+        if client.stopped:  # just as the last one came
             yield self.cluster.never
         return results
 
@@ -166,8 +166,8 @@ class OneSidedModel(CommitModel):
 
     def leave(self, client: Client) -> Process:
         """A client learns that it is fenced."""
-        if not client.gone:
-            client.gone = True
+        if not client.stopped:
+            client.stopped = True
             self.log(FENCED, client, 0)
         yield self.cluster.never
 
