@@ -67,7 +67,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
       keys_(keys),
       think_(think),
       key_(client_.size() * setup.reads),
-      seen_(client_.size() * setup.reads) {
+      versions_read_(client_.size() * setup.reads) {
     for (std::size_t d = 0; d < setup.death_ps.size(); ++d)
         clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]));
     for (std::uint32_t c = 0; c < clients(); ++c) {
@@ -161,16 +161,16 @@ void Commits::begun(std::uint32_t client, bool fetched) {
     transact(client);
 }
 
-bool Commits::saw(std::uint32_t client) {
+bool Commits::log_reads(std::uint32_t client) {
     bool all = true;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
-        log(read_row, client, read_key(client, slot), seen(client, slot));
-        all = all && seen(client, slot) != Records::dropped;
+        log(read_row, client, read_key(client, slot), version_read(client, slot));
+        all = all && version_read(client, slot) != Records::dropped;
     }
     return all;
 }
 
-void Commits::ended_well(std::uint32_t client, std::int64_t cid) {
+void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
     Client& self = client_[client];
     log(outcome_row, client, cid);
     ++committed_;
@@ -179,7 +179,7 @@ void Commits::ended_well(std::uint32_t client, std::int64_t cid) {
     pause(client, think_.draw(self.think), next_transaction);
 }
 
-void Commits::ended_badly(std::uint32_t client, std::int64_t cause) {
+void Commits::end_aborted(std::uint32_t client, std::int64_t cause) {
     Client& self = client_[client];
     log(abort_row, client, cause);
     ++aborts_[static_cast<std::size_t>(cause)];

@@ -130,15 +130,15 @@ class Commits : public Cluster {
     virtual void happened_to_protocol(const Event& event) = 0;
     // Asks for the highest committed timestamp; then calls begun().
     virtual void fetch_snapshot(std::uint32_t client) = 0;
-    // Reads and commits on the client's snapshot; then calls ended_well() or ended_badly().
+    // Reads and commits on the client's snapshot; then calls end_committed() or end_aborted().
     virtual void transact(std::uint32_t client) = 0;
     virtual void resume(std::uint32_t client) = 0;
 
     void begun(std::uint32_t client, bool fetched);
-    void ended_well(std::uint32_t client, std::int64_t cid);
-    void ended_badly(std::uint32_t client, std::int64_t cause);
-    // Notes the versions read; whether all were there.
-    bool saw(std::uint32_t client);
+    void end_committed(std::uint32_t client, std::int64_t cid);
+    void end_aborted(std::uint32_t client, std::int64_t cause);
+    // Logs the versions read; whether none of them was dropped.
+    bool log_reads(std::uint32_t client);
 
     // The client's own time passes, then it goes on in that phase.
     const Durations compute_;  // a client's own work
@@ -159,8 +159,8 @@ class Commits : public Cluster {
     std::int64_t& read_key(std::uint32_t client, std::uint32_t slot) {
         return key_[client * setup_.reads + slot];
     }
-    std::int64_t& seen(std::uint32_t client, std::uint32_t slot) {
-        return seen_[client * setup_.reads + slot];
+    std::int64_t& version_read(std::uint32_t client, std::uint32_t slot) {
+        return versions_read_[client * setup_.reads + slot];
     }
     // What the present transaction writes: updates, then what it creates.
     std::uint32_t writes() const { return setup_.updates + setup_.inserts; }
@@ -191,7 +191,7 @@ class Commits : public Cluster {
     const KeyDraws keys_;
     const Durations think_;
     std::vector<std::int64_t> key_;   // (clients, reads)
-    std::vector<std::int64_t> seen_;  // (clients, reads): versions
+    std::vector<std::int64_t> versions_read_;  // (clients, reads): versions
     std::uint64_t committed_ = 0;
     std::uint64_t given_up_ = 0;
     std::array<std::uint64_t, causes> aborts_{};
@@ -322,7 +322,7 @@ class OneSidedCommits final : public Commits {
     struct OwnClient {
         std::int64_t next_cid = 0;
         std::int64_t known = 0;  // the highest committed timestamp when it last looked
-        Time since = 0;          // since when it saw the same
+        Time since = 0;          // since when it log_reads the same
         Time locking_since = 0;
         std::int64_t cause = granted;
         std::uint8_t bit_row = commit_row;

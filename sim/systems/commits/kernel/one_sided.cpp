@@ -96,7 +96,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 const std::uint32_t at = request(client, cas, storage(server_of(key)));
                 messages_[at].slot = slot;
                 messages_[at].key = key;
-                messages_[at].cid = seen(client, slot);
+                messages_[at].cid = version_read(client, slot);
                 messages_[at].since = own.locking_since;
                 hand(client, at);
             }
@@ -219,7 +219,7 @@ void OneSidedCommits::complete(std::uint32_t at) {
             own.top = f.newest;
             break;
         case record:
-            seen(client, f.slot) = f.cid;
+            version_read(client, f.slot) = f.cid;
             newest_[client * setup_.reads + f.slot] = f.newest;
             break;
         case cas_result:
@@ -277,7 +277,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
             return fetched(client);
         case reading:
             own.cause = granted;
-            if (!saw(client)) own.cause = cause_snapshot;
+            if (!log_reads(client)) own.cause = cause_snapshot;
             for (std::uint32_t slot = 0; own.cause == granted && slot < setup_.updates; ++slot)
                 if (newest_[client * setup_.reads + slot] > client_[client].snapshot)
                     own.cause = cause_conflict;
@@ -362,7 +362,7 @@ void OneSidedCommits::give_up(std::uint32_t client) {
     own.claimed = false;
     const bool keeps = setup_.in_step && own.next_cid > own.known + clients() && !lags(own);
     if (own.next_cid <= own.known + reach() && !keeps) return set_bit(client, rolled_back_row);
-    ended_badly(client, own.cause);
+    end_aborted(client, own.cause);
 }
 
 // The bit.
@@ -392,8 +392,8 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
 
 void OneSidedCommits::after_bit(std::uint32_t client) {
     const OwnClient& own = own_[client];
-    if (own.bit_row == commit_row) return ended_well(client, own.bit_cid);
-    ended_badly(client, own.cause);
+    if (own.bit_row == commit_row) return end_committed(client, own.bit_cid);
+    end_aborted(client, own.cause);
 }
 
 // Events and messages.

@@ -38,7 +38,7 @@ void TwoPhaseCommits::transact(std::uint32_t client) {
 void TwoPhaseCommits::resume(std::uint32_t client) {
     switch (client_[client].phase) {
         case have_read:
-            if (!saw(client)) return ended_badly(client, cause_snapshot);
+            if (!log_reads(client)) return end_aborted(client, cause_snapshot);
             return compute(client, compute_.draw(client_[client].think), have_computed);
         case have_computed: {
             const std::size_t turn =
@@ -52,8 +52,8 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
         }
         case have_outcome: {
             const std::int64_t vote = outcome_[2 * client + 1];
-            if (vote == granted) return ended_well(client, outcome_[2 * client]);
-            return ended_badly(client, vote);
+            if (vote == granted) return end_committed(client, outcome_[2 * client]);
+            return end_aborted(client, vote);
         }
         default:
             throw std::logic_error("a client in no phase");
@@ -233,7 +233,7 @@ void TwoPhaseCommits::delivered(std::uint32_t at) {
             f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
             return send_message(answer(at, record));
         case record:
-            seen(client, f.slot) = f.cid;
+            version_read(client, f.slot) = f.cid;
             free_message(at);
             if (--client_[client].left == 0) wake(client, have_read);
             return;

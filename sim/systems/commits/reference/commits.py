@@ -98,7 +98,7 @@ class CommitModel(ABC):
 
     @abstractmethod
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
-        """Reads and commits on ``client.snapshot``; returns whether it did (see ended_…)."""
+        """Reads and commits on ``client.snapshot``; returns whether it did (see end_committed and end_aborted)."""
 
     # The closed loop.
 
@@ -130,20 +130,20 @@ class CommitModel(ABC):
         client.copy_uses -= 1
         self.log(BEGIN, client, client.snapshot)
 
-    def saw(self, client: Client, reads: list[int], seen: list[int]) -> bool:
-        """Notes the versions read; whether all were there."""
+    def log_reads(self, client: Client, reads: list[int], seen: list[int]) -> bool:
+        """Logs the versions read; whether none of them was dropped."""
         for key, cid in zip(reads, seen, strict=True):
             self.log(READ, client, key, cid)
         return min(seen) >= 0
 
-    def ended_well(self, client: Client, cid: int) -> bool:
+    def end_committed(self, client: Client, cid: int) -> bool:
         """The client knows that it committed."""
         self.log(OUTCOME, client, cid)
         self.commits += 1
         self.latencies_ps.append(self.env.now - client.began_ps)
         return True
 
-    def ended_badly(self, client: Client, cause: int) -> bool:
+    def end_aborted(self, client: Client, cause: int) -> bool:
         """The client knows that it did not, and drops its copy of the snapshot."""
         self.log(ABORT, client, cause)
         self.aborts[CAUSES[cause]] += 1

@@ -94,7 +94,7 @@ class OneSidedClient:
     def __init__(self, client: int) -> None:
         self.next_cid = client + 1
         self.known = 0
-        """The highest committed timestamp when it last looked, and since when it saw the same."""
+        """The highest committed timestamp when it last looked, and since when it log_reads the same."""
         self.since_ps = 0
         self.top = 0
         """The highest timestamp that was set when it last looked."""
@@ -232,7 +232,7 @@ class OneSidedModel(CommitModel):
         own, rid = self.own[client.number], client.snapshot
         blocks = yield from self.requests(client, [self.look(key, rid) for key in reads])
         seen = [version for version, _ in blocks]
-        if not self.saw(client, reads, seen):
+        if not self.log_reads(client, reads, seen):
             return (yield from self.give_up(client, SNAPSHOT))
         updates = reads[: self.p.updates]
         if any(newest > rid for _, newest in blocks[: len(updates)]):
@@ -270,7 +270,7 @@ class OneSidedModel(CommitModel):
                 yield from (self.complete if self.p.doorbell else self.requests)(client, writes)
                 own.claimed = False
                 yield from self.set_bit(client, COMMIT)
-                return self.ended_well(client, cid)
+                return self.end_committed(client, cid)
             cause = LEASE
         yield from self.undo(client, updates, words)
         return (yield from self.give_up(client, cause))
@@ -285,7 +285,7 @@ class OneSidedModel(CommitModel):
         keeps = own.next_cid > own.known + len(self.clients) and not self.lags(own)
         if own.next_cid <= own.known + self.reach and not (self.p.in_step and keeps):
             yield from self.set_bit(client, ROLLED_BACK)
-        return self.ended_badly(client, cause)
+        return self.end_aborted(client, cause)
 
     def undo(self, client: Client, updates: list[int], words: list[Any]) -> Process:
         """Unlocks; has dead owners fenced, and breaks their locks."""

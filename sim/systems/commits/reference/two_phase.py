@@ -60,8 +60,8 @@ class TwoPhaseModel(CommitModel):
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
         """The client's side."""
         seen = yield from self.cluster.together([self.read(client, key) for key in reads])
-        if not self.saw(client, reads, seen):
-            return self.ended_badly(client, SNAPSHOT)
+        if not self.log_reads(client, reads, seen):
+            return self.end_aborted(client, SNAPSHOT)
         yield from self.cluster.compute(client, client.draw.compute_ps())
         updates = reads[: self.p.updates]
         turn = (client.number + client.transaction) % len(self.managers)
@@ -72,8 +72,8 @@ class TwoPhaseModel(CommitModel):
         self.env.process(self.manage(manager, client, updates, inserts, outcome))
         cid, vote = yield outcome
         if vote == GRANTED:
-            return self.ended_well(client, cid)
-        return self.ended_badly(client, vote)
+            return self.end_committed(client, cid)
+        return self.end_aborted(client, vote)
 
     def read(self, client: Client, key: int) -> Process:
         """One record, as of the client's snapshot."""
