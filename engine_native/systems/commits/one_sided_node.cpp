@@ -10,7 +10,7 @@ OneSidedNode::OneSidedNode(const RunSetup& setup, Board& board, std::uint32_t no
     : CommitNode(setup, board, node, fabric),
       is_timestamps_(node == setup.timestamps),
       bits_(setup.clients, setup.timestamp_bits, setup.timestamps_at()),
-      buried_(setup.clients) {}
+      retired_(setup.clients) {}
 
 // A node may be both: its timestamps lie behind its records.
 void OneSidedNode::load() {
@@ -23,8 +23,8 @@ void OneSidedNode::handle(std::span<const std::byte> message) {
     Complaint complaint;
     std::memcpy(&complaint, message.data(), sizeof complaint);
     std::int64_t owner = complaint.owner;
-    if (owner == Complaint::about_snapshot) owner = hurry();
-    if (owner < 0 || buried_[static_cast<std::size_t>(owner)])
+    if (owner == Complaint::about_snapshot) owner = skip_stalled();
+    if (owner < 0 || retired_[static_cast<std::size_t>(owner)])
         answer(complaint.from);
     else
         fencing_.push_back({static_cast<std::uint32_t>(owner), complaint.from});
@@ -41,15 +41,15 @@ void OneSidedNode::tick() {
             ++k;
             continue;
         }
-        if (!buried_[owner]) bury(owner);
+        if (!retired_[owner]) retire(owner);
         answer(complainant);
         fencing_.erase(fencing_.begin() + static_cast<std::ptrdiff_t>(k));
     }
-    if (!any_buried_) return;
+    if (!any_retired_) return;
     // Ahead of the run, which so never meets one of these unset.
     raise_floor();
     for (std::uint32_t owner = 0; owner < setup_.clients; ++owner)
-        if (buried_[owner]) bury(owner);
+        if (retired_[owner]) retire(owner);
 }
 
 void OneSidedNode::answer(std::uint32_t client) {
@@ -57,11 +57,11 @@ void OneSidedNode::answer(std::uint32_t client) {
     send(client, {reinterpret_cast<const std::byte*>(&type), sizeof type});
 }
 
-void OneSidedNode::bury(std::uint32_t owner) {
+void OneSidedNode::retire(std::uint32_t owner) {
     // Those only that it may have used are told: the rest were never anybody's.
-    const std::int64_t used = buried_[owner] ? 0 : top();
-    buried_[owner] = 1;
-    any_buried_ = true;
+    const std::int64_t used = retired_[owner] ? 0 : top();
+    retired_[owner] = 1;
+    any_retired_ = true;
     const std::int64_t end = floor() + bits_.lap();
     for (std::int64_t cid = bits_.next_of(owner, floor()); cid <= end; cid += setup_.clients) {
         if (is_set(cid)) continue;
@@ -72,7 +72,7 @@ void OneSidedNode::bury(std::uint32_t owner) {
     raise_floor();
 }
 
-std::int64_t OneSidedNode::hurry() {
+std::int64_t OneSidedNode::skip_stalled() {
     raise_floor();
     const std::int64_t first = floor() + 1, last = top();
     std::int64_t skipped = 0;
@@ -109,10 +109,10 @@ void OneSidedNode::raise_floor() {
                      static_cast<std::uint64_t>(end));
 }
 
-// The highest timestamp that is set or claimed by an owner who is not buried.
+// The highest timestamp that is set or claimed by an owner who is not retired.
 std::int64_t OneSidedNode::top() {
     for (std::int64_t cid = floor() + bits_.lap(); cid > floor(); --cid)
-        if (!buried_[static_cast<std::size_t>(bits_.owner(cid))] &&
+        if (!retired_[static_cast<std::size_t>(bits_.owner(cid))] &&
             (is_set(cid) || is_claimed(cid)))
             return cid;
     return floor();

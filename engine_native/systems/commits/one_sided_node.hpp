@@ -20,7 +20,7 @@ class OneSidedNode final : public CommitNode {
   protected:
     void handle(std::span<const std::byte> message) override;
     void tick() override;
-    bool busy() const override { return !fencing_.empty() || any_buried_; }
+    bool busy() const override { return !fencing_.empty() || any_retired_; }
 
   private:
     std::byte* at(std::uint64_t offset) { return region_.data() + offset; }
@@ -33,9 +33,9 @@ class OneSidedNode final : public CommitNode {
     void set(std::int64_t cid);
     void answer(std::uint32_t client);
     void fence(std::uint32_t owner);
-    void bury(std::uint32_t owner);
+    void retire(std::uint32_t owner);
     // Sets what nobody claimed below the highest used; an owner to fence, or below 0.
-    std::int64_t hurry();
+    std::int64_t skip_stalled();
 
     struct Fencing {
         std::uint32_t owner, complainant;
@@ -45,8 +45,8 @@ class OneSidedNode final : public CommitNode {
     const TimestampBits bits_;
     std::span<std::byte> region_;
     std::vector<Fencing> fencing_;
-    std::vector<std::uint8_t> buried_;
-    bool any_buried_ = false;
+    std::vector<std::uint8_t> retired_;
+    bool any_retired_ = false;
     std::int64_t suspect_ = 0, suspect_since_ns_ = 0;
 };
 

@@ -13,7 +13,7 @@
 //
 // A bit is set by an atomic add to its word, as up to 64 clients share that: the source's WRITE of
 // a bit would undo their bits, and no network writes less than a byte. Each bit is added to once a
-// lap, by its owner or, where it was skipped or buried, by the timestamp server; never by both.
+// lap, by its owner or, where it was skipped or retired, by the timestamp server; never by both.
 //
 // In memory: the floor (a timestamp that the leading run has reached), padding to 64 bytes, the
 // bits in order, and the claims, in which each client has words of its own: 32 claims, and above

@@ -330,9 +330,9 @@ class OneSidedCommits final : public Commits {
         std::int64_t fetched = 0;
         std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
         std::uint32_t unsignaled = 0;
-        std::uint32_t complained = 0;  // locks looked at, of those that it met
+        std::uint32_t reported = 0;  // locks looked at, of those that it met
         bool claimed = false;
-        bool claim_asked = false;
+        bool claim_requested = false;
         bool polls = false;  // a fetch that begins no transaction
         // Without a doorbell: the phase's requests, and how many of them are posted.
         std::vector<std::uint32_t> batch;
@@ -358,7 +358,7 @@ class OneSidedCommits final : public Commits {
     void transact(std::uint32_t client) override;
     void resume(std::uint32_t client) override;
 
-    std::int64_t hurry(std::uint32_t client);
+    std::int64_t skip_stalled(std::uint32_t client);
     void note_claim(std::uint32_t client);
     void post(std::uint32_t client, Time send, std::uint32_t phase);
     void post_next(std::uint32_t client);
@@ -381,11 +381,11 @@ class OneSidedCommits final : public Commits {
     void bit_posted(std::uint32_t client);
     void after_bit(std::uint32_t client);
     void complain(std::uint32_t client, std::int64_t owner);
-    void hear_complaint(std::uint32_t message);
+    void handle_complaint(std::uint32_t message);
     void end_complaint(std::uint32_t message);
     void fence(std::int64_t owner, std::uint32_t complaint);
     void learn_of_fence(std::uint32_t client);
-    bool shut_out(std::uint32_t node_place, std::uint32_t client) const;
+    bool is_fenced(std::uint32_t node_place, std::uint32_t client) const;
     bool has_expired(std::uint32_t client, std::uint32_t slot);
     Word& word(std::uint32_t client, std::uint32_t slot) {
         return word_[client * setup_.updates + slot];
@@ -405,7 +405,7 @@ class OneSidedCommits final : public Commits {
     std::vector<OwnClient> own_;
     std::vector<std::int64_t> newest_;                  // (clients, reads)
     std::vector<Word> word_;                            // (clients, updates)
-    std::vector<std::vector<std::uint32_t>> shut_out_;  // by node: clients
+    std::vector<std::vector<std::uint32_t>> fenced_;  // by node: clients
     std::vector<std::uint32_t> fence_of_;               // by client: index into fence_, or none
     std::vector<Fence> fence_;
     std::int64_t suspect_ = 0;

@@ -13,7 +13,7 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
       own_(clients()),
       newest_(static_cast<std::size_t>(clients()) * setup.reads),
       word_(static_cast<std::size_t>(clients()) * setup.updates),
-      shut_out_(setup.node_machine.size()),
+      fenced_(setup.node_machine.size()),
       fence_of_(clients(), none) {
     if (vector_.lap() == 0) throw std::invalid_argument("commit setup: too few timestamp bits");
     const bool remedies =
@@ -90,7 +90,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
             }
             return;
         case locking:
-            self.left = setup_.updates + own.claim_asked;
+            self.left = setup_.updates + own.claim_requested;
             for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
                 const std::int64_t key = read_key(client, slot);
                 const std::uint32_t at = request(client, cas, storage(server_of(key)));
@@ -100,7 +100,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 messages_[at].since = own.locking_since;
                 hand(client, at);
             }
-            if (!own.claim_asked) return;
+            if (!own.claim_requested) return;
             [[fallthrough]];
         case claiming: {
             if (self.phase == claiming) self.left = 1;
@@ -157,7 +157,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
 // What a signaled request does to memory; its answer goes back at once.
 void OneSidedCommits::at_memory(std::uint32_t at) {
     Message& f = messages_[at];
-    f.refused = shut_out(f.receiver, f.client);
+    f.refused = is_fenced(f.receiver, f.client);
     if (!f.refused) {
         switch (f.type) {
             case snapshot_read:
@@ -297,7 +297,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
             own.claimed = false;
             return set_bit(client, commit_row);
         case unlocking:
-            own.complained = 0;
+            own.reported = 0;
             for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
                 word(client, slot).expired = has_expired(client, slot);
             return complain_about_locks(client);
@@ -319,14 +319,14 @@ void OneSidedCommits::computed(std::uint32_t client) {
 void OneSidedCommits::lock_all(std::uint32_t client) {
     OwnClient& own = own_[client];
     own.locking_since = clock.now();
-    own.claim_asked = setup_.skip_after_ps != CommitSetup::none;
-    if (setup_.updates == 0 && !own.claim_asked) return claim_or_write(client);
-    post(client, setup_.updates * send_ps(cas) + (own.claim_asked ? send_ps(claim) : 0), locking);
+    own.claim_requested = setup_.skip_after_ps != CommitSetup::none;
+    if (setup_.updates == 0 && !own.claim_requested) return claim_or_write(client);
+    post(client, setup_.updates * send_ps(cas) + (own.claim_requested ? send_ps(claim) : 0), locking);
 }
 
 void OneSidedCommits::locked(std::uint32_t client) {
     OwnClient& own = own_[client];
-    if (own.claim_asked) note_claim(client);
+    if (own.claim_requested) note_claim(client);
     for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
         own.cause = std::max(own.cause, word(client, slot).status);
     claim_or_write(client);
@@ -340,7 +340,7 @@ void OneSidedCommits::note_claim(std::uint32_t client) {
 
 void OneSidedCommits::claim_or_write(std::uint32_t client) {
     OwnClient& own = own_[client];
-    if (own.cause == granted && own.claim_asked && !own.claimed) {
+    if (own.cause == granted && own.claim_requested && !own.claimed) {
         if (own.next_cid <= own.known + reach()) return post(client, send_ps(claim), claiming);
         own.cause = cause_timestamps;
     }
@@ -412,7 +412,7 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
     Fence& fence = fence_[fence_of_[event.subject]];
     if (event.kind == fence_done) {
         fence.known = true;
-        for (const std::int64_t cid : vector_.bury(event.subject))
+        for (const std::int64_t cid : vector_.retire(event.subject))
             Cluster::log(commit_row, event.subject, -1, cid);
         if (!fence.waiting.empty()) clock.schedule(clock.now(), fence_known, event.subject);
         return end_complaint(fence.complaint);
@@ -434,7 +434,7 @@ void OneSidedCommits::delivered(std::uint32_t at) {
         case break_lock:
             return at_memory(at);
         case bit:
-            f.refused = shut_out(f.receiver, client);
+            f.refused = is_fenced(f.receiver, client);
             for (std::int64_t cid = f.cid; !f.refused && cid < f.cid_end; cid += clients())
                 if (vector_.set(cid))
                     Cluster::log(cid == f.cid ? f.row : std::uint8_t{rolled_back_row}, client,
@@ -447,7 +447,7 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             return refused ? learn_of_fence(client) : after_bit(client);
         }
         case complaint:
-            return hear_complaint(at);
+            return handle_complaint(at);
         case complaint_done: {
             const bool refused = f.refused, about_snapshot = f.owner < 0;
             free_message(at);
@@ -457,7 +457,7 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             return fetch_ended(client);
         }
         case revoke:
-            if (f.receiver != timestamps()) shut_out_[f.receiver - clients()].push_back(client);
+            if (f.receiver != timestamps()) fenced_[f.receiver - clients()].push_back(client);
             return send_message(answer(at, revoked));
         case revoked:
             free_message(at);

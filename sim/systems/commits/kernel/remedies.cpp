@@ -19,13 +19,13 @@ void OneSidedCommits::complain_about_locks(std::uint32_t client) {
     for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
         if (!word(client, slot).expired) continue;
         ++expired;
-        bool is_new = slot >= own.complained;
+        bool is_new = slot >= own.reported;
         for (std::uint32_t before = 0; before < slot; ++before)
             if (word(client, before).expired &&
                 word(client, before).owner == word(client, slot).owner)
                 is_new = false;
         if (!is_new) continue;
-        own.complained = slot + 1;
+        own.reported = slot + 1;
         return complain(client, word(client, slot).owner);
     }
     if (expired > 0) return post(client, expired * send_ps(break_lock), breaking);
@@ -38,11 +38,11 @@ void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
     send_message(at);
 }
 
-void OneSidedCommits::hear_complaint(std::uint32_t at) {
+void OneSidedCommits::handle_complaint(std::uint32_t at) {
     Message& f = messages_[at];
-    f.refused = shut_out(f.receiver, f.client);
+    f.refused = is_fenced(f.receiver, f.client);
     if (f.refused) return end_complaint(at);
-    const std::int64_t owner = f.owner >= 0 ? f.owner : hurry(f.client);
+    const std::int64_t owner = f.owner >= 0 ? f.owner : skip_stalled(f.client);
     if (owner < 0) return end_complaint(at);
     fence(owner, at);
 }
@@ -52,7 +52,7 @@ void OneSidedCommits::end_complaint(std::uint32_t at) {
 }
 
 // Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
-std::int64_t OneSidedCommits::hurry(std::uint32_t client) {
+std::int64_t OneSidedCommits::skip_stalled(std::uint32_t client) {
     const std::int64_t skipped = vector_.skip();
     if (skipped > 0) log(skipped_row, client, skipped);
     if (setup_.lease_ps == CommitSetup::none || vector_.highest() == vector_.top()) return -1;
@@ -76,7 +76,7 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
     fence_.emplace_back();
     fence_[index].left = static_cast<std::uint32_t>(setup_.storage.size());
     fence_[index].complaint = at;
-    shut_out_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
+    fenced_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
     for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
         const std::uint32_t to = new_message(revoke, timestamps(), storage(s));
         messages_[to].client = static_cast<std::uint32_t>(owner);
@@ -84,10 +84,10 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
     }
 }
 
-bool OneSidedCommits::shut_out(std::uint32_t node_place, std::uint32_t client) const {
-    const auto& clients_shut_out = shut_out_[node_place - clients()];
-    return std::find(clients_shut_out.begin(), clients_shut_out.end(), client) !=
-           clients_shut_out.end();
+bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) const {
+    const auto& fenced_clients = fenced_[node_place - clients()];
+    return std::find(fenced_clients.begin(), fenced_clients.end(), client) !=
+           fenced_clients.end();
 }
 
 void OneSidedCommits::learn_of_fence(std::uint32_t client) {

@@ -35,7 +35,7 @@ class TimestampVector {
         : clients_(clients),
           lap_(bits / clients * clients),
           state_(static_cast<std::size_t>(lap_), unset),
-          buried_(static_cast<std::size_t>(clients), 0) {}
+          retired_(static_cast<std::size_t>(clients), 0) {}
 
     std::int64_t lap() const { return lap_; }
     std::int64_t highest() const { return highest_; }
@@ -79,11 +79,11 @@ class TimestampVector {
     }
 
     // From now on the client's timestamps count as set; those that this set.
-    std::vector<std::int64_t> bury(std::int64_t client) {
+    std::vector<std::int64_t> retire(std::int64_t client) {
         std::vector<std::int64_t> fresh;
         for (std::int64_t cid = next_of(client, highest_); cid <= top_; cid += clients_)
             if (std::exchange(at(cid), done) != done) fresh.push_back(cid);
-        buried_[static_cast<std::size_t>(client)] = 1;
+        retired_[static_cast<std::size_t>(client)] = 1;
         advance();
         return fresh;
     }
@@ -96,7 +96,7 @@ class TimestampVector {
     void advance() {
         while (highest_ < top_) {
             const std::int64_t following = highest_ + 1;
-            if (at(following) != done && !buried_[static_cast<std::size_t>(owner(following))])
+            if (at(following) != done && !retired_[static_cast<std::size_t>(owner(following))])
                 return;
             at(following) = unset;
             highest_ = following;
@@ -109,7 +109,7 @@ class TimestampVector {
     std::int64_t top_ = 0;
     std::int64_t skipped_to_ = 0;
     std::vector<std::uint8_t> state_;
-    std::vector<std::uint8_t> buried_;
+    std::vector<std::uint8_t> retired_;
 };
 
 }  // namespace numatwin

@@ -53,7 +53,7 @@ class Node(Place):
     def __init__(self, number: int, cluster: Cluster, machine: int, threads: int) -> None:
         super().__init__(number, cluster.adapters[machine], Servers(cluster.env, threads))
         self.records: dict[int, Record] = {}
-        self.shut_out: set[int] = set()
+        self.fenced_clients: set[int] = set()
 
     def record(self, key: int) -> Record:
         """A record that this node holds."""

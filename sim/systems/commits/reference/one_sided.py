@@ -157,8 +157,8 @@ class OneSidedModel(CommitModel):
     def travel(self, client: Client, request: Request) -> Process:
         """One request to the memory of a node, and its answer."""
         yield from self.cluster.carry(request.kind, client, request.node)
-        shut_out = client.number in request.node.shut_out
-        result = REFUSED if shut_out else request.effect()
+        refused = client.number in request.node.fenced_clients
+        result = REFUSED if refused else request.effect()
         yield from self.cluster.message(ANSWERS[request.kind], request.node, client)
         if result is REFUSED:
             yield from self.leave(client)
@@ -200,7 +200,7 @@ class OneSidedModel(CommitModel):
     ) -> Process:
         """The WRITE of a bit, and of those that the client catches up with."""
         yield from self.cluster.carry("bit", client, self.timestamps)
-        refused = client.number in self.timestamps.shut_out
+        refused = client.number in self.timestamps.fenced_clients
         for cid in cids:
             if not refused and self.vector.set(cid):
                 self.cluster.log(kind, client.number, number, cid)
@@ -368,17 +368,17 @@ class OneSidedModel(CommitModel):
     def complain(self, client: Client, owner: int | None) -> Process:
         """To the timestamp server: about a dead client's lock, or about a snapshot that stands."""
         yield from self.cluster.message("complaint", client, self.timestamps)
-        refused = client.number in self.timestamps.shut_out
+        refused = client.number in self.timestamps.fenced_clients
         if not refused:
             if owner is None:
-                owner = self.hurry(client)
+                owner = self.skip_stalled(client)
             if owner is not None:
                 yield from self.fence(owner)
         yield from self.cluster.message("complaint-done", self.timestamps, client)
         if refused:
             yield from self.leave(client)
 
-    def hurry(self, client: Client) -> int | None:
+    def skip_stalled(self, client: Client) -> int | None:
         """Skips what can be skipped; the owner of a claim that has stood in the way for a lease."""
         skipped = self.vector.skip()
         if skipped:
@@ -400,17 +400,17 @@ class OneSidedModel(CommitModel):
             yield self.fencing[owner]
             return
         done = self.fencing[owner] = self.env.event()
-        self.timestamps.shut_out.add(owner)
+        self.timestamps.fenced_clients.add(owner)
         yield from self.cluster.together([self.revoke(node, owner) for node in self.storage])
         self.fenced.add(owner)
-        for cid in self.vector.bury(owner):
+        for cid in self.vector.retire(owner):
             self.cluster.log(COMMIT, owner, -1, cid)
         done.succeed()
 
     def revoke(self, node: Node, owner: int) -> Process:
         """One storage server."""
         yield from self.cluster.message("revoke", self.timestamps, node)
-        node.shut_out.add(owner)
+        node.fenced_clients.add(owner)
         yield from self.cluster.message("revoked", node, self.timestamps)
 
 

@@ -37,7 +37,7 @@ class TimestampVector:
         self.top = 0
         """The highest timestamp that was claimed or set."""
         self.skipped_to = 0
-        self.buried: set[int] = set()
+        self.retired: set[int] = set()
 
     def owner(self, cid: int) -> int:
         """The client whose timestamp this is."""
@@ -70,7 +70,7 @@ class TimestampVector:
         while self.highest < self.top:
             following = self.highest + 1
             at = following % self.lap
-            if self.state[at] != self.SET and self.owner(following) not in self.buried:
+            if self.state[at] != self.SET and self.owner(following) not in self.retired:
                 return
             self.state[at] = self.UNSET
             self.highest = following
@@ -86,12 +86,12 @@ class TimestampVector:
         self.advance()
         return count
 
-    def bury(self, client: int) -> list[int]:
+    def retire(self, client: int) -> list[int]:
         """From now on the client's timestamps count as set; those that this set."""
         mine = range(self.next_of(client, self.highest), self.top + 1, self.clients)
         fresh = [cid for cid in mine if self.state[cid % self.lap] != self.SET]
         for cid in fresh:
             self.state[cid % self.lap] = self.SET
-        self.buried.add(client)
+        self.retired.add(client)
         self.advance()
         return fresh
