@@ -14,7 +14,7 @@
 //     waking one on another processor              notify of the waker's time, at once
 //     being woken from another processor           interrupt of the sleeper's time
 //     being woken on an idle processor             wake until it runs, instead
-//     giving way, whether or not somebody waits    yield of the process's time
+//     giving way, whether or not another waits    yield of the process's time
 //
 // Messages that came are handled in the order in which they came, after what the process has to do
 // on its own (what it answers to the one before).
@@ -169,7 +169,7 @@ class Processors {
         for (const Process& p : process_) all.push_back(p.busy + (runs(p) ? now - p.since : 0));
         return all;
     }
-    // Of processors, whoever ran there.
+    // Of processors, whichever process ran there.
     std::vector<Wide> processors_busy_ps(Time now) const {
         std::vector<Wide> all;
         for (const Processor& c : processor_) {
@@ -206,7 +206,7 @@ class Processors {
         std::vector<std::uint32_t> queue;  // in the order in which they came
         Time base = 0;                     // V when it became empty
         std::uint64_t generation = 0;      // of its events: only the latest counts
-        bool tick_asked = false;
+        bool tick_scheduled = false;
         Time job_end = 0;
         Wide busy = 0;
     };
@@ -302,7 +302,7 @@ class Processors {
         return true;
     }
 
-    bool somebody_waits(const Processor& c) const {
+    bool has_waiting(const Processor& c) const {
         return std::ranges::any_of(
             c.queue, [this](std::uint32_t one) { return process_[one].state == State::waiting; });
     }
@@ -354,7 +354,7 @@ class Processors {
             const std::uint32_t following = pick(c);
             if (following == process || renewed) switch_to(clock, p.home, following);
         }
-        ask_tick(clock, p.home);
+        schedule_tick(clock, p.home);
     }
 
     void fall_asleep(Simulation& clock, std::uint32_t processor) {
@@ -403,23 +403,23 @@ class Processors {
         return found;
     }
 
-    // Where somebody waits.
-    void ask_tick(Simulation& clock, std::uint32_t processor) {
+    // Where a process waits.
+    void schedule_tick(Simulation& clock, std::uint32_t processor) {
         Processor& c = processor_[processor];
-        if (c.tick_asked || c.process == none || !somebody_waits(c)) return;
-        c.tick_asked = true;
+        if (c.tick_scheduled || c.process == none || !has_waiting(c)) return;
+        c.tick_scheduled = true;
         clock.schedule(clock.now() + setup_.tick_ps - clock.now() % setup_.tick_ps, kinds_.tick,
                        processor);
     }
 
     void tick(Simulation& clock, std::uint32_t processor) {
         Processor& c = processor_[processor];
-        c.tick_asked = false;
+        c.tick_scheduled = false;
         if (c.process != none && process_[c.process].state != State::starting) {
             count(clock.now(), c);
             if (renew(process_[c.process])) switch_to(clock, processor, pick(c));
         }
-        ask_tick(clock, processor);
+        schedule_tick(clock, processor);
     }
 
     // False where that is who runs.
@@ -441,7 +441,7 @@ class Processors {
         renew(p);
         c.process = c.last = process;
         begin(clock, processor);
-        ask_tick(clock, processor);
+        schedule_tick(clock, processor);
     }
 
     void leave(Simulation& clock, std::uint32_t processor) {
@@ -466,7 +466,7 @@ class Processors {
         leave(clock, processor);
     }
 
-    // It has paid: what came meanwhile is found as if it had looked all the time.
+    // It has paid: messages that have come are found as if it had looked all the time.
     void settled(Simulation& clock, std::uint32_t processor) {
         const std::uint32_t process = processor_[processor].process;
         const Process& p = process_[process];

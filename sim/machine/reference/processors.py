@@ -18,7 +18,7 @@ has had less than its share. What is in the queue (``pick``):
   empty queue there is none.
 - Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
   leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
-  have passed it meanwhile.
+  have passed it since.
 
 A process that has run out of work pays what it owes for its last (settles: who has woken another
 one is busy with that), looks for more (spins) for a while, then sleeps until a message wakes it.
@@ -90,7 +90,7 @@ class Processor:
     base_ps: int = 0
     """V when the queue became empty."""
     generation: int = 0
-    tick_asked: bool = False
+    tick_scheduled: bool = False
     job_end_ps: int = 0
     ran_ps: int = 0
 
@@ -221,7 +221,7 @@ class SharedProcessors:
             self._take_next(before)
 
     def processor_busy_ps(self, at: int) -> int:
-        """How long a processor was busy, whoever ran there."""
+        """How long a processor was busy, whichever process ran there."""
         processor = self.processors[at]
         process = processor.process
         on = process is not None and process.state in ON
@@ -282,12 +282,12 @@ class SharedProcessors:
             return
         renewed = self._renew(runs)
         if not renewed and processor.behind_ps(runs) >= 0:
-            self._ask_tick(processor)  # it is protected
+            self._schedule_tick(processor)  # it is protected
             return
         following = processor.pick()
         if following is process or renewed:
             self._switch(processor, runs, following)
-        self._ask_tick(processor)
+        self._schedule_tick(processor)
 
     def _fall_asleep(self, processor: Processor, process: Process) -> None:
         processor.count(self.now_ps, self.setup)
@@ -300,22 +300,22 @@ class SharedProcessors:
         if processor.process is None and (waiting := self._waiting_beside(processor)) is not None:
             self.move(waiting, self.processors.index(processor))
 
-    def _ask_tick(self, processor: Processor) -> None:
-        """Where somebody waits."""
+    def _schedule_tick(self, processor: Processor) -> None:
+        """Where a process waits."""
         waits = any(one.state == "waiting" for one in processor.queue)
-        if processor.tick_asked or not waits or processor.process is None:
+        if processor.tick_scheduled or not waits or processor.process is None:
             return
-        processor.tick_asked = True
+        processor.tick_scheduled = True
         left_ps = self.setup.tick_ps - self.now_ps % self.setup.tick_ps
 
         def tick(_: object) -> None:
-            processor.tick_asked = False
+            processor.tick_scheduled = False
             process = processor.process
             if process is not None and process.state != "starting":
                 processor.count(self.now_ps, self.setup)
                 if self._renew(process):
                     self._switch(processor, process, processor.pick())
-            self._ask_tick(processor)
+            self._schedule_tick(processor)
 
         self.env.timeout(left_ps).callbacks.append(tick)
 
@@ -344,7 +344,7 @@ class SharedProcessors:
         self._renew(process)
         processor.process = processor.last = process
         self._begin(processor)
-        self._ask_tick(processor)
+        self._schedule_tick(processor)
 
     def _leave(self, processor: Processor) -> None:
         process = processor.process
@@ -453,7 +453,7 @@ class SharedProcessors:
             self._fall_asleep(processor, process)
             return
         if process.state == "settling":
-            # What came meanwhile is found as if it had looked all the time.
+            # Messages that have come are found as if it had looked all the time.
             found = process.own or process.incoming
             self._go_on(processor, process) if found else self._begin(processor)
             return
