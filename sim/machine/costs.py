@@ -98,7 +98,7 @@ class CostModel:
         self.warnings: list[str] = []
         self._assumed: dict[tuple[str, float], list[int]] = {}
         self._collect()
-        self._tell()
+        self._warn()
 
     def _collect(self) -> None:
         nodes = self.machine.nodes
@@ -143,20 +143,20 @@ class CostModel:
             self._assumed.setdefault((what, assumed), []).append(node.id)
         return assumed
 
-    def _tell(self) -> None:
+    def _warn(self) -> None:
         """Warnings of what was assumed of nodes, and of what is not known between them."""
         nodes, machine = self.machine.nodes, self.machine
         for (what, assumed), ids in self._assumed.items():
             self.warnings.append(f"no {what} is known of {_named(ids, nodes)}: {assumed:g} assumed")
-        apart = ~np.eye(len(nodes), dtype=bool)
-        unknown = np.isnan(machine.latency_ns)[apart]
+        remote = ~np.eye(len(nodes), dtype=bool)
+        unknown = np.isnan(machine.latency_ns)[remote]
         if unknown.any():
             some = "some nodes" if not unknown.all() else "nodes"
             near = "a node's own memory" if unknown.all() else "the farthest that is known"
             self.warnings.append(
                 f"no latency between {some} is known: they are taken to be as far as {near}"
             )
-        if apart.any() and not machine.links:
+        if remote.any() and not machine.links:
             limit = (
                 "the bandwidth of pairs limits it" if self.measured_pairs else "nothing limits it"
             )
@@ -193,7 +193,7 @@ class CostModel:
         return HandOvers(handed, self.streaming_misses, self.streaming_misses)
 
     def random_misses(self, instructions: float) -> Floats:
-        """(n,) lines that one core has under way of independent loads, ``instructions`` apart.
+        """(n,) lines that one core has under way of independent loads with so many ``instructions`` in between.
 
         The core looks ahead no further than its reorder window, and has only so many line-fill
         buffers.
@@ -239,7 +239,7 @@ class CostModel:
 
     @cached_property
     def streamed_s(self) -> Floats:
-        """(n, n) time per line in which a core of i surely streams from j, infinite if unknown.
+        """(n, n) upper bound of the time per line that a core of i streams from j; infinite if unknown.
 
         What all cores of a node were seen to draw together, their own slots let them draw, whatever
         memory or links hold them at; it tells no more about slots.
@@ -264,20 +264,20 @@ class CostModel:
             slots = self.streaming_misses * self.cores / self.scales.misses
             # Lines under way of a pair (Little's law).
             under_way = machine.bandwidth_Bps * machine.latency_ns * 1e-9 / LINE_BYTES
-            telling = ~(under_way >= 0.95 * slots[:, None])
-            np.fill_diagonal(telling, False)
-            drawn = np.where(telling, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
+            link_bound = ~(under_way >= 0.95 * slots[:, None])
+            np.fill_diagonal(link_bound, False)
+            drawn = np.where(link_bound, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
             drawn[np.diag_indices_from(drawn)] = 0.0
             # Data of the pair (initiator, home) flow from home to initiator.
             best = machine.routes.link_maxima(drawn.T)
             best = best * np.repeat([link.count for link in machine.links], 2)
             wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
             used = np.where(wire > 0, np.minimum(raw, wire), raw)
-            self._tell_of_links(raw, used)
+            self._warn_of_links(raw, used)
             raw = used
         return np.asarray(raw * self._link_scales)
 
-    def _tell_of_links(self, raw: Floats, used: Floats) -> None:
+    def _warn_of_links(self, raw: Floats, used: Floats) -> None:
         kinds = {link.kind: k for k, link in enumerate(self.machine.links)}
         held = [
             f"{kind} {used[2 * k] / 1e9:.3g} of {raw[2 * k] / 1e9:.3g} GB/s"
@@ -325,7 +325,7 @@ class CostModel:
 
     @cached_property
     def link_header_bytes(self) -> Floats:
-        """(2L,) wire bytes beside each cache line."""
+        """(2L,) wire bytes in addition to each cache line."""
         return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
 
     @cached_property
@@ -347,10 +347,10 @@ class CostModel:
             return np.zeros((2, 0))
         remote = lines.copy()
         np.fill_diagonal(remote, 0.0)
-        there = routes.link_sums(remote) if remote.any() else np.zeros(2 * routes.link_count)
+        forward = routes.link_sums(remote) if remote.any() else np.zeros(2 * routes.link_count)
         symmetric = np.array_equal(remote, remote.T)
-        back = there if symmetric else routes.link_sums(remote.T)
-        data, messages = back * (LINE_BYTES + self.link_header_bytes), there
+        backward = forward if symmetric else routes.link_sums(remote.T)
+        data, messages = backward * (LINE_BYTES + self.link_header_bytes), forward
         if snooped and self.snoop_domain is not None:
             domain = self.snoop_domain
             asked = (lines.sum(axis=1)[:, None] - remote) * domain

@@ -1,4 +1,4 @@
-"""What others take of a machine's cores, from its file: interruptions, one kind beside another."""
+"""What others take of a machine's cores, from its file: kinds of interruptions."""
 
 from __future__ import annotations
 
