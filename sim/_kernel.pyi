@@ -523,7 +523,7 @@ class ErisDemands:
     """[O, A] lines that memory delivers"""
     slots: list[float]
     """[O, A] lines that a core has under way"""
-    surely_ps: list[float]
+    line_max_ps: list[float]
     """[O, A] a line takes no longer than this; 0: no such limit"""
     memory_lines: list[float]
     """[O, A] lines that the home's controller reads and writes"""
@@ -538,7 +538,7 @@ class ErisDemands:
         hit_ps: _AnyFloats = ...,
         lines: _AnyFloats = ...,
         slots: _AnyFloats = ...,
-        surely_ps: _AnyFloats = ...,
+        line_max_ps: _AnyFloats = ...,
         memory_lines: _AnyFloats = ...,
         written: _AnyFloats = ...,
         scan_lines: _AnyFloats = ...,
@@ -677,7 +677,7 @@ class SharedStep:
     """[streamed entries, 2L] links that each of these takes"""
     slots: list[float]
     """[n] of these, so many at a time"""
-    surely_ps: list[float]
+    line_max_ps: list[float]
     """[streamed entries] at the most; 0: no such limit"""
     idle_ps: list[float]
     """[streamed entries] latency at no load"""
@@ -691,7 +691,7 @@ class SharedStep:
         streamed: SparseRows = ...,
         ways: SparseRows = ...,
         slots: _AnyFloats = ...,
-        surely_ps: _AnyFloats = ...,
+        line_max_ps: _AnyFloats = ...,
         idle_ps: _AnyFloats = ...,
     ) -> None: ...
 

@@ -33,15 +33,15 @@ class Latency:
             total += np.einsum("ij,ji->i", lines, self.links_s)
         return np.asarray(total)
 
-    def streamed_s(self, lines: Floats, slots: Floats, surely_s: Floats) -> Floats:
+    def streamed_s(self, lines: Floats, slots: Floats, line_max_s: Floats) -> Floats:
         """(n,) time that a core of each node needs for all ``lines`` (n, n), with ``slots`` (n,)
-        under way, but from no home longer than ``surely_s`` (n, n) a line.
+        under way, but from no home longer than ``line_max_s`` (n, n) a line.
         """
         each = self.idle_s + self.memory_s[None, :]
         if self.links_s is not None:
             each += self.links_s.T
         each /= slots[:, None]
-        return np.asarray(np.einsum("ij,ij->i", lines, np.minimum(each, surely_s)))
+        return np.asarray(np.einsum("ij,ij->i", lines, np.minimum(each, line_max_s)))
 
     def handed_s(self, shares: Floats) -> Floats:
         """(n,) mean latency of a line that each node gets from others, in ``shares`` (n,)."""

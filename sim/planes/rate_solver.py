@@ -203,8 +203,8 @@ class _Search:
             needs_s, held_s = step.core_s / left, step.hit_s / left
             for reads in step.reads:
                 if reads.stream:
-                    slots, surely_s = self.costs.streaming_misses, self.costs.streamed_s
-                    each_s = latency.streamed_s(reads.lines, slots, surely_s)[self.node]
+                    slots, line_max_s = self.costs.streaming_misses, self.costs.streamed_s
+                    each_s = latency.streamed_s(reads.lines, slots, line_max_s)[self.node]
                 else:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.pace

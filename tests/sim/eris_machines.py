@@ -65,7 +65,7 @@ def routing(
         core_ps=[float(WALK)] * (keyed * count) + [float(LINE)] * (scans * count),
         hit_ps=[0.0] * cells,
         lines=[0.0] * cells,
-        surely_ps=[0.0] * cells,
+        line_max_ps=[0.0] * cells,
         slots=[10.0] * cells,
         memory_lines=[0.0] * (keyed * count) + [1.0] * (scans * count),
         written=[0.0] * cells,

@@ -21,7 +21,7 @@ def test_a_model_error_names_seed_time_and_event() -> None:
     """Two commands that take longer together than the clock can tell."""
     model = routing(machine(), [[0.0, 1.0]], seed=11)
     model.run(5_000)
-    none = ("hit_ps", "lines", "surely_ps", "memory_lines", "written", "scan_lines")
+    none = ("hit_ps", "lines", "line_max_ps", "memory_lines", "written", "scan_lines")
     demands = ErisDemands(core_ps=[3e18] * 2, slots=[10.0] * 2, **dict.fromkeys(none, [0.0] * 2))
     model.update(demands)
     expected = (

@@ -56,13 +56,13 @@ def _read(candidate: Candidate, of: Observation) -> float:
     if threads is None or not costs.cores[i] or threads >= costs.cores[i]:
         return most
     slots, idle_s = float(costs.streaming_misses[i]), float(costs.idle_s[i, j])
-    surely_s = float(costs.streamed_s[i, j])
+    line_max_s = float(costs.streamed_s[i, j])
 
     def left(rate: float) -> float:
         """What they would draw more where the memory is under that load."""
         load = np.full(len(costs.cores), rate / most)
         wait_s = float(costs.memory_wait_s(load)[j])
-        return float(threads) * LINE_BYTES / min((idle_s + wait_s) / slots, surely_s) - rate
+        return float(threads) * LINE_BYTES / min((idle_s + wait_s) / slots, line_max_s) - rate
 
     return most if left(most) >= 0 else float(brentq(left, 0.0, most, rtol=1e-12))
 

@@ -131,7 +131,7 @@ def kernel_demands(commands: CommandDemands, order: Sequence[int]) -> KernelDema
     return KernelDemands(
         core_ps=ps(commands.core_s),
         hit_ps=ps(commands.hit_s),
-        surely_ps=ps(commands.surely_s),
+        line_max_ps=ps(commands.line_max_s),
         **{name: getattr(commands, name)[list(order)] for name in plain},
     )
 

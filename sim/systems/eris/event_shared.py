@@ -108,7 +108,7 @@ class _Setup:
         if costs.machine.links and remote.any():
             on_links = costs.machine.routes.link_columns(remote.T)
         at = np.nonzero(streamed)
-        surely_ps = costs.streamed_s[at] * PS_PER_S
+        line_max_ps = costs.streamed_s[at] * PS_PER_S
         return SharedStep(
             core_ps=self._row(core_s) * PS_PER_S,
             held_ps=held_s * PS_PER_S,
@@ -117,7 +117,7 @@ class _Setup:
             streamed=sparse(streamed),
             ways=self._ways(at[0], at[1]),
             slots=costs.streaming_misses,
-            surely_ps=np.where(np.isfinite(surely_ps), surely_ps, 0.0),
+            line_max_ps=np.where(np.isfinite(line_max_ps), line_max_ps, 0.0),
             idle_ps=costs.idle_s[at] * PS_PER_S,
         )
 

@@ -45,7 +45,7 @@ class CommandDemands:
     phase's operations. Of a scan: per line that it reads.
 
     ``core_s``: instructions; ``hit_s``: what caches deliver, slots of a core; ``lines``: what
-    memory delivers, ``slots`` at a time for a core, none in longer than ``surely_s``;
+    memory delivers, ``slots`` at a time for a core, none in longer than ``line_max_s``;
     ``memory_lines``: what the controller reads and writes, ``written`` how many of them it writes.
     ``scan_lines``: of a whole scan; 0 for operations by key.
     """
@@ -54,7 +54,7 @@ class CommandDemands:
     hit_s: Floats
     lines: Floats
     slots: Floats
-    surely_s: Floats
+    line_max_s: Floats
     memory_lines: Floats
     written: Floats
     scan_lines: Floats
@@ -181,7 +181,7 @@ class PartitionedDemands(ErisDemands):
         home = self.home[node]
         shape = (len(order), workers.count)
         found = CommandDemands(*(np.zeros(shape) for _ in range(8)))
-        found.surely_s[:] = np.inf
+        found.line_max_s[:] = np.inf
         random = costs.walk_misses_of(workers.core_node)[node]
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
@@ -208,7 +208,7 @@ class PartitionedDemands(ErisDemands):
                     found.hit_s[at] = hit * each * last_s / stream
                     found.lines[at] = missed + results * each
                     found.slots[at] = stream
-                    found.surely_s[at] = costs.streamed_s[node, home]
+                    found.line_max_s[at] = costs.streamed_s[node, home]
                     found.written[at] = results * each
                     found.memory_lines[at] = found.lines[at] + found.written[at]
                 continue

@@ -81,7 +81,7 @@ void ErisRouting::update(const ErisDemands& demands) {
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demand_.size(); ++k) {
         demand_[k] = {demands.core_ps[k], demands.hit_ps[k],    demands.lines[k],
-                      demands.slots[k],   demands.surely_ps[k], demands.memory_lines[k],
+                      demands.slots[k],   demands.line_max_ps[k], demands.memory_lines[k],
                       demands.written[k], demands.scan_lines[k]};
         scan_lines_[k / workers()] += demands.scan_lines[k];
     }
@@ -348,7 +348,7 @@ void ErisRouting::execute(std::uint32_t i) {
     double waits = 0;
     if (each.lines > 0) {
         double line = memory_latency(i) / slots;
-        if (each.surely_ps > 0) line = std::min(line, each.surely_ps);
+        if (each.line_max_ps > 0) line = std::min(line, each.line_max_ps);
         waits = each.lines * line;
     }
     const Time done = phase(i, w.operation < keyed_ ? walk : scan,

@@ -238,7 +238,7 @@ class ErisRouting {
         std::vector<ErisMove> moves;
     };
     struct alignas(64) Demand {  // of ErisDemands
-        double core_ps, hit_ps, lines, slots, surely_ps, memory_lines, written, scan_lines;
+        double core_ps, hit_ps, lines, slots, line_max_ps, memory_lines, written, scan_lines;
     };
     struct Scan {
         std::uint32_t operation, left;

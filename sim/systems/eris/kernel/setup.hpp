@@ -108,7 +108,7 @@ struct ErisDemands {
     FIELD(PerDemand, hit_ps, "[O, A] what caches deliver, slots of a core");
     FIELD(PerDemand, lines, "[O, A] lines that memory delivers");
     FIELD(PerDemand, slots, "[O, A] lines that a core has under way");
-    FIELD(PerDemand, surely_ps, "[O, A] a line takes no longer than this; 0: no such limit");
+    FIELD(PerDemand, line_max_ps, "[O, A] a line takes no longer than this; 0: no such limit");
     FIELD(PerDemand, memory_lines, "[O, A] lines that the home's controller reads and writes");
     FIELD(PerDemand, written, "[O, A] how many of them it writes");
     FIELD(PerDemand, scan_lines, "[O, A] lines of a whole scan, 0 for operations by key");
@@ -133,7 +133,7 @@ struct SharedStep {
     using WayRows = Rows<Each::streamed, Each::link>;
     FIELD(WayRows, ways, "[streamed entries, 2L] links that each of these takes");
     FIELD(Slots, slots, "[n] of these, so many at a time");
-    FIELD(PerStreamed, surely_ps, "[streamed entries] at the most; 0: no such limit");
+    FIELD(PerStreamed, line_max_ps, "[streamed entries] at the most; 0: no such limit");
     FIELD(PerStreamed, idle_ps, "[streamed entries] latency at no load");
     END_OF_FIELDS;
 };

@@ -237,7 +237,7 @@ double ErisShared::held_ps(const SharedStep& of, std::size_t node) const {
             each += times * link_wait_[link];
         });
         each /= of.slots[node];
-        if (of.surely_ps[entry] > 0) each = std::min(each, of.surely_ps[entry]);
+        if (of.line_max_ps[entry] > 0) each = std::min(each, of.line_max_ps[entry]);
         sum += lines * each;
     });
     return sum;

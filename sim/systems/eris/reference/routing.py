@@ -226,8 +226,8 @@ class ErisRoutingReference:
         waits = 0.0
         if self.d.lines[k] > 0:
             each = self.memory_latency(w) / slots
-            if self.d.surely_ps[k] > 0:
-                each = min(each, self.d.surely_ps[k])
+            if self.d.line_max_ps[k] > 0:
+                each = min(each, self.d.line_max_ps[k])
             waits = self.d.lines[k] * each
         memory = FromMemory(count * self.d.memory_lines[k], count * self.d.written[k])
         work = CoreWork(
