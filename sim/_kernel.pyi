@@ -398,7 +398,7 @@ class ErisMachine:
     """a worker's commands to itself stay in its own cache"""
     exchanged_at_once: bool
     """a descriptor comes to be written: no exchange fails"""
-    handed_beside: bool
+    handed_additive: bool
     """lines of other cores take time beside instructions"""
     flushed_late: bool
     """a full buffer, when the next command for it comes"""
@@ -478,7 +478,7 @@ class ErisMachine:
         handed_ps: _AnyIndices = ...,
         own_cached: bool = ...,
         exchanged_at_once: bool = ...,
-        handed_beside: bool = ...,
+        handed_additive: bool = ...,
         flushed_late: bool = ...,
         read_waits: float = ...,
         part_ps: _AnyFloats = ...,

@@ -122,7 +122,7 @@ def test_who_pays_for_what_is_handed_over_on_a_host_that_was_measured() -> None:
     ==== ====================================== ==================================================
     """
     of = machine(
-        [0, 0], own_cached=True, exchanged_at_once=True, handed_beside=True, read_waits=3.0,
+        [0, 0], own_cached=True, exchanged_at_once=True, handed_additive=True, read_waits=3.0,
         round_ps=[100.0] * 2, batch_ps=[200.0] * 2, stream_slots=[1.25] * 2, read_slots=[2.5] * 2,
     )  # fmt: skip
     model = routing(of, ALL_TO_THE_SECOND)

@@ -64,7 +64,7 @@ def machine_of(
         part_ps=per_instruction_ps * routing.part,
         part_waits=costs.part_waits,
         read_waits=costs.read_waits,
-        handed_beside=handed.additive,
+        handed_additive=handed.additive,
         handed_ps=handed_ps,
         memory_idle_ps=costs.idle_s[own, demands.home] * PS_PER_S,
         memory_line_ps=line_ps,

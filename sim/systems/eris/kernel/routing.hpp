@@ -283,7 +283,7 @@ class ErisRouting {
     Time phase(std::size_t i, Step step, const CoreWork& work, const FromMemory& from = {0, 0});
     // A phase that hands over lines, which hold so much of a core's slots.
     Time handing(std::size_t i, Step step, double core, double held) {
-        if (machine_.handed_beside) return phase(i, step, {.held = held, .separate = core});
+        if (machine_.handed_additive) return phase(i, step, {.held = held, .separate = core});
         return phase(i, step, {core, held});
     }
     double memory_latency(std::size_t i);

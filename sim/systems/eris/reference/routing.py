@@ -401,7 +401,7 @@ class ErisRoutingReference:
 
     def end_of_handing(self, w: Worker, core: float, held: float) -> int:
         """When a phase that hands over lines is over, which hold so much of a core's slots."""
-        if self.m.handed_beside:
+        if self.m.handed_additive:
             return self.end_of_phase(w, CoreWork(held=held, separate=core))
         return self.end_of_phase(w, CoreWork(core, held))
 
