@@ -193,7 +193,7 @@ class CostModel:
         return HandOvers(handed, self.streaming_misses, self.streaming_misses)
 
     def random_misses(self, instructions: float) -> Floats:
-        """(n,) lines that one core has under way of independent loads with so many ``instructions`` in between.
+        """(n,) lines that one core has under way of independent loads, one every ``instructions``.
 
         The core looks ahead no further than its reorder window, and has only so many line-fill
         buffers.
@@ -239,7 +239,7 @@ class CostModel:
 
     @cached_property
     def streamed_s(self) -> Floats:
-        """(n, n) upper bound of the time per line that a core of i streams from j; infinite if unknown.
+        """(n, n) longest time per line that a core of i streams from j; infinite if unknown.
 
         What all cores of a node were seen to draw together, their own slots let them draw, whatever
         memory or links hold them at; it tells no more about slots.

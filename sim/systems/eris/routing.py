@@ -22,8 +22,8 @@ from .spec import ErisSystem
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Batches of which each worker gets so many commands on average are told apart in a buffer.
-TOLD_APART_MIN = 16
+# Batches of which each worker gets so many commands on average are kept as separate parts of a buffer.
+BATCH_PER_TARGET_MIN = 16
 
 KEPT_MAX = 1024
 
@@ -204,8 +204,8 @@ def under_one_header(system: ErisSystem, workers: int) -> int:
     Those of a batch, where each target gets many of one; else of all batches of a round.
     """
     commands = system.commands_per_round(workers)
-    apart = system.batch >= TOLD_APART_MIN * workers
-    return min(system.batch, commands) if apart else commands
+    separate = system.batch >= BATCH_PER_TARGET_MIN * workers
+    return min(system.batch, commands) if separate else commands
 
 
 def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
@@ -230,14 +230,14 @@ def _part_headers(
 
     found = np.array(shares)
     full = np.arange(0, together, buffer_commands)
-    there = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
-    return tuple((np.maximum(there, 0.0) / together).tolist())
+    present = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
+    return tuple((np.maximum(present, 0.0) / together).tolist())
 
 
 def extra_groups(commands: int, shares: Floats) -> float:
     """Of so many ``commands`` in a round, operations beyond the first, per command."""
-    there = 1.0 - (1.0 - shares / shares.sum()) ** commands
-    return max(float(there.sum()) - 1.0, 0.0) / commands
+    present = 1.0 - (1.0 - shares / shares.sum()) ** commands
+    return max(float(present.sum()) - 1.0, 0.0) / commands
 
 
 def batches_per_command(commands: int, batch: int, workers: int, shares: Floats) -> float:

@@ -33,8 +33,8 @@ void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operat
     const std::size_t at = pair(i, to);
     const bool alone = count_.add(at, count) == count;
     worker_[i].in_row += count;
-    if (!told_apart_.empty()) {
-        auto& parts = told_apart_[at];
+    if (!parts_out_.empty()) {
+        auto& parts = parts_out_[at];
         for (auto part = parts.rbegin(); part != parts.rend() && part->since == first; ++part)
             if (part->operation == operation) {
                 part->count += count;
@@ -235,10 +235,10 @@ void ErisRouting::attempt(std::uint32_t i) {
 void ErisRouting::arrive(std::uint32_t i) {
     Worker& w = worker_[i];
     const std::size_t at = pair(i, w.to);
-    if (told_apart_.empty())
+    if (parts_out_.empty())
         deliver(i, at);
     else
-        deliver_apart(i, at);
+        deliver_parts(i, at);
     if (w.sends.references > 0) {
         std::uint32_t& sent_already = sent_references_[at];
         for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
@@ -287,10 +287,10 @@ void ErisRouting::deliver(std::uint32_t i, std::size_t at) {
 }
 
 // Each part of a flush that was handed over at one time is a batch of its own.
-void ErisRouting::deliver_apart(std::uint32_t i, std::size_t at) {
+void ErisRouting::deliver_parts(std::uint32_t i, std::size_t at) {
     const Worker& w = worker_[i];
     Worker& target = worker_[w.to];
-    auto& parts = told_apart_[at];
+    auto& parts = parts_out_[at];
     std::size_t gone = 0;
     ErisBatch batch{i, w.version, 0, w.sends.answers, w.sends.references, 0, 0};
     std::uint32_t left = w.sends.commands;

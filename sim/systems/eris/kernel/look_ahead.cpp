@@ -48,7 +48,7 @@ void ErisRouting::expect_far(const Event& event) const {
     if (event.kind == copied) {
         const std::size_t at = pair(i, to);
         fetch(count_.place(at));
-        if (told_apart_.empty()) fetch(first_.data() + at);
+        if (parts_out_.empty()) fetch(first_.data() + at);
     }
 }
 

@@ -43,8 +43,8 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     count_.assign(count * count);
     whole_ = machine_.buffer_commands;
     if (machine_.arrival_ps <= 0 &&
-        machine_.batch >= told_apart_min * static_cast<std::int64_t>(count)) {
-        told_apart_.resize(count * count);
+        machine_.batch >= batch_per_target_min * static_cast<std::int64_t>(count)) {
+        parts_out_.resize(count * count);
         whole_ = std::min<std::int64_t>({whole_, machine_.batch, machine_.round_commands});
     } else {
         first_.assign(count * count, 0);
@@ -332,9 +332,9 @@ void ErisRouting::execute(std::uint32_t i) {
         return work(i);
     }
     const Demand& each = demand(i, w.operation);
-    double units, shared = 1, apart = 0;
+    double units, shared = 1, separate = 0;
     if (w.operation < keyed_) {
-        apart = machine_.batch_ps[node(i)];
+        separate = machine_.batch_ps[node(i)];
         w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
             to_do(i, w.operation), static_cast<std::uint64_t>(machine_.batch)));
         units = w.executing;
@@ -352,7 +352,7 @@ void ErisRouting::execute(std::uint32_t i) {
         waits = each.lines * line;
     }
     const Time done = phase(i, w.operation < keyed_ ? walk : scan,
-                            {units * shared * each.core_ps, units * (each.hit_ps + waits), apart},
+                            {units * shared * each.core_ps, units * (each.hit_ps + waits), separate},
                             {units * each.memory_lines, units * each.written});
     clock.schedule(done, executed, i);
 }

@@ -155,9 +155,9 @@ class ErisRouting {
     static constexpr std::uint8_t nothing_taken = 2;
     static constexpr std::uint32_t looks_ahead_from = 256;  // workers
     static constexpr std::uint32_t draws_ahead = 64;        // a whole number of lines
-    // Batches of closed clients of which each target gets so many commands on average are told
-    // apart in its buffer, as in the engine; else a flush holds parts of many.
-    static constexpr std::int64_t told_apart_min = 16;
+    // Batches of closed clients of which each target gets so many commands on average are kept
+    // as parts of its buffer, as in the engine; else a flush holds commands of many batches.
+    static constexpr std::int64_t batch_per_target_min = 16;
 
     struct Incoming {
         std::uint64_t word = 0;
@@ -331,7 +331,7 @@ class ErisRouting {
     void attempt(std::uint32_t i);
     void arrive(std::uint32_t i);
     void deliver(std::uint32_t i, std::size_t at);
-    void deliver_apart(std::uint32_t i, std::size_t at);
+    void deliver_parts(std::uint32_t i, std::size_t at);
     void release(std::uint32_t i);
     void after_flush(std::uint32_t i, bool sent);
     void flush_rest(std::uint32_t i);
@@ -371,8 +371,8 @@ class ErisRouting {
     SmallCounts count_, answers_;
     LargeVector<std::uint32_t> by_operation_, sent_references_;
     LargeVector<Time> first_;
-    // Instead of the two above, where batches are told apart.
-    std::vector<std::vector<Part>> told_apart_;
+    // Instead of the two above, where batches are kept as parts.
+    std::vector<std::vector<Part>> parts_out_;
     std::int64_t whole_ = 0;  // commands under a header that is no part, nor more
     std::vector<Scan> scans_;
     Numbers scan_lines_;  // [O] of all workers

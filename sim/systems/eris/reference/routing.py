@@ -23,7 +23,7 @@ from ....machine.reference.core import Core, CoreWork
 from ....machine.reference.interconnect import Interconnect, MemoryPaths, Routes
 from ....machine.reference.memory_controller import LoadCurve, MemoryController
 from ....machine.reference.servers import rounded
-from ..routing import TOLD_APART_MIN
+from ..routing import BATCH_PER_TARGET_MIN
 from .worker import Batch, Counts, Incoming, Worker
 
 SPREAD = 8  # points in which the latencies of a batch are told
@@ -64,10 +64,10 @@ class ErisRoutingReference:
         self.d: Any = SimpleNamespace(**{name: getattr(demands, name) for name in names})
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
-        self.told_apart = self.m.batch >= TOLD_APART_MIN * self.count
+        self.keeps_parts = self.m.batch >= BATCH_PER_TARGET_MIN * self.count
         # Commands under a header that is no part of what was made together.
         self.whole = self.m.buffer_commands
-        if self.told_apart:
+        if self.keeps_parts:
             self.whole = min(self.whole, self.m.batch, self.m.round_commands)
         m = self.m
         self.cores = [Core(threads) for threads in np.bincount(m.core).tolist()]
@@ -326,7 +326,7 @@ class ErisRoutingReference:
         copied = self.links.send_lines(self.now, here, there, lines, copied)
         w.time.over = copied
         yield self.flushing(w, copied - self.now)
-        if self.told_apart:
+        if self.keeps_parts:
             for (since, operation), part in w.parts[to].items():
                 counts = [part if o == operation else 0 for o in range(self.operations)]
                 buffer.batches.append(Batch(w.index, counts, since, since))
