@@ -54,11 +54,11 @@ std::uint64_t ErisRouting::in_flight() const {
 }
 
 void ErisRouting::check() const {
-    const std::uint64_t flying = in_flight();
-    if (made_ != executed_ + flying)
+    const std::uint64_t under_way = in_flight();
+    if (made_ != executed_ + under_way)
         throw std::logic_error("commands made: " + std::to_string(made_) +
                                ", executed: " + std::to_string(executed_) +
-                               ", in flight: " + std::to_string(flying));
+                               ", in flight: " + std::to_string(under_way));
     for (std::size_t k = 0; k < memory_.size(); ++k)
         if (memory_done(k) > clock.now() - since_)
             throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");

@@ -244,7 +244,7 @@ void ErisRouting::arrive(std::uint32_t i) {
         for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
             const std::uint32_t id = w.asked[sent_already];
             if (has_lines(w.to, scans_[id].operation)) {
-                worker_[w.to].beside[w.into].scans.push_back(id);
+                worker_[w.to].mixed[w.into].scans.push_back(id);
                 --left;
             }
         }
@@ -280,7 +280,7 @@ void ErisRouting::deliver(std::uint32_t i, std::size_t at) {
     for (std::size_t o = 0; o < keyed_; ++o) {
         std::uint32_t& has = by_operation_[at * keyed_ + o];
         const std::uint32_t part = std::min(left, has);
-        target.beside[w.into].by_operation.push_back(part);
+        target.mixed[w.into].by_operation.push_back(part);
         has -= part;
         left -= part;
     }
@@ -291,27 +291,27 @@ void ErisRouting::deliver_parts(std::uint32_t i, std::size_t at) {
     const Worker& w = worker_[i];
     Worker& target = worker_[w.to];
     auto& parts = parts_out_[at];
-    std::size_t gone = 0;
+    std::size_t sent = 0;
     ErisBatch batch{i, w.version, 0, w.sends.answers, w.sends.references, 0, 0};
     std::uint32_t left = w.sends.commands;
     do {
         std::uint32_t operation = 0;
         batch.count = 0;
         if (left > 0) {
-            Part& part = parts[gone];
+            Part& part = parts[sent];
             operation = part.operation;
             batch.count = std::min(left, part.count);
             batch.first = batch.last = part.since;
             left -= batch.count;
             part.count -= batch.count;
-            if (part.count == 0) ++gone;
+            if (part.count == 0) ++sent;
         }
         target.incoming[w.into].batches.push(batch, blocks_);
         batch.answers = batch.references = 0;
         for (std::size_t o = 0; keyed_ > 1 && o < keyed_; ++o)
-            target.beside[w.into].by_operation.push_back(o == operation ? batch.count : 0);
+            target.mixed[w.into].by_operation.push_back(o == operation ? batch.count : 0);
     } while (left > 0);
-    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(gone));
+    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
 void ErisRouting::release(std::uint32_t i) {

@@ -211,7 +211,7 @@ std::uint32_t ErisRouting::parts_in(std::size_t i, const ErisBatch& batch, std::
     if (machine_.part_ps[node(i)] == 0 && machine_.part_waits == 0) return 0;
     const auto is_part = [&](std::uint32_t count) { return count > 0 && count < whole_; };
     if (keyed_ < 2) return is_part(batch.count);
-    const auto& by_operation = w.beside[w.taken].by_operation;
+    const auto& by_operation = w.mixed[w.taken].by_operation;
     std::uint32_t parts = 0;
     for (std::size_t o = 0; o < keyed_; ++o) parts += is_part(by_operation[b * keyed_ + o]);
     return parts;
@@ -222,21 +222,21 @@ std::uint32_t ErisRouting::parts_in(std::size_t i, const ErisBatch& batch, std::
 std::uint64_t ErisRouting::forward(std::uint32_t i) {
     const Worker& w = worker_[i];
     const ErisBatches& batches = w.incoming[w.taken].batches;
-    auto& by_operation = worker_[i].beside[w.taken].by_operation;
+    auto& by_operation = worker_[i].mixed[w.taken].by_operation;
     std::uint64_t all = 0;
     std::size_t b = 0;
     for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
         ErisBatch& batch = *at;
         if (batch.version == version_) continue;
-        std::uint32_t gone = 0;
+        std::uint32_t forwarded = 0;
         for (std::uint32_t o = 0; o < keyed_; ++o) {
             std::uint32_t& left = keyed_ > 1 ? by_operation[b * keyed_ + o] : batch.count;
-            const std::uint32_t away = forward(i, batch, o, left);
-            if (keyed_ > 1) left -= away;
-            gone += away;
+            const std::uint32_t moved = forward(i, batch, o, left);
+            if (keyed_ > 1) left -= moved;
+            forwarded += moved;
         }
-        batch.count -= gone;
-        all += gone;
+        batch.count -= forwarded;
+        all += forwarded;
     }
     counts.forwarded += all;
     return all;
@@ -244,34 +244,34 @@ std::uint64_t ErisRouting::forward(std::uint32_t i) {
 
 std::uint32_t ErisRouting::forward(std::uint32_t i, const ErisBatch& batch, std::uint32_t operation,
                                    std::uint32_t count) {
-    std::uint32_t gone = 0;
+    std::uint32_t forwarded = 0;
     for (const ErisMove& move : worker_[i].moves) {
         if (move.version <= batch.version || move.operation != operation) continue;
-        std::uint32_t away = 0;
-        for (std::uint32_t k = gone; k < count; ++k)
-            away += streams_[workers() + i].uniform() < move.part;
-        if (!away) continue;
-        append(i, move.target, operation, away, batch.first);
-        gone += away;
+        std::uint32_t moved = 0;
+        for (std::uint32_t k = forwarded; k < count; ++k)
+            moved += streams_[workers() + i].uniform() < move.part;
+        if (!moved) continue;
+        append(i, move.target, operation, moved, batch.first);
+        forwarded += moved;
     }
-    return gone;
+    return forwarded;
 }
 
 void ErisRouting::receive_all(std::uint32_t i) {
     Worker& w = worker_[i];
     if (w.taken == nothing_taken) return begin_work(i);
     const ErisBatches& batches = w.incoming[w.taken].batches;
-    const Beside& beside = w.beside[w.taken];
+    const MixedContent& mixed = w.mixed[w.taken];
     std::size_t b = 0;
     for (auto* at = batches.begin(); at != batches.end(); at = batches.after(at), ++b) {
         if (keyed_ > 1)
             for (std::size_t o = 0; o < keyed_; ++o)
-                to_do(i, o) += beside.by_operation[b * keyed_ + o];
+                to_do(i, o) += mixed.by_operation[b * keyed_ + o];
         else if (keyed_ == 1)
             to_do(i, 0) += at->count;
         if (at->answers) answer(i, at->answers);
     }
-    for (const auto id : beside.scans) ++to_do(i, scans_[id].operation);
+    for (const auto id : mixed.scans) ++to_do(i, scans_[id].operation);
     w.received = true;
     w.operation = 0;
     w.batch = batches.begin();
@@ -325,8 +325,8 @@ void ErisRouting::execute(std::uint32_t i) {
     }
     if (w.operation == operations_) {
         batches.clear(blocks_);
-        w.beside[w.taken].by_operation.clear();
-        w.beside[w.taken].scans.clear();
+        w.mixed[w.taken].by_operation.clear();
+        w.mixed[w.taken].scans.clear();
         w.taken = nothing_taken;
         w.makes = false;
         return work(i);
@@ -383,7 +383,7 @@ void ErisRouting::complete(std::uint32_t i, std::uint32_t count) {
     while (count > 0) {
         const ErisBatch& batch = *w.batch;
         const std::uint32_t all =
-            keyed_ > 1 ? w.beside[w.taken].by_operation[w.batch_number * keyed_ + w.operation]
+            keyed_ > 1 ? w.mixed[w.taken].by_operation[w.batch_number * keyed_ + w.operation]
                        : batch.count;
         const std::uint32_t part = std::min(count, all - w.of_batch);
         if (part > 0) {
@@ -433,7 +433,7 @@ void ErisRouting::finish_scans(std::uint32_t i) {
     const auto operation = static_cast<std::uint32_t>(w.operation);
     counts.executed[operation * workers() + i] += to_do(i, operation);
     to_do(i, operation) = 0;
-    for (const auto id : w.beside[w.taken].scans) {
+    for (const auto id : w.mixed[w.taken].scans) {
         Scan& one = scans_[id];
         if (one.operation != operation || --one.left > 0) continue;
         ++counts.done[operation];

@@ -163,7 +163,7 @@ class ErisRouting {
         std::uint64_t word = 0;
         ErisBatches batches;
     };
-    struct Beside {  // of an incoming buffer, where not all commands are of one operation by key
+    struct MixedContent {  // of an incoming buffer, where not all commands are of one operation by key
         std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
         std::vector<std::uint32_t> scans;         // ids, in the order of references
     };
@@ -230,7 +230,7 @@ class ErisRouting {
         std::uint64_t outstanding = 0;
         Time think_until = 0, next_arrival = 0;
         // What few events look at.
-        Beside beside[2];
+        MixedContent mixed[2];
         std::vector<std::uint32_t> full_targets;        // of this round
         std::vector<std::uint32_t> asked;               // scans that this worker has asked for
         std::vector<std::uint32_t> waiters;             // workers that wait for room here

@@ -176,8 +176,8 @@ class ErisRoutingReference:
     def await_writers(self, w: Worker, old: Incoming) -> Steps:
         """Until all who reserved room in ``old`` have copied."""
         if old.writers:
-            w.writers_gone = self.env.event()
-            yield w.writers_gone
+            w.writers_done = self.env.event()
+            yield w.writers_done
 
     def work(self, w: Worker, taken: Incoming | None) -> Generator[simpy.Event, Any, bool]:
         """Executes a batch, makes a batch, in turn; whether any was made."""
@@ -341,9 +341,9 @@ class ErisRoutingReference:
         buffer.writers -= 1
         self.counts.flushes += 1
         self.counts.flushed += count
-        if target.writers_gone is not None and not buffer.active and not buffer.writers:
-            target.writers_gone.succeed()
-            target.writers_gone = None
+        if target.writers_done is not None and not buffer.active and not buffer.writers:
+            target.writers_done.succeed()
+            target.writers_done = None
         self.wake(target, 0)
         return True
 

@@ -65,7 +65,7 @@ class Worker:
         self.pending: int | None = None  # a cell drawn, for which there is no room yet
         self.first_round = True
         self.wakes: simpy.Event | None = None  # asleep until this
-        self.writers_gone: simpy.Event | None = None
+        self.writers_done: simpy.Event | None = None
         self.waiters: list[int] = []
         self.full_targets: list[int] = []
         self.stuck = False
