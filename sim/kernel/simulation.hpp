@@ -30,8 +30,8 @@ class Interrupt {
 //     class Model {
 //         void handle(const Event& event);
 //         static const char* event_name(std::uint32_t kind);  // optional, for error messages
-//         bool looks_ahead() const;                           // optional, both: whether to be told
-//         void expect(const EventQueue::Rising& soon) const;  // which events are about to come
+//         bool prefetches() const;                              // optional, both: whether to
+//         void prefetch(const EventQueue::Rising& soon) const;  // prefetch for events soon due
 //         Simulation clock;
 //     };
 //     model.clock.run(model, until, interrupt);
@@ -92,8 +92,8 @@ class Simulation {
                 if (interrupt->requested()) return false;
                 ask = events_ + interval;
             }
-            if constexpr (requires { model.looks_ahead(); })
-                if (model.looks_ahead()) model.expect(queue_.rising());
+            if constexpr (requires { model.prefetches(); })
+                if (model.prefetches()) model.prefetch(queue_.rising());
             Event event = queue_.pop();
             if (event.kind == TimerTable::kind && !timers_.resolve(event)) continue;
             now_ = event.time;

@@ -63,8 +63,8 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
         if (machine_.arrival_ps > 0)
             worker_[i].next_arrival = rounded_ps(streams_[i].exponential(machine_.arrival_ps));
     }
-    looks_ahead_ = count >= looks_ahead_from;
-    if (looks_ahead_ && machine_.think_ps <= 0 && machine_.arrival_ps <= 0)
+    prefetches_ = count >= prefetch_workers_min;
+    if (prefetches_ && machine_.think_ps <= 0 && machine_.arrival_ps <= 0)
         drawn_.resize(count * draws_ahead);
     start_counting();
 }

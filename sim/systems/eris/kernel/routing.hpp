@@ -107,9 +107,9 @@ class ErisRouting {
     void route(ErisTable table, const std::vector<std::vector<ErisMove>>& moves);
     void start();
     void handle(const Event& event);
-    // What events that come soon look at is brought into the cache. Few workers are in it anyhow.
-    bool looks_ahead() const { return looks_ahead_; }
-    void expect(const EventQueue::Rising& soon) const;
+    // Prefetches what the next events read; few workers are in the caches anyhow.
+    bool prefetches() const { return prefetches_; }
+    void prefetch(const EventQueue::Rising& soon) const;
     void start_counting();
     // Throws std::logic_error where a command was lost or done twice.
     void check() const;
@@ -153,7 +153,7 @@ class ErisRouting {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
-    static constexpr std::uint32_t looks_ahead_from = 256;  // workers
+    static constexpr std::uint32_t prefetch_workers_min = 256;  // workers
     static constexpr std::uint32_t draws_ahead = 64;        // a whole number of lines
     // Batches of closed clients of which each target gets so many commands on average are kept
     // as parts of its buffer, as in the engine; else a flush holds commands of many batches.
@@ -321,11 +321,11 @@ class ErisRouting {
     bool is_flush(const Event& event) const {
         return event.kind == attempted || event.kind == copied || event.kind == released;
     }
-    void expect_far(const Event& event) const;
-    void expect_halfway(const Event& event) const;
-    void expect_near(const Event& event) const;
-    void expect_making(std::uint32_t i) const;
-    void expect_target(std::uint32_t i, std::uint32_t to) const;
+    void prefetch_far(const Event& event) const;
+    void prefetch_halfway(const Event& event) const;
+    void prefetch_near(const Event& event) const;
+    void prefetch_making(std::uint32_t i) const;
+    void prefetch_target(std::uint32_t i, std::uint32_t to) const;
     void begin_flush(std::uint32_t i, std::uint32_t to, After after);
     void read_descriptor(std::uint32_t i);
     void attempt(std::uint32_t i);
@@ -353,7 +353,7 @@ class ErisRouting {
     double guide_slots_ = 0;
     std::size_t nodes_, operations_, keyed_;
     std::uint32_t version_ = 0;
-    bool looks_ahead_ = false;
+    bool prefetches_ = false;
     LargeVector<std::uint32_t>
         drawn_;  // [A, draws_ahead] cells, where a worker's stream tells these alone
     LargeVector<Stream> streams_;

@@ -1,4 +1,4 @@
-// ErisRouting: what events to come look at is brought into the cache.
+// ErisRouting: prefetches what the next events read.
 //
 // Thousands of workers take turns, and what one of them and its buffers look at has left the caches
 // before its next event. So an event's lines are fetched in steps, while others are handled: those
@@ -19,13 +19,13 @@ void fetch(const void* place) {
 
 }  // namespace
 
-void ErisRouting::expect(const EventQueue::Rising& soon) const {
-    expect_far(soon.far);
-    expect_halfway(soon.halfway);
-    expect_near(soon.near);
+void ErisRouting::prefetch(const EventQueue::Rising& soon) const {
+    prefetch_far(soon.far);
+    prefetch_halfway(soon.halfway);
+    prefetch_near(soon.near);
 }
 
-void ErisRouting::expect_far(const Event& event) const {
+void ErisRouting::prefetch_far(const Event& event) const {
     const auto i = event.subject;
     const auto* const worker = reinterpret_cast<const char*>(worker_.data() + i);
     for (std::size_t line = 1; line < 4; ++line) fetch(worker + 64 * line);
@@ -52,7 +52,7 @@ void ErisRouting::expect_far(const Event& event) const {
     }
 }
 
-void ErisRouting::expect_halfway(const Event& event) const {
+void ErisRouting::prefetch_halfway(const Event& event) const {
     const std::uint32_t i = event.subject;
     const Worker& w = worker_[i];
     switch (event.kind) {
@@ -73,7 +73,7 @@ void ErisRouting::expect_halfway(const Event& event) const {
             if (w.after == After::end_of_round) {
                 const std::uint32_t to = i + w.next_flush + 1;
                 const auto count = static_cast<std::uint32_t>(workers());
-                expect_target(i, to < count ? to : to - count);
+                prefetch_target(i, to < count ? to : to - count);
             } else {
                 fetch(core_.data() + w.core);
                 fetch(streams_.data() + i);
@@ -86,7 +86,7 @@ void ErisRouting::expect_halfway(const Event& event) const {
         case issued:
             fetch(core_.data() + w.core);
             fetch(to_do_.data() + i * operations_);
-            if (w.full != none) expect_target(i, w.full);
+            if (w.full != none) prefetch_target(i, w.full);
             return;
         case executed:
             fetch(w.batch);
@@ -97,15 +97,15 @@ void ErisRouting::expect_halfway(const Event& event) const {
     }
 }
 
-void ErisRouting::expect_near(const Event& event) const {
+void ErisRouting::prefetch_near(const Event& event) const {
     const std::uint32_t i = event.subject;
     const Worker& w = worker_[i];
     if (event.kind == executed || event.kind == received ||
         (event.kind == released && w.after == After::making && w.of_making > 0))
-        expect_making(i);
+        prefetch_making(i);
 }
 
-void ErisRouting::expect_making(std::uint32_t i) const {
+void ErisRouting::prefetch_making(std::uint32_t i) const {
     if (drawn_.empty()) return;
     const std::uint32_t* const cells = drawn_.data() + i * draws_ahead;
     const auto* const row = count_.place(pair(i, 0));
@@ -115,7 +115,7 @@ void ErisRouting::expect_making(std::uint32_t i) const {
     for (std::uint32_t k = first; k < end; ++k) fetch(row + cells[k]);
 }
 
-void ErisRouting::expect_target(std::uint32_t i, std::uint32_t to) const {
+void ErisRouting::prefetch_target(std::uint32_t i, std::uint32_t to) const {
     fetch(worker_.data() + to);
     fetch(count_.place(pair(i, to)));
     fetch(handed_.data() + node(i) * nodes_ + node(to));
