@@ -114,12 +114,12 @@ def test_a_look_a_connection_and_each_request_are_told_apart() -> None:
     assert found.total("get", "serve", 8.0, 7) == pytest.approx(19.0 * US)
     # What processors charge for a look and its connections, with each one's time, is the whole.
     for count in (1, 2, 4, 12):
-        each_s = found.beside_finding("get", "serve", 8.0, count)
+        each_s = found.less_polling("get", "serve", 8.0, count)
         assert each_s == pytest.approx(2.0 * count * US)
     # Three of two messages each came over a connection: four or more cost the same.
     whole_s = found.total("get", "serve", 8.0, 3)
-    assert found.beside_finding("get", "serve", 8.0, 3, 2) == pytest.approx(whole_s - 5.0 * US)
-    assert found.beside_finding("get", "post", 8.0, 3) == found.total("get", "post", 8.0, 3)
+    assert found.less_polling("get", "serve", 8.0, 3, 2) == pytest.approx(whole_s - 5.0 * US)
+    assert found.less_polling("get", "post", 8.0, 3) == found.total("get", "post", 8.0, 3)
 
 
 def test_of_one_measured_count_nothing_is_told_apart() -> None:

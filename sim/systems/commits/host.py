@@ -25,14 +25,14 @@ from ....workloads import Workload
 from ...machine.processors import Processors
 from .facts import HostFacts
 from .homes import homes
-from .host_steps import BlockCosts, Ends, Region, along
+from .host_steps import BlockCosts, Ends, Region, interpolated
 from .parameters import MessageCost, RecordWork
 from .sizes import WORD, Records, Sizes
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
-INSERT_BYTES, INSERTS_KEPT_MAX, INSERTS_KEPT_MIN = 64 << 20, 4096, 4
+INSERT_BYTES, INSERT_SLOTS_MAX, INSERT_SLOTS_MIN = 64 << 20, 4096, 4
 CLOCKS = 2  # looks at the clock, of a transaction
 PS_PER_S = 1e12
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
@@ -90,9 +90,9 @@ class Host:
     @property
     def insert_bytes(self) -> float:
         """Of all places that created records take in turn."""
-        kept = INSERT_BYTES // (self.clients * self.block_bytes)
-        kept = max(min(kept, INSERTS_KEPT_MAX), INSERTS_KEPT_MIN)
-        return self.storage * self.clients * kept * self.block_bytes
+        slots = INSERT_BYTES // (self.clients * self.block_bytes)
+        slots = max(min(slots, INSERT_SLOTS_MAX), INSERT_SLOTS_MIN)
+        return self.storage * self.clients * slots * self.block_bytes
 
 
 def host_costs(
@@ -152,9 +152,9 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
     size = costs.sleeper_size.value
     operation = "get" if host.one_sided else "message"
     post_s = ends.total("message", "post", size, 1)
-    there_s = post_s + ends.total("message", "serve", size, 1)
+    one_way_s = post_s + ends.total("message", "serve", size, 1)
     # On one processor all comes in turn: the message, going to sleep, the other one's waking up.
-    sleep_s = max(costs.sleeper_same.value - there_s - costs.arm.value, 0.0)
+    sleep_s = max(costs.sleeper_same.value - one_way_s - costs.arm.value, 0.0)
     other = costs.sleeper_other or costs.sleeper_same
     posted = costs.post_sleeper.value if costs.post_sleeper else post_s
     # What both ends take longer where their lines lie in another processor's caches: requests and
@@ -162,13 +162,13 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
     across_s = 0.0
     if costs.post_across is not None and costs.serve_across is not None:
         across_s += max(costs.post_across.value - post_s, 0.0)
-        across_s += max(costs.serve_across.value - (there_s - post_s), 0.0)
+        across_s += max(costs.serve_across.value - (one_way_s - post_s), 0.0)
     interrupt_s = 0.0
     if costs.interrupted is not None:
         # Less what the sleeper does there in any case: it takes over, receives, answers (which
         # wakes who asked), sleeps, and the other one takes over again.
         takes_over_s = max(turn_s - alone_s, 0.0)
-        own_s = there_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
+        own_s = one_way_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
         interrupt_s = max(costs.interrupted.value - own_s, 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return replace(
@@ -180,7 +180,7 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
         notify_ps=_ps(max(posted - post_s, 0.0)),
         across_ps=_ps(across_s),
         interrupt_ps=_ps(interrupt_s),
-        wake_ps=_ps(max(other.value - there_s - sleep_s - across_s, 0.0)),
+        wake_ps=_ps(max(other.value - one_way_s - sleep_s - across_s, 0.0)),
     )
 
 
@@ -221,7 +221,7 @@ def _direct(
     updates = records.updates
     written_s = updates * max(update_s - lock_s, 0.0) + (records.writes - updates) * insert_s
     cached = [(8.0, machine.word_get.value), (8192.0, machine.words_get.value)]
-    words_s = along(cached, host.vector_bytes)
+    words_s = interpolated(cached, host.vector_bytes)
     begin_s = words_s + _begin_s(facts, records)
     seconds = {
         "snapshot-read": begin_s + lines_s,
@@ -255,7 +255,7 @@ def _served(
     # All blocks of a server are flushed together: a share of that is each one's.
     each_server = max(records.writes / host.storage, 1.0)
     put = tuple(
-        ends.beside_finding("put", part, block, each_server, PARTS["write"]) / each_server
+        ends.less_polling("put", part, block, each_server, PARTS["write"]) / each_server
         for part in ("post", "serve", "complete")
     )
     word, cas, add = verb("get", WORD), verb("compare-and-swap", WORD), verb("add", WORD)
@@ -282,7 +282,7 @@ def _served(
         messages[answer] = (MessageCost(receive_ps=_ps(complete_s), parts=parts),)
     # The signaled one is flushed: what one takes longer than another one among many. Its client
     # posts that too, and completes both.
-    flushed = [ends.beside_finding("add", part, WORD, 1) for part in ("post", "serve", "complete")]
+    flushed = [ends.less_polling("add", part, WORD, 1) for part in ("post", "serve", "complete")]
     post_s, serve_s = (max(both - one, 0.0) for both, one in zip(flushed[:2], add[:2], strict=True))
     messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
     for name in sizes:

@@ -50,7 +50,7 @@ class BlockCosts:
     def _at(self, step: str, size: float, region: float) -> float:
         row = self._rows[region]
         known = [(b.size.value, getattr(b, step + self._end)) for b in row]
-        return along([(at, value.value) for at, value in known if value is not None], size)
+        return interpolated([(at, value.value) for at, value in known if value is not None], size)
 
 
 class Ends:
@@ -68,8 +68,8 @@ class Ends:
         for (of, known), ends in sorted(self._of.items()):
             if of == operation:
                 at = [(e.size.value, getattr(e, part).value) for e in ends]
-                points.append((float(known), known * along(sorted(at), size, floor=True)))
-        return along(points, count)
+                points.append((float(known), known * interpolated(sorted(at), size, floor=True)))
+        return interpolated(points, count)
 
     def each(self, operation: str, part: str, size: float) -> float:
         """Of one more among many."""
@@ -77,7 +77,7 @@ class Ends:
         before, last = counts[max(len(counts) - 2, 0)], counts[-1]
         if before == last:
             whole_s = self.total(operation, part, size, last)
-            return max(whole_s - self._looks_s(part), 0.0) / last
+            return max(whole_s - self._look_s(part), 0.0) / last
         more = self.total(operation, part, size, last) - self.total(operation, part, size, before)
         return max(more / (last - before), 0.0)
 
@@ -86,13 +86,13 @@ class Ends:
         one's time and that of a look: it receives, and acknowledges several at once. Up to the last
         but one of the measured counts, from where on it takes no more."""
         counts = self._counts(operation)
-        each_s, look_s = self.each(operation, part, size), self._looks_s(part)
+        each_s, look_s = self.each(operation, part, size), self._look_s(part)
         return [
             max(self.total(operation, part, size, count) - count * each_s - look_s, 0.0)
             for count in range(1, counts[max(len(counts) - 2, 0)] + 1)
         ]
 
-    def beside_finding(
+    def less_polling(
         self, operation: str, part: str, size: float, count: float, parts: int = 1
     ) -> float:
         """``total``, less what processors are charged with for a look that finds all of them, each
@@ -104,16 +104,16 @@ class Ends:
         found = min(round(count * parts), len(table_s))
         return max(whole_s - self.costs.look.value - table_s[found - 1], 0.0)
 
-    def _looks_s(self, part: str) -> float:
+    def _look_s(self, part: str) -> float:
         return 0.0 if part == "post" else self.costs.look.value
 
     def _counts(self, operation: str) -> list[int]:
         return sorted(count for of, count in self._of if of == operation)
 
 
-def along(points: Iterable[tuple[float, float]], at: float, *, floor: bool = False) -> float:
-    """On lines through the points; beyond them on the last two's, and on the first two's (with
-    ``floor``: as the first)."""
+def interpolated(points: Iterable[tuple[float, float]], at: float, *, floor: bool = False) -> float:
+    """Piecewise linear through the points; beyond them the last two extrapolate, before them the
+    first two (with ``floor``: constant)."""
     known = list(points)
     if len(known) == 1 or (floor and at <= known[0][0]):
         return known[0][1]
