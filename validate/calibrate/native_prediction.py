@@ -34,7 +34,7 @@ INDEX_SCENARIOS = {"lookup": "eris-fig8-amd", "upsert": "eris-fig8-amd-upsert"}
 
 
 # A fit comes back to about as many machines: each parameter moved both ways from where it stands.
-KEPT_MAX = 128
+CACHED_MAX = 128
 
 
 @dataclass
@@ -54,7 +54,7 @@ class NativeRun:
         if found is None:
             found = self._steady(candidate.machine)
             self._kept[facts] = found
-            if len(self._kept) > KEPT_MAX:
+            if len(self._kept) > CACHED_MAX:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(facts)

@@ -30,7 +30,7 @@ from .prefix_tree import ArrayTree
 Floats = npt.NDArray[np.float64]
 
 NOTHING_S = 1e-15  # a thousandth of what planes count in
-KEPT_MAX = 4
+CACHED_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Overlap:
 
 
 # Machines hold arrays, which have no hash; none of them changes.
-_KEPT: deque[tuple[Machine, InstructionCounts, float, Overlap | None]] = deque(maxlen=KEPT_MAX)
+_CACHED: deque[tuple[Machine, InstructionCounts, float, Overlap | None]] = deque(maxlen=CACHED_MAX)
 
 
 def overlap_of(costs: ErisCosts, page_bytes: float) -> Overlap | None:
@@ -78,11 +78,11 @@ def overlap_of(costs: ErisCosts, page_bytes: float) -> Overlap | None:
     scenarios, what-ifs from one scenario again and again.
     """
     costs = costs.unscaled
-    for machine, counted, page, known in _KEPT:
+    for machine, counted, page, known in _CACHED:
         if machine is costs.machine and counted is costs.counted and page == page_bytes:
             return known
     found = _overlap(costs, page_bytes)
-    _KEPT.append((costs.machine, costs.counted, page_bytes, found))
+    _CACHED.append((costs.machine, costs.counted, page_bytes, found))
     return found
 
 

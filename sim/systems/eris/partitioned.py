@@ -87,7 +87,7 @@ class PartitionedDemands(ErisDemands):
         local = np.zeros((n, n))
         local[np.arange(n), self.home] = 1.0
         streamed, dirty, scanned, scan_hits = np.zeros((4, workers.count))
-        missed, met = self._scans_meet(phase, partitions)
+        missed, met = self._scan_sources(phase, partitions)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if not isinstance(part, ColumnPartitions):
@@ -186,7 +186,7 @@ class PartitionedDemands(ErisDemands):
         stream = costs.streaming_misses[node]
         last_s, private_s = costs.last_cache.latency_s[node], costs.private_cache.latency_s[node]
         walks = self._walks(phase, time_s, partitions)
-        missed, met = self._scans_meet(phase, partitions)
+        missed, met = self._scan_sources(phase, partitions)
         # Waits for lines of the other's of who flushes and who takes, and instructions.
         waits = FLUSH_WAITS + costs.read_waits
         flushed = (
@@ -415,7 +415,7 @@ class PartitionedDemands(ErisDemands):
             return stored.entry_size.value
         return self.trees[name].entry_bytes
 
-    def _scans_meet(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
+    def _scan_sources(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
         """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.
 
         All or nothing, as scans go round: what is scanned on a node stays in the caches of its

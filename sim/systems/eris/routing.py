@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 # Batches of which each worker gets so many commands on average are kept as separate parts of a buffer.
 BATCH_PER_TARGET_MIN = 16
 
-KEPT_MAX = 1024
+CACHED_MAX = 1024
 
 # A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
 TABLE_FANOUT = 8
@@ -222,7 +222,7 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
 
 
 # What is counted does not depend on the machine's facts: what-ifs and calibrations ask again.
-@lru_cache(maxsize=KEPT_MAX)
+@lru_cache(maxsize=CACHED_MAX)
 def _part_headers(
     together: int, buffer_commands: int, shares: tuple[float, ...]
 ) -> tuple[float, ...]:
@@ -262,7 +262,7 @@ def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> 
     return _flushes(commands, buffer_commands, tuple(found.tolist()), tuple(times.tolist()))
 
 
-@lru_cache(maxsize=KEPT_MAX)
+@lru_cache(maxsize=CACHED_MAX)
 def _flushes(
     commands: int, buffer_commands: int, shares: tuple[float, ...], targets: tuple[int, ...]
 ) -> float:
