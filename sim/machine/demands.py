@@ -99,7 +99,7 @@ class Demand:
     contended: float = 0.0
     """Atomic writes to one and the same cache line, which goes from core to core for these."""
     exchange: Exchange | None = None
-    asked_per_s: float = float("inf")
+    offered_per_s: float = float("inf")
     """Units per second that clients ask for, all flows together."""
     sent: Floats | None = None
     """(n, n) lines that cores of node i hand over to cores of j, of a single flow: traffic of links

@@ -141,7 +141,7 @@ class FlowPlane:
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
-            flow = replace(flow, asked_per_s=clients.arrival_rate.value)
+            flow = replace(flow, offered_per_s=clients.arrival_rate.value)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
         away_s = clients.think_time.value + flow.delay_s
         if clients.kind == "open" or (not away_s and flow.customers is None):
@@ -153,8 +153,8 @@ class FlowPlane:
         for _ in range(CLOSED_ROUNDS):
             work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
             service_s = work / max(float(rates.flows.sum()), 1e-300)
-            asked = closed_rate(customers, workers, service_s, away_s)
-            flow = replace(flow, asked_per_s=asked)
+            offered = closed_rate(customers, workers, service_s, away_s)
+            flow = replace(flow, offered_per_s=offered)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates
 

@@ -296,7 +296,7 @@ class _Search:
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
         capacity[self.columns.control] *= self._control_part
-        capacity[self.columns.clients] = self.demand.asked_per_s
+        capacity[self.columns.clients] = self.demand.offered_per_s
         # The worker that has most to do of a flow sets its weight.
         heaviest = np.full(self.flows, 1e-30)
         np.maximum.at(heaviest, self.demand.flow_of[self.node], times[0])

@@ -83,7 +83,7 @@ def as_flow(name: str) -> float:
     way = float(np.mean(machine.handed_ps))
     throughput = float(rates.flows.sum())
     for _ in range(3):
-        loaded = plane.solver.solve(replace(demand, asked_per_s=throughput))
+        loaded = plane.solver.solve(replace(demand, offered_per_s=throughput))
         loop = Loop(
             issue=machine.issue_ps[0],
             receive=machine.receive_ps[0],
