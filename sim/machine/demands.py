@@ -34,7 +34,7 @@ class Step:
     """A step of a worker's loop. Within a step, instructions and misses overlap; steps do not.
 
     ``core_s`` (C,): time that the core executes instructions; ``hit_s`` (C,): time that its miss
-    slots are taken by what its caches deliver; ``reads``: what memory delivers. ``pace`` (C,): how
+    slots are taken by what its caches deliver; ``reads``: what memory delivers. ``slot_factor`` (C,): how
     much longer the core's slots are taken by a random read than by its latency alone.
     """
 
@@ -42,7 +42,7 @@ class Step:
     core_s: Floats
     hit_s: Floats
     reads: tuple[Reads, ...]
-    pace: Floats | float = 1.0
+    slot_factor: Floats | float = 1.0
 
 
 Waits = Callable[[Floats, Floats, Floats], Floats]

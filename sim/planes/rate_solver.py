@@ -207,7 +207,7 @@ class _Search:
                     each_s = latency.streamed_s(reads.lines, slots, line_max_s)[self.node]
                 else:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
-                    each_s = each_s * step.pace
+                    each_s = each_s * step.slot_factor
                 held_s = held_s + reads.weight * each_s / left
             takes_s = overlapped(needs_s, held_s, self.solver.threads)
             self.steps[step.name] = takes_s

@@ -396,7 +396,7 @@ def test_more_misses_never_take_less(held_s: float, more: float, upserts: float)
     assert overlap is not None
     held = np.array([held_s, held_s * more])
     core, part = np.full(2, 5e-9), np.full(2, upserts)
-    takes = np.maximum(core, held * overlap.pace(held, core, part))
+    takes = np.maximum(core, held * overlap.slot_factor(held, core, part))
     assert takes[1] >= takes[0] * (1 - 1e-12)
     assert (takes >= core).all()
 

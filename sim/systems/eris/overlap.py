@@ -54,7 +54,7 @@ class Overlap:
     lookup: Curve
     upsert: Curve
 
-    def pace(self, held_s: Floats, core_s: Floats, upserts: Floats) -> Floats:
+    def slot_factor(self, held_s: Floats, core_s: Floats, upserts: Floats) -> Floats:
         """(…,) factor on ``held_s`` so that the longer of it and ``core_s`` is what a key takes.
 
         ``upserts`` (…,): the part of the operations that are.

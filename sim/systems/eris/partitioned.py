@@ -103,16 +103,16 @@ class PartitionedDemands(ErisDemands):
         walked = self._walked(phase, time_s, partitions, walks)
         executed, misses = walked.commands, walked.misses
         dirty += walked.dirty
-        pace = self._pace(walked)
+        slot_factor = self._slot_factors(walked)
         walk_reads = some(Reads(self._per_core(misses), local))
         walk_step = self._step(
-            WALK, walked.instructions, pace * walked.hits, pace * walked.private, walk_reads
+            WALK, walked.instructions, slot_factor * walked.hits, slot_factor * walked.private, walk_reads
         )
         on_core = self._per_core(misses)
         per_core = np.divide(
-            self._per_core(pace * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
+            self._per_core(slot_factor * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
         )
-        walk_step = replace(walk_step, pace=per_core)
+        walk_step = replace(walk_step, slot_factor=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * scan_hits, streams, stream=True)
         routing = self._routing(executed, phase)
@@ -163,7 +163,7 @@ class PartitionedDemands(ErisDemands):
         held_s += walked.misses * costs.idle_s[node, self.home[node]]
         return np.asarray(held_s / costs.walk_misses_of(self.workers.core_node)[node])
 
-    def _pace(self, walked: Walked) -> Floats:
+    def _slot_factors(self, walked: Walked) -> Floats:
         """(A,) factor on the time that misses hold a worker's slots; see ``Overlap``."""
         ones = np.ones(self.workers.count)
         if self.overlap is None:
@@ -172,7 +172,7 @@ class PartitionedDemands(ErisDemands):
         each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
         rate = self.costs.unscaled.instructions_per_s[self.workers.node]
         core_s = walked.instructions / rate
-        return self.overlap.pace(self._held_s(walked) * each, core_s * each, walked.upserts * each)
+        return self.overlap.slot_factor(self._held_s(walked) * each, core_s * each, walked.upserts * each)
 
     def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
@@ -232,9 +232,9 @@ class PartitionedDemands(ErisDemands):
                 one = np.ones(workers.count)
                 upsert = one * (operation.kind == "upsert")
                 none = np.zeros(workers.count)
-                pace = self._pace(Walked(one, upsert, needed * one, hits, private, misses, none))
-                found.hit_s[at] = pace * (hits * last_s + private * private_s) / random
-                found.slots[at] = random / pace
+                slot_factor = self._slot_factors(Walked(one, upsert, needed * one, hits, private, misses, none))
+                found.hit_s[at] = slot_factor * (hits * last_s + private * private_s) / random
+                found.slots[at] = random / slot_factor
                 found.lines[at] = misses
                 found.written[at] = upsert * entries
                 found.memory_lines[at] = misses + found.written[at]
