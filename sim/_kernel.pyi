@@ -399,7 +399,7 @@ class ErisMachine:
     exchanged_at_once: bool
     """a descriptor comes to be written: no exchange fails"""
     handed_additive: bool
-    """lines of other cores take time beside instructions"""
+    """lines of other cores add to the time of instructions, not overlapped"""
     flushed_late: bool
     """a full buffer, when the next command for it comes"""
     read_waits: float
@@ -942,7 +942,7 @@ class MemoryController:
     @property
     def lines(self) -> float: ...
     @property
-    def asked(self) -> int: ...
+    def arrived(self) -> int: ...
     def done(self, now: int) -> int: ...
     def start_counting(self, now: int) -> None: ...
 

@@ -126,10 +126,10 @@ class Histogram {
     // least) to 1 (the greatest). 0 where nothing was added.
     std::int64_t quantile(double q) const {
         if (count_ == 0) return 0;
-        const double asked = std::ceil(q * static_cast<double>(count_));
-        if (asked >= static_cast<double>(count_)) return greatest_;
-        if (asked <= 1) return least_;
-        const auto rank = static_cast<std::uint64_t>(asked);
+        const double rank_exact = std::ceil(q * static_cast<double>(count_));
+        if (rank_exact >= static_cast<double>(count_)) return greatest_;
+        if (rank_exact <= 1) return least_;
+        const auto rank = static_cast<std::uint64_t>(rank_exact);
         std::uint64_t seen = 0;
         for (std::size_t b = 0; b < bucket_.size(); ++b) {
             seen += bucket_[b];

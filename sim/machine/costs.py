@@ -353,11 +353,11 @@ class CostModel:
         data, messages = backward * (LINE_BYTES + self.link_header_bytes), forward
         if snooped and self.snoop_domain is not None:
             domain = self.snoop_domain
-            asked = (lines.sum(axis=1)[:, None] - remote) * domain
+            snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
             # Each node of the domain answers to the home of the line; the home need not.
             answers = domain.T @ lines
             np.fill_diagonal(answers, 0.0)
-            messages = messages + routes.link_sums(asked)
+            messages = messages + routes.link_sums(snooped_lines)
             messages += routes.link_sums(answers)
         return np.stack([data, messages * self.link_request_bytes])
 

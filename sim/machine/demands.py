@@ -33,9 +33,9 @@ class Reads:
 class Step:
     """A step of a worker's loop. Within a step, instructions and misses overlap; steps do not.
 
-    ``core_s`` (C,): time that the core executes instructions; ``hit_s`` (C,): time that its miss
-    slots are taken by what its caches deliver; ``reads``: what memory delivers. ``slot_factor`` (C,): how
-    much longer the core's slots are taken by a random read than by its latency alone.
+    ``core_s`` (C,): time that the core executes instructions. ``hit_s`` (C,): time that its miss
+    slots hold what its caches deliver. ``reads``: what memory delivers. ``slot_factor`` (C,): the
+    time that a random read holds a miss slot, over its latency.
     """
 
     name: str

@@ -267,20 +267,20 @@ class ModelPlane(Generic[PlayerKind]):
         return {name: Why(found, (), demands) for name in self.operations}
 
 
-def moved_bytes(asked: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
-    """Bytes that servers moved: where they have a limit, by the time that they worked; else all
-    that was ``asked`` of them.
+def moved_bytes(arrived: Floats, done_ps: Ints, limit_Bps: Floats) -> Floats:
+    """Bytes that servers moved: by their busy time where they have a limit, else all that
+    ``arrived``.
     """
     limited = np.isfinite(limit_Bps)
-    return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), asked)
+    return np.where(limited, done_ps / PS_PER_S * np.where(limited, limit_Bps, 0.0), arrived)
 
 
 def memory_bytes(found: Mapping[str, Any]) -> Floats:
-    """(n,) bytes that controllers moved: of all asked of them, the part that was done in time.
+    """(n,) bytes that controllers moved: of those that arrived, the part that was served in time.
 
-    Lines take their time, written ones more than others.
+    Written lines take longer than read ones.
     """
-    asked, asked_ps = found["memory_lines"] * LINE_BYTES, found["memory_asked"]
-    rate_Bps = np.full(len(asked), np.inf)
-    np.divide(asked * PS_PER_S, asked_ps, out=rate_Bps, where=asked_ps > 0)
-    return moved_bytes(asked, found["memory_done"], rate_Bps)
+    arrived, arrived_ps = found["memory_lines"] * LINE_BYTES, found["memory_arrived"]
+    rate_Bps = np.full(len(arrived), np.inf)
+    np.divide(arrived * PS_PER_S, arrived_ps, out=rate_Bps, where=arrived_ps > 0)
+    return moved_bytes(arrived, found["memory_done"], rate_Bps)

@@ -38,14 +38,14 @@ class Wires:
             costs, columns = self.costs, self.resources
             routes = costs.machine.routes
             known = bool(costs.machine.links)
-            data, asked = (
+            data, requests = (
                 np.array(routes.links_of(*ends) if known else [], dtype=np.int64)
                 for ends in ((home, initiator), (initiator, home))
             )
             self._lines[key] = (
-                np.concatenate([columns.links.start + data, columns.control.start + asked]),
+                np.concatenate([columns.links.start + data, columns.control.start + requests]),
                 np.concatenate(
-                    [LINE_BYTES + costs.link_header_bytes[data], costs.link_request_bytes[asked]]
+                    [LINE_BYTES + costs.link_header_bytes[data], costs.link_request_bytes[requests]]
                 ),
             )
         return self._lines[key]

@@ -100,7 +100,7 @@ class Interconnect {
     // Of uses of memory.
     double bytes(std::size_t link) const { return wire_[link].bytes; }
     // How long what arrived takes the link, and how long it was busy.
-    Time asked(std::size_t link) const { return wire_[link].link.asked(); }
+    Time arrived(std::size_t link) const { return wire_[link].link.arrived(); }
     Time done(std::size_t link, Time now) const { return wire_[link].link.done(now); }
     void start_counting(Time now) {
         for (Wire& wire : wire_) {

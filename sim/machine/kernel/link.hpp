@@ -30,7 +30,7 @@ class Link {
     }
 
     // -- counted since start_counting()
-    Time asked() const { return data_work_ + control_.taken(); }  // work that arrived
+    Time arrived() const { return data_work_ + control_.taken(); }  // work that arrived
     // Work of both kinds that was done by `now`: data at the stretch that they had in the mean.
     Time done(Time now) const {
         const double mean =

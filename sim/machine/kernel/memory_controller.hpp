@@ -50,7 +50,7 @@ class MemoryController {
 
     // -- counted since start_counting()
     double lines() const { return lines_; }
-    Time asked() const { return server_.taken(); }  // work that arrived
+    Time arrived() const { return server_.taken(); }  // work that arrived
     Time done(Time now) const { return server_.done(now); }
     void start_counting(Time now) {
         server_.start_counting(now);

@@ -97,7 +97,7 @@ void register_machine(py::module_& module) {
             },
             py::arg("now"), py::arg("curve"))
         .def_property_readonly("lines", &MemoryController::lines)
-        .def_property_readonly("asked", &MemoryController::asked)
+        .def_property_readonly("arrived", &MemoryController::arrived)
         .def("done", &MemoryController::done, py::arg("now"))
         .def("start_counting", &MemoryController::start_counting, py::arg("now"));
     py::class_<Interconnect>(module, "Interconnect",

@@ -20,7 +20,7 @@ py::dict counts_at(const Parts& parts, Time now) {
     found["busy"] = column_of(cores, [&](std::size_t k) { return parts.threads.busy(k, now); });
     found["held"] = column_of(cores, [&](std::size_t k) { return parts.threads.core(k).held(); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
-    found["memory_asked"] = column_of(n, [&](std::size_t k) { return memory[k].asked(); });
+    found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
     found["memory_done"] = column_of(n, [&](std::size_t k) { return memory[k].done(now); });
     found["link_lines"] = column_of(count, [&](std::size_t k) { return links.lines(k); });
     found["link_requests"] = column_of(count, [&](std::size_t k) { return links.requests(k); });

@@ -52,7 +52,7 @@ class MemoryController:
         return self.last_wait_ps
 
     @property
-    def asked(self) -> int:
+    def arrived(self) -> int:
         """Work that arrived since counting began."""
         return self.server.taken
 

@@ -59,7 +59,7 @@ class Parts:
             "busy": np.array([self.threads.busy(k, now) for k in cores]),
             "held": np.array([self.threads.held(k) for k in cores]),
             "memory_lines": np.array([one.lines for one in memory]),
-            "memory_asked": np.array([one.asked for one in memory]),
+            "memory_arrived": np.array([one.arrived for one in memory]),
             "memory_done": np.array([one.done(now) for one in memory]),
             "link_lines": np.array(links.lines),
             "link_requests": np.array(links.requests),

@@ -106,11 +106,18 @@ class PartitionedDemands(ErisDemands):
         slot_factor = self._slot_factors(walked)
         walk_reads = some(Reads(self._per_core(misses), local))
         walk_step = self._step(
-            WALK, walked.instructions, slot_factor * walked.hits, slot_factor * walked.private, walk_reads
+            WALK,
+            walked.instructions,
+            slot_factor * walked.hits,
+            slot_factor * walked.private,
+            walk_reads,
         )
         on_core = self._per_core(misses)
         per_core = np.divide(
-            self._per_core(slot_factor * misses), on_core, out=np.ones_like(on_core), where=on_core > 0
+            self._per_core(slot_factor * misses),
+            on_core,
+            out=np.ones_like(on_core),
+            where=on_core > 0,
         )
         walk_step = replace(walk_step, slot_factor=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
@@ -172,7 +179,9 @@ class PartitionedDemands(ErisDemands):
         each = np.divide(1.0, commands, out=np.zeros_like(ones), where=commands > 0)
         rate = self.costs.unscaled.instructions_per_s[self.workers.node]
         core_s = walked.instructions / rate
-        return self.overlap.slot_factor(self._held_s(walked) * each, core_s * each, walked.upserts * each)
+        return self.overlap.slot_factor(
+            self._held_s(walked) * each, core_s * each, walked.upserts * each
+        )
 
     def commands(self, phase: PhaseState, time_s: float, partitions: Partitions) -> CommandDemands:
         """What a command of each operation demands of each worker, on present partitions."""
@@ -232,7 +241,9 @@ class PartitionedDemands(ErisDemands):
                 one = np.ones(workers.count)
                 upsert = one * (operation.kind == "upsert")
                 none = np.zeros(workers.count)
-                slot_factor = self._slot_factors(Walked(one, upsert, needed * one, hits, private, misses, none))
+                slot_factor = self._slot_factors(
+                    Walked(one, upsert, needed * one, hits, private, misses, none)
+                )
                 found.hit_s[at] = slot_factor * (hits * last_s + private * private_s) / random
                 found.slots[at] = random / slot_factor
                 found.lines[at] = misses

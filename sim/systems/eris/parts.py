@@ -163,12 +163,12 @@ class ErisDemands(ABC):
             missed, walks = np.zeros(2 * rows), 0.0
             for regions, hit in ((r, h) for of, r, h in found if of == name):
                 rate, last = regions.rate[nodes], hit.last[nodes]
-                asked = rate * (1.0 - hit.private[nodes])
-                met = (asked * last)[:, :rows]
+                accesses = rate * (1.0 - hit.private[nodes])
+                met = (accesses * last)[:, :rows]
                 operations += float(rate[:, :rows].sum(axis=(0, 2)).max())
                 hits += float(met.sum())
                 shared += float((met * shared_state(last[:, :rows], sharers)).sum())
-                missed += (asked * (1.0 - last)).sum(axis=(0, 2))
+                missed += (accesses * (1.0 - last)).sum(axis=(0, 2))
                 walks += float(rate[:, rows:].sum())
             missed, walks = missed / max(operations, 1e-300), walks / max(operations, 1e-300)
             self.facts[name] = {

@@ -42,10 +42,10 @@ class SharedDemands(ErisDemands):
         lines = np.tile(self.homes, (n, 1))
         instructions, misses, hits, private, dirty = self._shared_index(phase, time_s)
         scanned, streamed, scan_hits, stored = (np.zeros(n) for _ in range(4))
-        asked = 0.0
+        keyed_share = 0.0
         for name, operations in self._by_object(phase).items():
             if self.objects[name].kind != "column":
-                asked += sum(o.share for o in operations)
+                keyed_share += sum(o.share for o in operations)
                 continue
             fits = self._scans_fit(phase)
             for scan in operations:
@@ -67,7 +67,7 @@ class SharedDemands(ErisDemands):
         none = np.zeros_like(share)
         own = np.eye(n)[self.home]
         steps = (
-            Step(GENERATE, share * asked * generate / self.core_rate, none, ()),
+            Step(GENERATE, share * keyed_share * generate / self.core_rate, none, ()),
             Step(
                 WALK,
                 share * instructions[node] / self.core_rate,

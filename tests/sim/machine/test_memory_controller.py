@@ -34,9 +34,9 @@ def test_pieces_wait_for_those_before_them(make: Any) -> None:
     assert [controller.done(now * NS) for now in (10, 50, 80)] == [10 * NS, 50 * NS, 68 * NS]
     assert controller.serve(100 * NS, 1, 1) == 106 * NS
     assert [controller.done(now * NS) for now in (103, 200)] == [71 * NS, 74 * NS]
-    assert (controller.lines, controller.asked) == (17, 74 * NS)
+    assert (controller.lines, controller.arrived) == (17, 74 * NS)
     controller.start_counting(103 * NS)
-    assert (controller.lines, controller.asked) == (0, 0)
+    assert (controller.lines, controller.arrived) == (0, 0)
     assert controller.done(110 * NS) == 3 * NS
 
 
@@ -44,7 +44,7 @@ def test_pieces_wait_for_those_before_them(make: Any) -> None:
 def test_a_controller_without_limit_counts_lines_only(make: Any) -> None:
     controller = make(0, 0, 80 * NS)
     assert controller.serve(5, 1e9) == 5
-    assert (controller.lines, controller.asked) == (1e9, 0)
+    assert (controller.lines, controller.arrived) == (1e9, 0)
 
 
 @BOTH
@@ -100,4 +100,8 @@ def test_kernel_and_reference_agree(pieces: list[tuple[int, float, float, bool]]
         assert one.serve(now, lines, part * lines) == other.serve(now, lines, part * lines)
         if asks:
             assert one.wait_ps(now, CURVE) == other.wait_ps(now, CURVE)
-        assert (one.lines, one.asked, one.done(now)) == (other.lines, other.asked, other.done(now))
+        assert (one.lines, one.arrived, one.done(now)) == (
+            other.lines,
+            other.arrived,
+            other.done(now),
+        )

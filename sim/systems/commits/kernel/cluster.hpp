@@ -157,7 +157,8 @@ class Cluster {
     };
 
     // What the model does: with a message that was received (and it then reuses the message or ends
-    // it), with one that is lost on a client that has stopped (then it ends it), with its own events.
+    // it), with one that is lost on a client that has stopped (then it ends it), with its own
+    // events.
     virtual void delivered(std::uint32_t message) = 0;
     virtual void lost(std::uint32_t message) = 0;
     virtual void happened(const Event& event) = 0;
@@ -223,7 +224,9 @@ class Cluster {
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
 
-    bool has_stopped(std::uint32_t place) const { return place < stopped_.size() && stopped_[place]; }
+    bool has_stopped(std::uint32_t place) const {
+        return place < stopped_.size() && stopped_[place];
+    }
     void stop(std::uint32_t client) { stopped_[client] = 1; }
 
     void log(std::int64_t kind, std::int64_t client, std::int64_t number, std::int64_t a,
@@ -267,9 +270,9 @@ class Cluster {
     Processors processors_;
 
   private:
-    std::vector<Adapter> adapters_;     // by machine
-    std::vector<FifoServers> threads_;  // by place
-    std::vector<std::uint8_t> stopped_;    // by client
+    std::vector<Adapter> adapters_;      // by machine
+    std::vector<FifoServers> threads_;   // by place
+    std::vector<std::uint8_t> stopped_;  // by client
     std::vector<MessageCost> costs_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;

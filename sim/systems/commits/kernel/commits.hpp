@@ -190,7 +190,7 @@ class Commits : public Cluster {
 
     const KeyDraws keys_;
     const Durations think_;
-    std::vector<std::int64_t> key_;   // (clients, reads)
+    std::vector<std::int64_t> key_;            // (clients, reads)
     std::vector<std::int64_t> versions_read_;  // (clients, reads): versions
     std::uint64_t committed_ = 0;
     std::uint64_t given_up_ = 0;
@@ -322,7 +322,7 @@ class OneSidedCommits final : public Commits {
     struct OwnClient {
         std::int64_t next_cid = 0;
         std::int64_t known = 0;  // the highest committed timestamp when it last looked
-        Time since = 0;          // since when it log_reads the same
+        Time since = 0;          // when that last changed
         Time locking_since = 0;
         std::int64_t cause = granted;
         std::uint8_t bit_row = commit_row;
@@ -330,7 +330,7 @@ class OneSidedCommits final : public Commits {
         std::int64_t fetched = 0;
         std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
         std::uint32_t unsignaled = 0;
-        std::uint32_t reported = 0;  // locks looked at, of those that it met
+        std::uint32_t reported = 0;  // locks checked for an expired lease
         bool claimed = false;
         bool claim_requested = false;
         bool polls = false;  // a fetch that begins no transaction
@@ -403,10 +403,10 @@ class OneSidedCommits final : public Commits {
 
     TimestampVector vector_;
     std::vector<OwnClient> own_;
-    std::vector<std::int64_t> newest_;                  // (clients, reads)
-    std::vector<Word> word_;                            // (clients, updates)
+    std::vector<std::int64_t> newest_;                // (clients, reads)
+    std::vector<Word> word_;                          // (clients, updates)
     std::vector<std::vector<std::uint32_t>> fenced_;  // by node: clients
-    std::vector<std::uint32_t> fence_of_;               // by client: index into fence_, or none
+    std::vector<std::uint32_t> fence_of_;             // by client: index into fence_, or none
     std::vector<Fence> fence_;
     std::int64_t suspect_ = 0;
     Time suspect_since_ = 0;

@@ -197,7 +197,7 @@ void OneSidedCommits::at_memory(std::uint32_t at) {
                     Cluster::log(broken_row, f.client, f.number, f.key, f.owner);
                 break;
             default:  // claim
-                f.status = vector_.claim(f.cid) ? granted : cause_timestamps;
+                f.status = vector_.claim(f.cid) ? granted : std::int8_t{cause_timestamps};
                 f.newest = vector_.top();
         }
     }
@@ -321,7 +321,8 @@ void OneSidedCommits::lock_all(std::uint32_t client) {
     own.locking_since = clock.now();
     own.claim_requested = setup_.skip_after_ps != CommitSetup::none;
     if (setup_.updates == 0 && !own.claim_requested) return claim_or_write(client);
-    post(client, setup_.updates * send_ps(cas) + (own.claim_requested ? send_ps(claim) : 0), locking);
+    post(client, setup_.updates * send_ps(cas) + (own.claim_requested ? send_ps(claim) : 0),
+         locking);
 }
 
 void OneSidedCommits::locked(std::uint32_t client) {

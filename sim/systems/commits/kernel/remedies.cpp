@@ -86,8 +86,7 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
 
 bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) const {
     const auto& fenced_clients = fenced_[node_place - clients()];
-    return std::find(fenced_clients.begin(), fenced_clients.end(), client) !=
-           fenced_clients.end();
+    return std::find(fenced_clients.begin(), fenced_clients.end(), client) != fenced_clients.end();
 }
 
 void OneSidedCommits::learn_of_fence(std::uint32_t client) {

@@ -98,7 +98,7 @@ class CommitModel(ABC):
 
     @abstractmethod
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
-        """Reads and commits on ``client.snapshot``; returns whether it did (see end_committed and end_aborted)."""
+        """Reads and commits on ``client.snapshot``; returns whether it committed."""
 
     # The closed loop.
 

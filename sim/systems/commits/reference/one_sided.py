@@ -94,7 +94,7 @@ class OneSidedClient:
     def __init__(self, client: int) -> None:
         self.next_cid = client + 1
         self.known = 0
-        """The highest committed timestamp when it last looked, and since when it log_reads the same."""
+        """The highest committed timestamp when it last looked, and when it last changed."""
         self.since_ps = 0
         self.top = 0
         """The highest timestamp that was set when it last looked."""

@@ -48,7 +48,7 @@ void ErisRouting::append(std::uint32_t i, std::uint32_t to, std::uint32_t operat
 }
 
 // A scan goes to every worker that has lines; false where as many as may are under way.
-bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since) {
+bool ErisRouting::request_scan(std::uint32_t i, std::uint32_t operation, Time since) {
     if (running_scans_[operation] >= machine_.scans_max) return false;
     std::uint32_t holders = 0;
     for (std::size_t t = 0; t < workers(); ++t) holders += has_lines(t, operation);
@@ -61,7 +61,7 @@ bool ErisRouting::ask_scan(std::uint32_t i, std::uint32_t operation, Time since)
     }
     scans_[id] = {operation, holders, since};
     ++running_scans_[operation];
-    worker_[i].asked.push_back(id);
+    worker_[i].requested_scans.push_back(id);
     worker_[i].in_row += holders;
     return true;
 }
@@ -101,8 +101,8 @@ void ErisRouting::make(std::uint32_t i) {
         }
         if (w.pending >= by_key) {
             const auto before = w.in_row;
-            if (!ask_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
-                          machine_.arrival_ps > 0 ? w.pending_since : now)) {
+            if (!request_scan(i, static_cast<std::uint32_t>(keyed_) + w.pending - by_key,
+                              machine_.arrival_ps > 0 ? w.pending_since : now)) {
                 w.stuck = true;
                 break;
             }
@@ -146,12 +146,12 @@ void ErisRouting::made(std::uint32_t i) {
 
 std::uint32_t ErisRouting::references(std::uint32_t i, std::uint32_t to) const {
     if (sent_references_.empty()) return 0;
-    // `asked` holds scans since the worker last had none to send.
-    const auto& asked = worker_[i].asked;
+    // `requested_scans` holds scans since the worker last had none to send.
+    const auto& requested = worker_[i].requested_scans;
     const std::uint32_t sent = sent_references_[pair(i, to)];
     std::uint32_t found = 0;
-    for (std::size_t k = sent; k < asked.size(); ++k)
-        found += has_lines(to, scans_[asked[k]].operation);
+    for (std::size_t k = sent; k < requested.size(); ++k)
+        found += has_lines(to, scans_[requested[k]].operation);
     return found;
 }
 
@@ -242,7 +242,7 @@ void ErisRouting::arrive(std::uint32_t i) {
     if (w.sends.references > 0) {
         std::uint32_t& sent_already = sent_references_[at];
         for (std::uint32_t left = w.sends.references; left > 0; ++sent_already) {
-            const std::uint32_t id = w.asked[sent_already];
+            const std::uint32_t id = w.requested_scans[sent_already];
             if (has_lines(w.to, scans_[id].operation)) {
                 worker_[w.to].mixed[w.into].scans.push_back(id);
                 --left;
@@ -256,8 +256,8 @@ void ErisRouting::arrive(std::uint32_t i) {
     count_.subtract(at, w.sends.commands);
     if (!answers_.empty()) answers_.subtract(at, w.sends.answers);
     w.in_row -= w.sends.all();
-    if (w.in_row == 0 && !w.asked.empty()) {
-        w.asked.clear();
+    if (w.in_row == 0 && !w.requested_scans.empty()) {
+        w.requested_scans.clear();
         std::fill_n(sent_references_.begin() + static_cast<std::ptrdiff_t>(pair(i, 0)), workers(),
                     0);
     }

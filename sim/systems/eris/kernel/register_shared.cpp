@@ -29,7 +29,7 @@ py::dict counts(Model& self) {
     const std::size_t n = memory.size(), count = links.links();
     found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
-    found["memory_asked"] = column_of(n, [&](std::size_t k) { return memory[k].asked(); });
+    found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
     found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
     found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
     found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });

@@ -80,7 +80,7 @@ void ErisRouting::update(const ErisDemands& demands) {
     demand_.resize(operations_ * workers());
     scan_lines_.assign(operations_, 0);
     for (std::size_t k = 0; k < demand_.size(); ++k) {
-        demand_[k] = {demands.core_ps[k], demands.hit_ps[k],    demands.lines[k],
+        demand_[k] = {demands.core_ps[k], demands.hit_ps[k],      demands.lines[k],
                       demands.slots[k],   demands.line_max_ps[k], demands.memory_lines[k],
                       demands.written[k], demands.scan_lines[k]};
         scan_lines_[k / workers()] += demands.scan_lines[k];
@@ -351,9 +351,10 @@ void ErisRouting::execute(std::uint32_t i) {
         if (each.line_max_ps > 0) line = std::min(line, each.line_max_ps);
         waits = each.lines * line;
     }
-    const Time done = phase(i, w.operation < keyed_ ? walk : scan,
-                            {units * shared * each.core_ps, units * (each.hit_ps + waits), separate},
-                            {units * each.memory_lines, units * each.written});
+    const Time done =
+        phase(i, w.operation < keyed_ ? walk : scan,
+              {units * shared * each.core_ps, units * (each.hit_ps + waits), separate},
+              {units * each.memory_lines, units * each.written});
     clock.schedule(done, executed, i);
 }
 

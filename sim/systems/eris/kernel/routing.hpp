@@ -154,7 +154,7 @@ class ErisRouting {
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
     static constexpr std::uint32_t prefetch_workers_min = 256;  // workers
-    static constexpr std::uint32_t draws_ahead = 64;        // a whole number of lines
+    static constexpr std::uint32_t draws_ahead = 64;            // a whole number of lines
     // Batches of closed clients of which each target gets so many commands on average are kept
     // as parts of its buffer, as in the engine; else a flush holds commands of many batches.
     static constexpr std::int64_t batch_per_target_min = 16;
@@ -163,7 +163,8 @@ class ErisRouting {
         std::uint64_t word = 0;
         ErisBatches batches;
     };
-    struct MixedContent {  // of an incoming buffer, where not all commands are of one operation by key
+    struct MixedContent {  // of an incoming buffer, where not all commands are of one operation by
+                           // key
         std::vector<std::uint32_t> by_operation;  // [batches, K] where K > 1
         std::vector<std::uint32_t> scans;         // ids, in the order of references
     };
@@ -232,7 +233,7 @@ class ErisRouting {
         // What few events look at.
         MixedContent mixed[2];
         std::vector<std::uint32_t> full_targets;        // of this round
-        std::vector<std::uint32_t> asked;               // scans that this worker has asked for
+        std::vector<std::uint32_t> requested_scans;     // scans that this worker has asked for
         std::vector<std::uint32_t> waiters;             // workers that wait for room here
         std::vector<std::uint32_t> outgoing, rebuilds;  // transfers
         std::vector<ErisMove> moves;
@@ -317,7 +318,7 @@ class ErisRouting {
     [[gnu::noinline]] std::uint32_t next_drawn(std::uint32_t i);
     void draw_ahead(std::uint32_t i, std::uint32_t* cells);
     void draw_anew();
-    bool ask_scan(std::uint32_t i, std::uint32_t operation, Time since);
+    bool request_scan(std::uint32_t i, std::uint32_t operation, Time since);
     bool is_flush(const Event& event) const {
         return event.kind == attempted || event.kind == copied || event.kind == released;
     }

@@ -64,7 +64,8 @@ struct ErisMachine {
     FIELD(PerPair, handed_ps, "[n, n] a line that a core of i gets from a core of j");
     FIELD(bool, own_cached, "a worker's commands to itself stay in its own cache");
     FIELD(bool, exchanged_at_once, "a descriptor comes to be written: no exchange fails");
-    FIELD(bool, handed_additive, "lines of other cores add to the time of instructions, not overlapped");
+    FIELD(bool, handed_additive,
+          "lines of other cores add to the time of instructions, not overlapped");
     FIELD(bool, flushed_late, "a full buffer, when the next command for it comes");
     FIELD(double, read_waits, "waits for a line of who takes what others have sent");
     FIELD(PerNode, part_ps, "[n] take a header of a part of a batch");

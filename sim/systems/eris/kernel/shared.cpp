@@ -214,10 +214,10 @@ void ErisShared::look_at_loads() {
     for (std::size_t k = 0; k < memory_.size(); ++k)
         memory_wait_[k] = memory_[k].wait_ps(looked_, curve_);
     for (std::size_t k = 0; k < links_.links(); ++k) {
-        const Time asked = links_.asked(k);
+        const Time arrived = links_.arrived(k);
         const double load =
-            static_cast<double>(asked - link_before_[k]) / static_cast<double>(elapsed);
-        link_before_[k] = asked;
+            static_cast<double>(arrived - link_before_[k]) / static_cast<double>(elapsed);
+        link_before_[k] = arrived;
         link_wait_[k] = line_wait_ps(setup_.link_line_ps[k], std::min(load, setup_.link_load_max));
     }
     for (std::size_t s = 0; s < held_of_.size(); ++s)

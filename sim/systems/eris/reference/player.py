@@ -106,7 +106,7 @@ class ReferencePlayer:
             memory_bytes=memory_bytes(
                 {
                     "memory_lines": np.array([controller.lines for controller in model.memory]),
-                    "memory_asked": np.array([controller.asked for controller in model.memory]),
+                    "memory_arrived": np.array([controller.arrived for controller in model.memory]),
                     "memory_done": memory_ps,
                 }
             ),
@@ -147,8 +147,8 @@ def _check(eris: Eris, scenario: Experiment) -> None:
         "thinking clients": clients.think_time.value > 0,
         "answers": system.result_size.value > 0,
     }
-    for what, asked in missing.items():
-        if asked:
+    for what, present in missing.items():
+        if present:
             raise InputError(
                 f"the reference plane does not play {what}",
                 expected="lookups and upserts on partitions, or another plane, such as event",
