@@ -22,7 +22,7 @@ from .spec import ErisSystem
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Batches of which each worker gets so many commands on average are kept as separate parts of a buffer.
+# Where each worker gets so many commands of a batch on average, buffers keep each batch separate.
 BATCH_PER_TARGET_MIN = 16
 
 CACHED_MAX = 1024
