@@ -27,8 +27,13 @@ class MessageCurve:
 
     @property
     def bandwidth_Bps(self) -> float:
-        """Of a direction, all of ``ports`` in use: bytes on the wire."""
-        return self.nic.bandwidth.value * self.ports
+        """Of a direction, all of ``ports`` in use: what the transport gets of the adapter's."""
+        return min(self.nic.bandwidth.value, self.transport.bandwidth.value) * self.ports
+
+    @property
+    def capped(self) -> bool:
+        """Whether it is the transport that bounds the bandwidth: the adapter alone has more."""
+        return self.transport.bandwidth.value < self.nic.bandwidth.value
 
     def wire_bytes(self, size: float) -> float:
         """Bytes on the wire: the payload, and a header for each packet."""

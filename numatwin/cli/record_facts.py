@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..sim.run.comparison import has_intervals, level_of
@@ -27,6 +27,8 @@ Written = Callable[[float | None], str]
 def print_record(record: Record, to: Console) -> None:
     """Prints what ran, how fast, the busiest resources, and why it is no faster."""
     _print_head(record, to)
+    for idle in record.idle_settings:
+        to.print(f"\nNote: {idle_setting(idle)}", soft_wrap=True)
     _print_operations(record, to)
     _print_resources(record, to)
     _print_why(record, to)
@@ -34,6 +36,22 @@ def print_record(record: Record, to: Console) -> None:
         to.print()
     for warning in record.warnings:
         to.print(f"Note: {warning}", soft_wrap=True)
+
+
+def idle_setting(idle: Mapping[str, Any]) -> str:
+    """A setting that changes little or nothing that is asked of the run, in one line."""
+    said, change = f"--set {idle['setting']}", idle["throughput"]
+    if change is None:
+        return f"{said}: whether it changes the prediction was not looked at, as runs are long"
+    little = [f"{name} {100 * by:+.2g}%" for name, by in change.items() if by]
+    others = " and ".join(idle["changes"])
+    if little:
+        found = f"changes throughput by no more than {', '.join(little)}"
+    elif others:
+        found = f"throughput is the same without it; only {others} differ"
+    else:
+        found = "the prediction is the same without it"
+    return f"{said}: {found}" + (f"; limited by {idle['instead']}" if idle["instead"] else "")
 
 
 def _print_head(record: Record, to: Console) -> None:

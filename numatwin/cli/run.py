@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,7 +119,8 @@ def run(
 
     if out is not None:
         check_folder(out)  # now, not after a long run
-    loaded = load_scenario(
+    load = partial(
+        load_scenario,
         scenario,
         machine=machine,
         workload=workload,
@@ -126,8 +129,8 @@ def run(
         seed=seed,
         replications=replications,
         scale=scale,
-        settings=set_ or [],
     )
+    loaded = load(settings=set_ or [])
     if replications is not None and replications > 1 and loaded.plane == "flow":
         print(
             f"numatwin: the flow plane computes expected rates and draws nothing at random: "
@@ -143,6 +146,11 @@ def run(
             record = run_scenario(loaded, progress=progress, loading=loading)
         except RunInterrupted as failure:
             interrupted, record = failure, failure.record
+    if set_ and interrupted is None:
+        from ..sim.run.setting_effects import idle_settings
+
+        idle = idle_settings(record, set_, lambda settings: load(settings=settings))
+        record = replace(record, idle_settings=idle)
     if out is None and not json:
         names = [scenario, *(policy or []), *(name for name in (machine, workload) if name)]
         values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
@@ -183,10 +191,13 @@ def _short(name: str) -> str:
 
 
 def _print(record: Record, json: bool) -> None:
+    from .record_facts import idle_setting, print_record
+
     if json:
+        for idle in record.idle_settings:
+            print(f"numatwin: {idle_setting(idle)}", file=sys.stderr)
         print_json(record.as_json())
         return
-    from .record_facts import print_record
 
     print_record(record, console())
 

@@ -90,6 +90,11 @@ class Record:
     """How far the answer is off if the machine's doubtful facts are: ``facts`` (how many),
     ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
     throughput}}. Empty where no doubtful fact has a range, and for planes that draw at random."""
+    idle_settings: tuple[Mapping[str, Any], ...] = ()
+    """Settings of the command line that change throughput by less than 2%: ``setting``
+    (``path=value``), ``throughput`` (by operation, relative to the run without it), ``changes``
+    (what else differs, in words: latency, use of resources, traffic, energy), ``instead`` (what
+    binds). ``throughput`` is None where it was not looked at, as runs are long."""
     series: Series = field(default_factory=dict, compare=False)
 
     def interval(self, *path: str) -> list[float] | None:

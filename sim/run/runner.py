@@ -88,8 +88,13 @@ def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane,
     return control, plane.outcome()
 
 
+def outcome_of_flows(scenario: Scenario) -> Outcome:
+    """What the flow plane makes of the scenario."""
+    return _flows(scenario, None)[1]
+
+
 def _throughput(scenario: Scenario) -> Mapping[str, float]:
-    return _flows(scenario, None)[1].throughput
+    return outcome_of_flows(scenario).throughput
 
 
 def flow_plane(scenario: Scenario) -> FlowPlane:

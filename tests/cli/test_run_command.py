@@ -276,3 +276,17 @@ def test_a_reader_that_goes_away_costs_no_record(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
     assert load_record(tmp_path / "kept").scenario == SCAN
     assert (tmp_path / "kept/report.html").exists()
+
+
+def test_a_setting_without_effect_is_told(numatwin: CommandLine) -> None:
+    idle = "machine.link_types.ht-full.bandwidth=100 GB/s"
+    line = f"--set {idle}: the prediction is the same without it; limited by"
+    done = numatwin("run", SCAN, "--set", idle, "--set", "system.threads=1", "--json")
+    (told,) = done.json()["idle_settings"]
+    assert told["setting"] == idle
+    assert f"numatwin: {line}" in done.err
+    assert done.err.count("\n") == 1
+    shown = numatwin("run", SCAN, "--set", idle, "--out", "one")
+    assert f"Note: {line}" in shown.out
+    assert load_record(Path("one")).idle_settings[0]["throughput"] == {"scan": 0.0}
+    assert "the same without it" not in numatwin("run", SCAN, "--set", "system.threads=1").out

@@ -53,6 +53,7 @@ BESIDE = {
     "warm_up_s",
     "replicates",
     "fact_range",
+    "idle_settings",
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ....inputs.quantities import format_quantity
 from ....topologies import Machine
 from ...planes.experiment import Experiment
 from ...planes.outcome import ControlEvent, Outcome, ResourceUse
@@ -106,7 +107,7 @@ class CommitPlane:
         why = {}
         if self.replication == 1:
             need = Need(self.parameters, self._time_s, now.latencies_ns, self.model.events)
-            why[self.operation] = explain(need, uses, self._rate)
+            why[self.operation] = explain(need, uses, self._rate, self._cap())
         sent_Bps = [use.Bps or 0.0 for use in uses if use.kind == OUT]
         return Outcome(
             throughput={self.operation: rate},
@@ -123,6 +124,14 @@ class CommitPlane:
             steps=self.model.events,
             latencies_ns={self.operation: latencies},
         )
+
+    def _cap(self) -> str:
+        """What bounds an adapter where that is not its own bandwidth, in words."""
+        curve = self.costs.curve
+        if curve is None or not curve.capped:
+            return ""
+        least = format_quantity(curve.transport.bandwidth.value, "bandwidth")
+        return f" (its transport {self.system.transport}: {least} a port)"
 
     def _uses(self, counted: Counters) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):

@@ -41,17 +41,18 @@ class Need:
         return round(part * self.time_s * 1e12)
 
 
-def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate) -> Why:
-    """``rate``: of parameters, up to a time, with the same draws."""
+def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate, cap: str = "") -> Why:
+    """``rate``: of parameters, up to a time, with the same draws; ``cap``: what bounds adapters, in
+    words."""
     demands = {} if not need.latencies.count else {"a transaction": need.latencies.mean}
-    return Why(binding(uses), _gains(need, rate), demands)
+    return Why(binding(uses, cap), _gains(need, rate), demands)
 
 
-def binding(uses: Sequence[ResourceUse]) -> str:
+def binding(uses: Sequence[ResourceUse], cap: str = "") -> str:
     """The busiest resource where it is full; else it is the time that a transaction takes."""
     busiest = max(uses, key=lambda use: use.utilisation)
     if busiest.utilisation >= FULL:
-        return busiest.name
+        return busiest.name + (cap if busiest.kind.startswith("nic") else "")
     return f"the time that each transaction takes (busiest: {busiest.name})"
 
 
