@@ -19,7 +19,7 @@ import networkx as nx
 
 PACKAGE = "numatwin"
 # Each package in one of these is a system's home.
-HOMES = (f"{PACKAGE}.sim.systems", f"{PACKAGE}.engine_native.systems")
+HOMES = tuple(f"{PACKAGE}.{part}.systems" for part in ("sim", "engine_native", "validate"))
 
 
 def imports(tree: Path) -> nx.DiGraph:

@@ -12,10 +12,15 @@ from ..inputs import InputError
 from ..inputs.fields import near
 from ..sim.run.scenario import SIMULATED
 from .results import Published, Runs
-from .systems.registry import parts
+from .systems.registry import validations
 
 PUBLISHED: Mapping[str, Published] = {
-    id_: result for part in parts() for id_, result in part.published.items()
+    id_: result for of in validations() for id_, result in of.published.items()
+}
+
+# Results that no model can predict yet, and why.
+UNANSWERED: Mapping[str, str] = {
+    id_: why for of in validations() for id_, why in of.unanswered.items()
 }
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
-from .published import PUBLISHED
+from .published import PUBLISHED, UNANSWERED
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
-from .systems.registry import parts
-from .unanswered import UNANSWERED
+from .systems.registry import validations
 
 Row = Mapping[str, Any]
 PICTURES = "pictures"
@@ -113,8 +112,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield from _in_advance(advance)
     yield from _what_it_rests_on(rows)
     yield "## How blind these predictions are\n"
-    for part in parts():
-        yield part.blindness
+    for of in validations():
+        if of.blindness:
+            yield of.blindness
     yield "## Not answered yet\n"
     yield "| result | what is missing |"
     yield "| --- | --- |"

@@ -41,9 +41,8 @@ def published(
     """Compare what is predicted with what was published."""
     from ..inputs import InputError
     from ..inputs.atomic import check_writable
-    from ..validate.published import left_out, published_rows
+    from ..validate.published import UNANSWERED, left_out, published_rows
     from ..validate.published_page import write_page
-    from ..validate.unanswered import UNANSWERED
 
     if page is not None:
         if on is not None or id_ is not None:

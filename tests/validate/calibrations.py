@@ -14,13 +14,14 @@ from numatwin.validate.calibrate.observation import (
     LOADED,
     MIX,
     READ,
-    ROUTING,
+    Kind,
     Measured,
     Observation,
     Origin,
 )
 from numatwin.validate.calibrate.parameters import Key, pair_classes
 from numatwin.validate.calibrate.predictions import predict
+from numatwin.validate.systems.eris.calibration import ROUTING
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ORIGIN = Origin("synthetic.txt", "synthetic.txt", "2026-01-01")
@@ -76,7 +77,7 @@ def routings() -> list[Observation]:
     ]
 
 
-def _one(kind: str, label: str, unit: str, at: Mapping[str, object]) -> Observation:
+def _one(kind: Kind, label: str, unit: str, at: Mapping[str, object]) -> Observation:
     return Observation(kind, label, 1.0, unit, ORIGIN, at=at)
 
 

@@ -24,16 +24,15 @@ from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calib
 from numatwin.validate.calibrate.curve import curve
 from numatwin.validate.calibrate.fit import fit
 from numatwin.validate.calibrate.hold_out import held_out
-from numatwin.validate.calibrate.native_prediction import index_run
 from numatwin.validate.calibrate.observation import (
     IDLE,
-    INDEX,
     LOADED,
     READ,
     Measured,
     Observation,
 )
 from numatwin.validate.calibrate.parameters import Key, Parameter
+from numatwin.validate.systems.eris.calibration import INDEX, index_run
 
 MACHINE = server()
 

@@ -19,15 +19,15 @@ from numatwin.validate.calibrate.calibration import calibrated, read_source
 from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.observation import (
     ATOMIC,
-    BLOCK,
     LINE,
-    MESSAGE,
+    Kind,
     Measured,
     Observation,
 )
 from numatwin.validate.calibrate.parameters import Key, pair_classes
 from numatwin.validate.calibrate.predictions import predict
-from numatwin.validate.calibrate.process_costs import contended_s
+from numatwin.validate.calibrate.words_between_cores import contended_s
+from numatwin.validate.systems.commits.process_costs import BLOCK, MESSAGE
 
 SIZES, COUNTS = (64, 1032), (1, 12)
 ENDS = [
@@ -76,7 +76,7 @@ def host() -> Machine:
 
 
 def asked() -> list[Observation]:
-    def one(kind: str, **at: object) -> Observation:
+    def one(kind: Kind, **at: object) -> Observation:
         return Observation(kind, f"{kind} {at}", 1.0, "s", ORIGIN, at=at)
 
     found = [one(LINE, operation=name, threads=2) for name in ("message", "cas-increment")]

@@ -25,12 +25,12 @@ from numatwin.validate.calibrate.observation import (
     MACHINE_READ,
     MIX,
     READ,
-    ROUTING,
     STEP,
     Measured,
     Observation,
 )
 from numatwin.validate.calibrate.predictions import predict
+from numatwin.validate.systems.eris.calibration import ROUTING
 
 MLC = EXAMPLES / "mlc-2s.txt"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "mlc"

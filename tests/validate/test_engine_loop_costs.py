@@ -9,7 +9,7 @@ from measured_hosts import figure
 from numatwin.sim.systems.eris.facts import ErisFacts
 from numatwin.sim.systems.eris.routing import batches_per_command, flushes_per_command, part_headers
 from numatwin.topologies.measurements import Measurement
-from numatwin.validate.measure.engine_loop import (
+from numatwin.validate.systems.eris.engine_loop import (
     ARRAY_KEYS,
     BATCHES,
     BATCHES_A_ROUND,
@@ -21,7 +21,7 @@ from numatwin.validate.measure.engine_loop import (
     TOGETHER,
     engine_facts,
 )
-from numatwin.validate.measure.engine_runs import BATCH
+from numatwin.validate.systems.eris.engine_runs import BATCH
 
 # In ns: a key drawn, its target found of one and of two; a flush and each of its lines; a level of
 # the tree and the rest of a key, of which gathering is a part.

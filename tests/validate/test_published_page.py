@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.validate.published import PUBLISHED
+from numatwin.validate.published import PUBLISHED, UNANSWERED
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
-from numatwin.validate.systems.commits import CLIENTS, CURVES
-from numatwin.validate.unanswered import UNANSWERED
+from numatwin.validate.systems.commits.published import CLIENTS, CURVES
 
 SYSTEMS = Path(__file__).parents[3] / "shared" / "systems"
 

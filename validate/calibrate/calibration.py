@@ -23,17 +23,17 @@ from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
 from .candidate import Candidate
 from .contradictions import check, check_any
+from .engine_calibration import engine_calibrations
 from .fit import Fit, fit
 from .hold_out import held_out
 from .host_source import read_measured
-from .loops import loop_parameters
-from .machine_file import Writer, curve_points, fitted_quantities, loop_quantities
+from .machine_file import Writer, curve_points
 from .mlc_source import read_mlc
 from .observation import Measured, Observation
 from .parameters import Key, pair_classes, parameters_of
-from .predictions import predict
-from .process_costs import process_parameters, without_costs_unknown
+from .predictions import predict, without_costs_unknown
 from .record_source import read_native
+from .words_between_cores import word_parameters
 
 Progress = Callable[[float], None]
 FITTED, HELD_OUT = "fitted", "held out"
@@ -136,8 +136,8 @@ def calibrated(
 
     parameters = [
         *parameters_of(machine, classes),
-        *loop_parameters(machine),
-        *process_parameters(machine),
+        *(one for engine in engine_calibrations() for one in engine.parameters(machine)),
+        *word_parameters(machine),
     ]
     found = fit(parameters, fitted, predicted, progress)
     residuals = tuple(
@@ -149,14 +149,9 @@ def calibrated(
     told = _told_by(found, fitted)
     texts = {key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in told.items()}
 
-    def machine_of(values: Mapping[Key, float]) -> Machine:
-        return Candidate(machine, classes, values).machine
-
-    quantities = fitted_quantities(found, texts)
-    times = loop_quantities(found, texts, machine_of)
-    best = machine_of(found.known)
+    best = Candidate(machine, classes, found.known).machine
     points = curve_points(found, best, _curve_text(texts))
-    writer = Writer(machine, classes, quantities, times, points)
+    writer = Writer(machine, classes, found, texts, points)
     used = tuple(
         f"{source.origin.label} ({source.origin.date}): "
         f"{sum(one.origin is source.origin for one in fitted)} fitted, "

@@ -8,20 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ...inputs import Quantity
-from ...sim.systems.eris.costs import ErisCosts
-from ...sim.systems.eris.facts import ENGINE
+from ...sim.machine.costs import CostModel
 from ...topologies.machine import Machine, Node
 from .curve import KNOTS, curve
-from .loops import eris_facts, loop_of, loop_times_s, with_times
+from .engine_calibration import Facts, engine_calibrations
 from .parameters import CURVE, Key, PairClass, node_types
+from .words_between_cores import KEYS as WORDS
 
-# What tells two machines apart for a run: values that are not core times, and all core times.
-Facts = tuple[tuple[object, float], ...]
 # Digits that count: a value that was moved and moved back is the same, but for its last ones.
 DIGITS = 12
-# Keys of parameters that no run on one machine meets, or whose effect on core times counts instead.
-NOT_FACTS = ("loop", "core", "blocks", "messages", "atomic", "line")
 
 
 class Candidate:
@@ -35,18 +30,25 @@ class Candidate:
 
     @cached_property
     def _facts(self) -> dict[str, Facts]:
-        """What runs could see of the values: the core times of each loop, and all else."""
+        """What runs could see of the values: what they make of each part of an engine, and all
+        that is not of an engine, nor met by a run on one machine.
+        """
+        engines = engine_calibrations()
+        left_out = {*WORDS, *(key for engine in engines for key in engine.keys)}
         found: dict[str, list[tuple[object, float]]] = {}
         for key, value in self.values.items():
-            if key[0] not in NOT_FACTS:
+            if key[0] not in left_out:
                 found.setdefault("", []).append((key, _rounded(value)))
-        for path, time_s in loop_times_s(self.base, self.values).items():
-            found.setdefault(loop_of(path), []).append((path, _rounded(time_s)))
-        return {loop: tuple(of) for loop, of in found.items()}
+        for engine in engines:
+            seen = {} if engine.run_facts is None else engine.run_facts(self.base, self.values)
+            for part, facts in seen.items():
+                of_part = found.setdefault(part, [])
+                of_part += [(name, _rounded(value)) for name, value in facts]
+        return {part: tuple(of) for part, of in found.items()}
 
     def facts(self, unseen: Collection[str]) -> Facts:
-        """What a run could see of the values in which no worker goes through loops ``unseen``."""
-        return tuple(one for loop, of in self._facts.items() if loop not in unseen for one in of)
+        """What a run could see of the values that does not meet the parts ``unseen``."""
+        return tuple(one for part, of in self._facts.items() if part not in unseen for one in of)
 
     @cached_property
     def machine(self) -> Machine:
@@ -67,11 +69,9 @@ class Candidate:
             for k, (node, kind) in enumerate(zip(base.nodes, node_types(base), strict=True))
         )
         changed = replace(base, latency_ns=latency, bandwidth_Bps=bandwidth, nodes=nodes)
-        times = loop_times_s(base, values)
-        if times:
-            exact = {path: Quantity(time, time, time) for path, time in times.items()}
-            facts = with_times(eris_facts(base), exact)
-            changed = replace(changed, description=base.description.with_facts(ENGINE, facts))
+        for engine in engine_calibrations():
+            if engine.with_values is not None:
+                changed = engine.with_values(changed, base, values)
         if all(("curve", part) in values for part in CURVE):
             changed = replace(changed, loaded_latency=self._points(changed))
         return changed
@@ -109,9 +109,9 @@ class Candidate:
         return float(np.nanmin(self.costs.latency_s)) if found is None else found
 
     @cached_property
-    def costs(self) -> ErisCosts:
+    def costs(self) -> CostModel:
         """Its cost model."""
-        return ErisCosts(self.machine)
+        return CostModel(self.machine)
 
 
 def _rounded(value: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from ...inputs import InputError
 from .identify import ERROR_MAX, UNTOLD, WEAK, Undetermined, determined, errors_of, is_bound
 from .intervals import Estimate, Fit, finished, sigma_of, widths_of
-from .observation import CORE_KINDS, RUN_KINDS, Observation
+from .observation import Observation
 from .parameters import CURVE, Key, Parameter
 from .search import Predict, Told, blocks_of, jacobian_of, moved_by, search
 
@@ -126,7 +126,7 @@ def _widened(
     predict: Told,
 ) -> tuple[dict[Key, float], dict[str, float]]:
     """The best values where spreads are as wide as residuals tell; and how much, by kind."""
-    widths = dict.fromkeys((o.kind for o in observations), 1.0)
+    widths: dict[str, float] = dict.fromkeys((o.kind for o in observations), 1.0)
     for _ in range(WIDENED):
         widths = widths_of(active, observations, known, predict, widths)
         sigma = np.array([widths[o.kind] * sigma_of(o, known, predict) for o in observations])
@@ -169,11 +169,11 @@ def _told_of(
         for way in (1.0, -1.0):
             moved, _ = moved_by(values, p, 0.7 * way)
             for o, b in zip(observations, before, strict=True):
-                if o.kind in CORE_KINDS and p.key[0] not in ("loop", "core"):
+                if o.kind.core and not p.core:
                     continue
                 if o.group not in found.get(p.key, ()):
                     other = predict(moved, o)
-                    least = TOLD_OF_SPREAD * o.sigma if o.kind in RUN_KINDS else TOLD_MIN
+                    least = TOLD_OF_SPREAD * o.sigma if o.kind.run else TOLD_MIN
                     if not (math.isclose(other, b, rel_tol=least) or other != other):
                         found.setdefault(p.key, set()).add(o.group)
     return found

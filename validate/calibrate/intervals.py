@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
+from ...inputs import Quantity
 from .identify import Undetermined
 from .observation import Observation
 from .parameters import Key, Parameter
@@ -21,6 +22,7 @@ CONFIDENCE = 0.95
 # Degrees of freedom of a spread that stands for itself, as no residual is wider than it says.
 SPREAD_FREEDOM = 30.0
 BOUND_NEAR = 1e-6
+DIGITS = 4
 NORMAL = 1.4826  # standard deviation of normal residuals over the median of their sizes
 
 
@@ -224,3 +226,21 @@ def _half_width(slopes: Floats, parts: Sequence[tuple[Floats, float]], more: flo
 
 def _quantile(freedom: float) -> float:
     return float(student.ppf(0.5 + CONFIDENCE / 2, max(freedom, 1.0)))
+
+
+def fitted_quantities(fit: Fit, source: Mapping[Key, str]) -> dict[Key, Quantity]:
+    """The estimates as a machine file has them: value, range (95%), source with its date."""
+    found: dict[Key, Quantity] = {}
+    for key, estimate in fit.estimates.items():
+        value, low, high = (rounded(x) for x in (estimate.value, estimate.low, estimate.high))
+        if key[0] == "curve" or estimate.parameter.core:
+            continue
+        if value > 0 or key[0] == "turnaround":
+            low = max(low, 1e-6 * value)  # what a file holds is not below 0
+            found[key] = Quantity(value, min(low, value), max(high, value), source[key])
+    return found
+
+
+def rounded(value: float) -> float:
+    """To as many digits as a machine file has of what was fitted."""
+    return float(f"{value:.{DIGITS}g}")

@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.systems.commits.facts import ENGINE as COMMITS
-from ...sim.systems.commits.facts import host_facts
-from ...sim.systems.eris.facts import ENGINE as ERIS
 from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import Fact, FactOrZero, LoadedPoint, MachineDescription
 from .candidate import peak_Bps
 from .curve import KNOTS, curve
-from .fit import Fit
-from .loops import Path, eris_facts, loop_of, loop_times_s, with_times
+from .engine_calibration import engine_calibrations
+from .intervals import Fit, fitted_quantities, rounded
 from .parameters import CURVE, Key, PairClass
-from .process_costs import fitted_processes
+from .words_between_cores import fitted_processes
 
-DIGITS = 4
 Matrix = tuple[tuple[Quantity | None, ...], ...]
 
 
 class Writer:
-    """Puts ``quantities``, by the key of their parameter, and ``times`` of the engine into a
-    description.
-    """
+    """Puts what was fitted into a description; ``source``: by key, the text on where it is from."""
 
     def __init__(
         self,
         machine: Machine,
         classes: Sequence[PairClass],
-        quantities: Mapping[Key, Quantity],
-        times: Mapping[Path, Quantity],
+        fit: Fit,
+        source: Mapping[Key, str],
         curve_points: Sequence[LoadedPoint] = (),
     ) -> None:
         self.machine, self.classes = machine, classes
-        self.quantities, self.times, self.curve_points = quantities, times, curve_points
+        self.fit, self.source, self.curve_points = fit, source, curve_points
+        self.quantities = fitted_quantities(fit, source)
 
     def description(self, **more: Any) -> MachineDescription:
         """The description, which builds; ``more`` are further fields of it."""
@@ -50,11 +45,9 @@ class Writer:
         changes["node_types"] = {
             name: self._node_type(name, kind) for name, kind in base.node_types.items()
         }
-        if (host := host_facts(base)) is not None:
-            host = fitted_processes(host, self.quantities)
-            changes["processes"] = host.processes
-            base = base.with_facts(COMMITS, host.engine)
-        base = base.with_facts(ERIS, with_times(eris_facts(self.machine), self.times))
+        changes["processes"] = fitted_processes(base.processes, self.quantities)
+        for engine in engine_calibrations():
+            base = engine.written(base, self.machine, self.fit, self.source)
         if self.curve_points:
             changes["loaded_latency"] = tuple(self.curve_points)
         made = base.model_copy(update=changes)
@@ -138,39 +131,6 @@ class Writer:
         return found
 
 
-def fitted_quantities(fit: Fit, source: Mapping[Key, str]) -> dict[Key, Quantity]:
-    """The estimates as a machine file has them: value, range (95%), source with its date."""
-    found: dict[Key, Quantity] = {}
-    for key, estimate in fit.estimates.items():
-        value, low, high = (_rounded(x) for x in (estimate.value, estimate.low, estimate.high))
-        if key[0] not in ("curve", "loop", "core") and (value > 0 or key[0] == "turnaround"):
-            low = max(low, 1e-6 * value)  # what a file holds is not below 0
-            found[key] = Quantity(value, min(low, value), max(high, value), source[key])
-    return found
-
-
-def loop_quantities(
-    fit: Fit, source: Mapping[Key, str], machine_of: Callable[[Mapping[Key, float]], Machine]
-) -> dict[Path, Quantity]:
-    """The engine's times that a fitted factor concerns: that of its loop, of its step, or both."""
-    found: dict[Path, Quantity] = {}
-    machine = machine_of({})
-    for path, value in loop_times_s(machine, fit.values).items():
-
-        def time_s(values: Mapping[Key, float], path: Path = path) -> float:
-            return loop_times_s(machine, values)[path]
-
-        half = math.exp(fit.half_width(lambda values: math.log(time_s(values))))
-        text = source.get(("core", str(path[0]))) or source[("loop", loop_of(path))]
-        found[path] = Quantity(
-            _rounded(value),
-            _rounded(value / half),
-            _rounded(value * half),
-            text,
-        )
-    return found
-
-
 def curve_points(fit: Fit, machine: Machine, text: str) -> list[LoadedPoint]:
     """The fitted curve as points, each with its interval; none where it was not fitted.
 
@@ -192,11 +152,11 @@ def curve_points(fit: Fit, machine: Machine, text: str) -> list[LoadedPoint]:
         half = fit.half_width(lambda values: math.log(latency_s({**known, **values})))
         points.append(
             LoadedPoint(
-                bandwidth=_exact(_rounded(load * peak)),
+                bandwidth=_exact(rounded(load * peak)),
                 latency=Quantity(
-                    _rounded(value),
-                    _rounded(value * math.exp(-half)),
-                    _rounded(value * math.exp(half)),
+                    rounded(value),
+                    rounded(value * math.exp(-half)),
+                    rounded(value * math.exp(half)),
                     text,
                 ),
             )
@@ -217,7 +177,3 @@ def _fact(value: Quantity, kind: type[Fact] = Fact) -> Fact:
 
 def _exact(value: float) -> Quantity:
     return Quantity(value, value, value)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")

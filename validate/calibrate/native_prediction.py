@@ -8,15 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...sim.run.runner import flow_plane
-from ...sim.run.scenario import Scenario, load_scenario
-from ...sim.systems.eris.engine import Eris
-from ...sim.systems.eris.parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands
+from ...sim.run.scenario import Scenario
 from ...topologies.machine import Machine
-from .candidate import Candidate, Facts
+from .engine_calibration import Facts, NativeSteps, Tried, native_steps
 from .observation import Observation
-
-# Steps of a real worker's loop -> the step of the model's that they are part of.
-STEPS = {"issue": ISSUE, "flush": ISSUE, "receive": RECEIVE, "walk": WALK, "scan": SCAN}
 
 
 @dataclass(frozen=True)
@@ -28,9 +23,6 @@ class Steady:
 
     units_per_s: float
     step_s: Mapping[str, float]
-
-
-INDEX_SCENARIOS = {"lookup": "eris-fig8-amd", "upsert": "eris-fig8-amd-upsert"}
 
 
 # A fit comes back to about as many machines: each parameter moved both ways from where it stands.
@@ -47,9 +39,9 @@ class NativeRun:
     scenario: Scenario
     _kept: OrderedDict[Facts, Steady] = field(default_factory=OrderedDict, repr=False)
 
-    def steady(self, candidate: Candidate) -> Steady:
+    def steady(self, candidate: Tried) -> Steady:
         """Its first phase, as it goes on."""
-        facts = candidate.facts(self._unseen)
+        facts = candidate.facts(self._engine.unseen(self.scenario))
         found = self._kept.get(facts)
         if found is None:
             found = self._steady(candidate.machine)
@@ -61,24 +53,16 @@ class NativeRun:
         return found
 
     @cached_property
-    def _unseen(self) -> set[str]:
-        """Loops that none of its workers goes through; as it goes on, no data move."""
-        kinds = {stored.kind for stored in self.scenario.workload.objects.values()}
-        found = {"moving"}
-        if "column" not in kinds:
-            found.add("scanning")
-        if "index" not in kinds:
-            found.add("walking")
+    def _engine(self) -> NativeSteps:
+        found = native_steps(self.scenario.system.kind)
+        assert found is not None, "runs of such systems are not read"
         return found
 
     def _steady(self, machine: Machine) -> Steady:
         plane = flow_plane(replace(self.scenario, machine=machine, plane="flow"))
         rates = plane.steady()
         units = max(float(rates.flows.sum()), 1e-300)
-        assert isinstance(plane.system, Eris)
-        assert isinstance(plane.demands, ErisDemands)
-        executed = plane.system.accesses(plane.demands, 0.0).values()
-        commands = float(sum(of.sum() for of in executed)) or 1.0
+        commands = self._engine.commands_per_s(plane) or 1.0
         return Steady(
             float(rates.flows.sum()),
             {
@@ -91,26 +75,14 @@ class NativeRun:
         return self.scenario.hash
 
 
-def index_run(operation: str, keys: int, batch: int) -> NativeRun:
-    """One worker on an index of its own: what walks cost alone."""
-    settings = (
-        f"workload.objects.index.keys={keys}",
-        f"system.batch={batch}",
-        "system.threads=1",
-        "system.nodes=1",
-        "horizon=1 ms",
-    )
-    return NativeRun(load_scenario(INDEX_SCENARIOS[operation], settings=settings))
-
-
-def native_throughput(candidate: Candidate, of: Observation) -> float:
+def native_throughput(candidate: Tried, of: Observation) -> float:
     """Operations per second."""
     run: NativeRun = of.at["run"]
     share = run.scenario.workload.at(0.0).operations[of.at["operation"]].share
     return run.steady(candidate).units_per_s * share
 
 
-def native_step_s(candidate: Candidate, of: Observation) -> float:
+def native_step_s(candidate: Tried, of: Observation) -> float:
     """Time of a worker for its part of a command, in one of its steps."""
     run: NativeRun = of.at["run"]
     return run.steady(candidate).step_s.get(of.at["step"], float("nan"))

@@ -9,28 +9,39 @@ from typing import Any
 
 from ...inputs import InputError
 
-# What is predicted in one way, and held out in proportion.
-IDLE = "idle latency"
-CACHE = "cache latency"
-READ = "read bandwidth"
-MACHINE_READ = "read bandwidth of the machine"
-LOADED = "loaded latency"
-MIX = "read-write mix"
-RANDOM = "random reads"
-ROUTING = "routing"
-INDEX = "index operation"
-MESSAGE = "message"
-BLOCK = "block in shared memory"
-ATOMIC = "atomic operation"
-LINE = "line between cores"
-STEP = "native step"
-THROUGHPUT = "native throughput"
 
-# What tells of core times alone: any other fact could be bent to meet an end result.
-CORE_KINDS = (ROUTING, INDEX, STEP, THROUGHPUT)
+class Kind(str):
+    """What is predicted in one way, and held out in proportion.
 
-# What a run of the flow plane predicts, which takes a thousand times as long as a formula.
-RUN_KINDS = (INDEX, STEP, THROUGHPUT)
+    ``core``: it tells of core times alone; any other fact could be bent to meet an end result.
+    ``run``: a run of the flow plane predicts it, which takes a thousand times as long as a formula.
+    ``scaled``: it is a cost of the machine file times a factor, which moves nothing of a cost of 0.
+    """
+
+    core: bool
+    run: bool
+    scaled: bool
+
+    def __new__(
+        cls, name: str, *, core: bool = False, run: bool = False, scaled: bool = False
+    ) -> Kind:
+        """One more kind."""
+        made = super().__new__(cls, name)
+        made.core, made.run, made.scaled = core, run, scaled
+        return made
+
+
+IDLE = Kind("idle latency")
+CACHE = Kind("cache latency")
+READ = Kind("read bandwidth")
+MACHINE_READ = Kind("read bandwidth of the machine")
+LOADED = Kind("loaded latency")
+MIX = Kind("read-write mix")
+RANDOM = Kind("random reads")
+ATOMIC = Kind("atomic operation", scaled=True)
+LINE = Kind("line between cores", scaled=True)
+STEP = Kind("native step", core=True, run=True)
+THROUGHPUT = Kind("native throughput", core=True, run=True)
 
 # Why a figure is not used.
 NO_PARAMETER = "no parameter of the machine stands for it"
@@ -61,7 +72,7 @@ class Observation:
     ``load_spread``: that of the load at which it was measured.
     """
 
-    kind: str
+    kind: Kind
     label: str
     value: float
     unit: str
@@ -77,7 +88,7 @@ class Observation:
         """Figures of one group depend on the same parameters, as far as the fit looks: those of a
         kind, but one that a plane predicts alone, as each takes a run and depends on few.
         """
-        return f"{self.kind}: {self.label}" if self.kind in RUN_KINDS else self.kind
+        return f"{self.kind}: {self.label}" if self.kind.run else self.kind
 
     @property
     def sigma(self) -> float:

@@ -44,7 +44,8 @@ class Parameter:
 
     ``log``: it is positive and of any size, so that its logarithm is fitted, and its spread is
     relative; else steps of ``scale`` count as large. ``doubt``: standard deviation of an assumed
-    start, in that coordinate.
+    start, in that coordinate. ``core``: it is of core times alone, and a run sees it in the times
+    that it makes.
     """
 
     key: Key
@@ -56,6 +57,7 @@ class Parameter:
     log: bool = True
     scale: float = 1.0
     doubt: float = 0.0
+    core: bool = False
 
     def inside(self, value: float) -> float:
         """The coordinate in which it is fitted."""

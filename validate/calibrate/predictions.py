@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ...sim.machine.costs import LINE_BYTES
-from ...sim.systems.eris.routing import split_instructions
-from ..measure.engine_costs import COMMAND_BYTES, HEADER_BYTES
-from . import process_costs
+from ...topologies.machine import Machine
 from .candidate import Candidate, peak_Bps
+from .engine_calibration import engine_calibrations
 from .native_prediction import native_step_s, native_throughput
 from .observation import (
+    ATOMIC,
     CACHE,
     IDLE,
-    INDEX,
+    LINE,
     LOADED,
     MACHINE_READ,
     MIX,
     RANDOM,
     READ,
-    ROUTING,
     STEP,
     THROUGHPUT,
+    Kind,
+    Measured,
     Observation,
 )
+from .words_between_cores import atomic_s, line_s
 
 
 def predict(candidate: Candidate, of: Observation) -> float:
     """The figure in the unit of ``of``; NaN where the machine does not tell it."""
-    return PREDICTIONS[of.kind](candidate, of)
+    prediction = PREDICTIONS.get(of.kind) or _of_engines()[of.kind]
+    return prediction(candidate, of)
 
 
 def _idle(candidate: Candidate, of: Observation) -> float:
@@ -92,24 +97,11 @@ def _random(candidate: Candidate, of: Observation) -> float:
     return float(costs.misses[i] / costs.cores[i] / costs.idle_s[i, j])
 
 
-def _routing(candidate: Candidate, of: Observation) -> float:
-    """Core time of a command that is routed: the table's tree, the buffer, its part of a flush."""
-    costs, counts = candidate.costs, candidate.costs.instructions
-    commands = (of.at["buffer"] - HEADER_BYTES) / COMMAND_BYTES
-    instructions = (
-        split_instructions(costs, of.at["targets"])
-        + counts.flush_fixed / commands
-        + counts.flush_line * of.at["buffer"] / LINE_BYTES / commands
-    )
-    first = next(k for k, count in enumerate(costs.cores) if count)
-    return float(costs.core_s(instructions)[first])
-
-
 def _ends(candidate: Candidate, of: Observation) -> tuple[int, int]:
     return candidate.ids[of.at["node"]], candidate.ids[of.at["home"]]
 
 
-PREDICTIONS: Mapping[str, Callable[[Candidate, Observation], float]] = {
+PREDICTIONS: Mapping[Kind, Callable[[Candidate, Observation], float]] = {
     IDLE: _idle,
     CACHE: _cache,
     READ: _read,
@@ -117,9 +109,31 @@ PREDICTIONS: Mapping[str, Callable[[Candidate, Observation], float]] = {
     LOADED: _loaded,
     MIX: _mix,
     RANDOM: _random,
-    ROUTING: _routing,
-    INDEX: native_step_s,
+    ATOMIC: atomic_s,
+    LINE: line_s,
     STEP: native_step_s,
     THROUGHPUT: native_throughput,
-    **process_costs.PREDICTIONS,
 }
+
+
+@cache
+def _of_engines() -> Mapping[Kind, Callable[[Candidate, Observation], float]]:
+    return {
+        kind: prediction
+        for engine in engine_calibrations()
+        for kind, prediction in engine.predictions.items()
+    }
+
+
+def without_costs_unknown(measured: Measured, machine: Machine) -> Measured:
+    """What was measured, less what ``machine`` has no cost of that could be fitted.
+
+    A factor on a cost of 0 moves nothing: such steps take less than a clock tells.
+    """
+    own = Candidate(machine, (), {})
+    used = [one for one in measured.observations if not one.kind.scaled or predict(own, one) > 0]
+    lost = len(measured.observations) - len(used)
+    if not lost:
+        return measured
+    unused = {**measured.unused, f"{machine.name} has no such cost among those of processes": lost}
+    return replace(measured, observations=tuple(used), unused=unused)

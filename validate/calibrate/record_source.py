@@ -16,7 +16,8 @@ from ...sim.run.scenario import NATIVE, scenario_from_settings
 from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
 from .candidate import Candidate
-from .native_prediction import STEPS, NativeRun, native_step_s
+from .engine_calibration import native_steps
+from .native_prediction import NativeRun, native_step_s
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
 
 NOT_PLAYED = "a step that the flow plane does not play in such a run"
@@ -33,14 +34,15 @@ def read_native(path: Path, machine: Machine) -> Measured:
     label = path.name if path.name != HEAD_FILE else path.parent.name
     origin = Origin(file, f"{record.scenario} ({label})", created)
     kind = str(record.settings.get("system", {}).get("kind", default_kind()))
-    if "flow" not in system_named(kind).planes:
+    engine = native_steps(kind)
+    if "flow" not in system_named(kind).planes or engine is None:
         return Measured(
             origin, (), {f"{kind}: no flow plane predicts them": len(record.throughput)}
         )
     run = NativeRun(scenario_from_settings(_simulated(record), file))
     if run.scenario.workload.change_times(run.scenario.horizon_s):
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
-    steps = _steps(record, run, origin)
+    steps = _steps(record, engine.steps, run, origin)
     own = Candidate(machine, (), {})
     found = [one for one in steps if native_step_s(own, one) > 0]
     unused = {NOT_PLAYED: len(steps) - len(found)} if len(found) < len(steps) else {}
@@ -91,14 +93,17 @@ def _simulated(record: Record) -> Mapping[str, object]:
     return {**record.settings, "plane": "flow"}
 
 
-def _steps(record: Record, run: NativeRun, origin: Origin) -> list[Observation]:
+def _steps(
+    record: Record, step_of: Mapping[str, str], run: NativeRun, origin: Origin
+) -> list[Observation]:
     told = record.model.get("step_ns_per_command")
     if not isinstance(told, Mapping):
         return []
     sums: dict[str, float] = {}
     for name, spent_ns in told.items():
-        if name in STEPS and isinstance(spent_ns, (int, float)) and spent_ns > 0:
-            sums[STEPS[name]] = sums.get(STEPS[name], 0.0) + float(spent_ns)
+        if name in step_of and isinstance(spent_ns, (int, float)) and spent_ns > 0:
+            step = step_of[name]
+            sums[step] = sums.get(step, 0.0) + float(spent_ns)
     spreads = [_spread(of) for of in record.replicates.get("throughput", {}).values()]
     return [
         Observation(

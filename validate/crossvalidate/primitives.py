@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...sim.machine.costs import LINE_BYTES
+from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.run.statistics import Interval
-from ...sim.systems.eris.costs import ErisCosts
-from ...sim.systems.eris.routing import split_instructions
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
-from ..calibrate.process_costs import contended_s
-from ..measure.engine_costs import COMMAND_BYTES, HEADER_BYTES
+from ..calibrate.words_between_cores import contended_s
+from ..systems.registry import validations
 from .rows import Kind, Row
 
 PLANE = "model"
@@ -33,10 +31,15 @@ Known = Callable[["_Model", Parameters], float | None]
 
 def primitive_rows(machine: Machine) -> Iterator[Row]:
     """A row of each figure of the machine file that the cost model can predict."""
-    model = _Model(machine, ErisCosts(machine))
+    model = _Model(machine, CostModel(machine))
+    of_systems = {name: predict for of in validations() for name, predict in of.predicted.items()}
     for measurement in machine.description.measurements:
-        predict = PREDICTED.get(measurement.name)
-        value = predict(model, measurement.parameters) if predict is not None else None
+        name, given = measurement.name, measurement.parameters
+        value: float | None = None
+        if name in PREDICTED:
+            value = PREDICTED[name](model, given)
+        elif name in of_systems:
+            value = of_systems[name](machine, given)
         if value is not None:
             yield _row(measurement, value)
 
@@ -71,7 +74,7 @@ def _told(parameters: Parameters) -> Iterator[str]:
 @dataclass(frozen=True)
 class _Model:
     machine: Machine
-    costs: ErisCosts
+    costs: CostModel
 
     def latency_s(self, given: Parameters) -> float | None:
         """A random cycle stays in the first cache that holds it; else each load misses them all."""
@@ -92,17 +95,6 @@ class _Model:
         node = self._node(given)
         one = self.costs.streaming_misses[node] * LINE_BYTES / self.costs.idle_s[node, node]
         return float(np.fmin(given.threads * one, self.costs.memory_Bps[node]))
-
-    def routing_s(self, given: Parameters) -> float | None:
-        """A command looked up in the partition table, appended, and its part of a flush."""
-        if given.targets is None or given.buffer is None:
-            return None
-        counts = self.costs.instructions
-        commands = (given.buffer.value - HEADER_BYTES) / COMMAND_BYTES
-        flush = counts.flush_fixed + counts.flush_line * given.buffer.value / LINE_BYTES
-        instructions = split_instructions(self.costs, given.targets)
-        each_s = self.costs.core_s(instructions + flush / commands)
-        return float(each_s[self.costs.first_node or 0])
 
     def add_s(self, given: Parameters) -> float | None:
         """Additions to a word: of one core, or of several that take the line from one another."""
@@ -142,7 +134,6 @@ PREDICTED: Mapping[str, Known] = {
     "latency": _Model.latency_s,
     "read-bandwidth": _Model.read_Bps,
     "copy": _Model.copy_s,
-    "routing": _Model.routing_s,
     "fetch-add": _Model.add_s,
     "cas-increment": _Model.increment_s,
 }

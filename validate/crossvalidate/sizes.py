@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from ...inputs import InputError
 from ...inputs.quantities import parse_quantity
-from ...sim.systems.eris.prefix_tree import PrefixTree
 from ...topologies import Machine
 from ...workloads.schema import DataObject
+from ..systems.registry import validations
 
 # No object takes more of a host's memory, whatever a suite says.
 MEMORY_PART = 0.25
@@ -65,10 +65,9 @@ def bytes_of(stored: DataObject) -> float:
 
 
 def _entry_bytes(stored: DataObject) -> float:
-    """Of a key of an index its entry, and its share of the tree's nodes."""
-    if stored.kind == "index":
-        entry = stored.key_size.value + stored.value_size.value
-        return PrefixTree(stored.keys or 1, stored.prefix_bits, entry).bytes_per_key
+    for of in validations():
+        if stored.kind in of.entry_bytes:
+            return float(of.entry_bytes[stored.kind](stored))
     size = stored.entry_size if stored.kind == "column" else stored.record_size
     assert size is not None, "tables must have it"
     return size.value

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.systems.commits.facts import ENGINE as COMMITS
-from ...sim.systems.eris.facts import ENGINE as ERIS
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import (
@@ -23,10 +21,9 @@ from ...topologies.schema import (
     NodeType,
     ReadWriteMix,
 )
+from ..systems.registry import validations
 from .bandwidth import TRAFFICS
-from .engine_loop import engine_facts
 from .interrupting import interruptions
-from .processes import host_facts
 from .ranges import with_ranges
 from .session import Result
 
@@ -69,12 +66,10 @@ class _Writer:
             ):
                 changes[field] = self._matrix(name, getattr(base, field))
         changes["warnings"] = tuple(self.warnings)
-        host = host_facts(result.measurements, self.day)
-        changes["processes"] = None if host is None else host.processes
         description = base.model_copy(update=changes)
-        description = description.with_facts(COMMITS, None if host is None else host.engine)
-        if (loops := engine_facts(result.measurements)) is not None:
-            description = description.with_facts(ERIS, loops)
+        for of in validations():
+            if of.described is not None:
+                description = of.described(description, result.measurements, self.day)
         build_machine(description)
         return description
 

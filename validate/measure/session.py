@@ -10,14 +10,13 @@ import numpy as np
 
 from ...inputs import InputError, Quantity
 from ...topologies.measurements import HostState, Measurement
+from ..systems.registry import validations
 from . import (
     bandwidth,
     copying,
-    engine_costs,
-    engine_loop,
+    fabric,
     interrupting,
     latency,
-    processes,
     sharing,
 )
 from .bench import FULL, QUICK, Bench, CannotBind
@@ -27,6 +26,7 @@ from .noise import Watch
 
 Progress = Callable[[float, str], None]
 
+OF_SYSTEMS = {name: one for of in validations() for name, one in of.measured.items()}
 # Each part with its share of the time.
 PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "latency": (latency.measure, 6.0),
@@ -35,16 +35,15 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "atomics": (sharing.measure_atomics, 1.0),
     "messages": (sharing.measure_messages, 1.0),
     "copies": (copying.measure, 2.0),
-    "routing": (engine_costs.measure_routing, 1.0),
-    "index": (engine_costs.measure_index, 4.0),
-    "loop": (engine_loop.measure, 2.0),
-    "walk": (engine_loop.measure_walk, 4.0),
     "interruptions": (interrupting.measure, 1.0),
-    "fabric": (engine_costs.measure_fabric, 3.0),
-    "processes": (processes.measure, 3.0),
+    "fabric": (fabric.measure, 3.0),
+    **{name: (one.measure, one.weight) for name, one in OF_SYSTEMS.items()},
 }
 # Parts whose figures stand in the machine file for people only: one pass is enough of them.
-ONCE = ("atomics", "copies", "index", "fabric")
+ONCE = (
+    *("atomics", "copies", "fabric"),
+    *(name for name, one in OF_SYSTEMS.items() if one.once),
+)
 _SPIN_EVERY_S = 0.1
 CLOCK = "additions that wait for one another, one a cycle"
 

@@ -1,1 +1,1 @@
-"""What is validated of each system: its published results."""
+"""What validation has of each system, in a folder or file by the system's name."""

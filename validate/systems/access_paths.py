@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from ..results import Prediction, Published, Runs
+from .descriptor import Validation
 
 SCENARIO = "gru-fig4-cpu"
 OWN, BLADE, OFF_BLADE = 0, 1, 4  # nodes that hold the column; the thread runs on node 0
@@ -106,3 +107,19 @@ What a scan does with what it finds is open: it writes positions here, as the so
 adding up was tried first; the note says what that gives. `gru-fig5-cpu` is blind: scenario and
 criterion were written before the first run, and stand as they were.
 """
+
+_UNIT = "no model of the hub's Global Reference Unit"
+_CHOOSER = "no access-path chooser, which would be trained on runs of both paths"
+
+VALIDATION = Validation(
+    published=PUBLISHED,
+    blindness=BLINDNESS,
+    unanswered={
+        "gru-fig3": f"{_UNIT}; planes tell a steady state, not what a scan costs to begin",
+        "gru-fig4, by the unit": _UNIT,
+        "gru-fig5, by the unit": _UNIT,
+        "gru-fig6": _UNIT,
+        "gru-tab2": _CHOOSER,
+        "gru-opt": _CHOOSER,
+    },
+)

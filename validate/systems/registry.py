@@ -1,29 +1,31 @@
-"""What validation has of each system, in a module by its name; other studies have one, too."""
+"""What validation has of each system: one line each, and nothing else names them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import import_module
 
-from ..results import Published
+from .descriptor import Validation
 
-# Systems by the names of sim/systems/registry.py; then studies of what no system plays whole.
-MODULES = (".eris", ".commits", ".joins", ".access_paths")
-
-
-@dataclass(frozen=True)
-class Part:
-    """``published``: its published results, by id. ``blindness``: how blind their predictions are,
-    a paragraph of the page.
-    """
-
-    published: Mapping[str, Published]
-    blindness: str
+# The module with its ``VALIDATION``: of systems by the names of sim/systems/registry.py; then of
+# studies of what no system plays whole.
+MODULES = {
+    "eris": ".eris.validation",
+    "commits": ".commits.validation",
+    "joins": ".joins",
+    "access_paths": ".access_paths",
+    "tasks": ".tasks",
+}
 
 
-def parts() -> Iterator[Part]:
-    """Of each module."""
-    for name in MODULES:
-        module = import_module(name, __package__)
-        yield Part(module.PUBLISHED, module.BLINDNESS)
+def validation_of(name: str) -> Validation:
+    """That of the system of this name; of one without a line here, nothing."""
+    if name not in MODULES:
+        return Validation()
+    found: Validation = import_module(MODULES[name], __package__).VALIDATION
+    return found
+
+
+def validations() -> Iterator[Validation]:
+    """Of each one."""
+    return map(validation_of, MODULES)

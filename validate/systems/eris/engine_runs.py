@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import InputError
-from .bench import Bench
-from .samples import Samples
+from ....inputs import InputError
+from ...measure.bench import Bench
+from ...measure.samples import Samples
 
 BATCH = 128
 LINE_BYTES = 64
@@ -62,7 +62,7 @@ class Loop:
 
 def steps_of(bench: Bench, loop: Loop) -> dict[str, Samples]:
     """Nanoseconds a command of each step, of all of it (``all``), and of a flush (``flushes``)."""
-    from ...engine_native._engine import STEPS
+    from ....engine_native._engine import STEPS
 
     found = np.concatenate([_round(bench, loop) for _ in range(ROUNDS)])
     names = [*STEPS, "all", "flushes"]
@@ -71,7 +71,7 @@ def steps_of(bench: Bench, loop: Loop) -> dict[str, Samples]:
 
 def _round(bench: Bench, loop: Loop) -> Any:
     """Windows of an engine of its own."""
-    from ...engine_native._engine import Engine
+    from ....engine_native._engine import Engine
 
     engine = Engine(_setup(bench, loop))
     engine.load()
@@ -84,7 +84,7 @@ def _round(bench: Bench, loop: Loop) -> Any:
 
 
 def _setup(bench: Bench, loop: Loop) -> Any:
-    from ...engine_native._engine import EngineSetup, KeyDraws
+    from ....engine_native._engine import EngineSetup, KeyDraws
 
     start = bench.layout.starts[0]
     home = start if start.memory_bytes else bench.layout.homes[0]

@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from ...sim.systems.eris.facts import ErisFacts, WalkPoint
-from ...sim.systems.eris.partitioned import FLUSH_WAITS
-from ...sim.systems.eris.routing import (
+from ....sim.systems.eris.facts import ENGINE, ErisFacts, WalkPoint
+from ....sim.systems.eris.partitioned import FLUSH_WAITS
+from ....sim.systems.eris.routing import (
     batches_per_command,
     flushes_per_command,
     part_headers,
     scatter_steps,
 )
-from ...topologies.measurements import Measurement
-from .bench import Bench
-from .engine_costs import COMMAND_BYTES, HEADER_BYTES
+from ....topologies.measurements import Measurement
+from ....topologies.schema import MachineDescription
+from ...measure.bench import Bench
+from ...measure.samples import Samples
 from .engine_runs import BATCH, LINE_BYTES, ROUNDS, Loop, steps_of
 from .engine_scans import measure_scans, scan_costs
-from .samples import Samples
+from .engine_steps import COMMAND_BYTES, HEADER_BYTES
 
 LOOP = "a worker of the engine alone, its data in the first caches: time of a step for each command"
 DRAW = "keys drawn evenly in a row, in pieces of 16,384; one thread"
@@ -87,7 +88,7 @@ def measure(bench: Bench) -> Iterator[float]:
 
 def measure_walk(bench: Bench) -> Iterator[float]:
     """A key looked up and upserted by size of a dense index."""
-    from ...engine_native._engine import MeasuredIndex
+    from ....engine_native._engine import MeasuredIndex
 
     cpu = bench.layout.starts[0].cores[0]
     sizes = [1 << bits for bits in (QUICK_WALK_BITS if bench.effort.quick else WALK_BITS)]
@@ -108,7 +109,7 @@ def measure_walk(bench: Bench) -> Iterator[float]:
 
 def _draws(bench: Bench) -> Samples:
     """Nanoseconds of drawing a key."""
-    from ...engine_native._engine import KeyDraws
+    from ....engine_native._engine import KeyDraws
 
     draws, times = KeyDraws([0, RANKED_KEYS], [1.0]), []
     for _ in range(ROUNDS * bench.effort.wanted):
@@ -120,6 +121,14 @@ def _draws(bench: Bench) -> Samples:
 
 
 # -- from measurements to costs -------------------------------------------------------------------
+
+
+def described(
+    description: MachineDescription, measurements: Sequence[Measurement], day: str
+) -> MachineDescription:
+    """``description`` with what these figures tell of the engine, where its loop was measured."""
+    facts = engine_facts(measurements)
+    return description if facts is None else description.with_facts(ENGINE, facts)
 
 
 def engine_facts(measurements: Sequence[Measurement]) -> ErisFacts | None:

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import InputError, Quantity
-from ...sim.systems.commits.facts import (
+from ....inputs import InputError, Quantity
+from ....sim.systems.commits.facts import (
+    ENGINE,
     BlockCost,
     CommitFacts,
     EndCost,
     HostFacts,
     TransportCosts,
 )
-from ...topologies.measurements import Measurement
-from ...topologies.processes import ProcessFacts
-from .bench import Bench
-from .samples import Samples
+from ....topologies.measurements import Measurement
+from ....topologies.processes import ProcessFacts
+from ....topologies.schema import MachineDescription
+from ...measure.bench import Bench
+from ...measure.samples import Samples
 
 # What the engine calls them, and what they are (systems/commits/measure_steps.hpp).
 STEPS = {
@@ -79,7 +81,7 @@ LEAST_NS = 1e-3
 
 def measure(bench: Bench) -> Iterator[float]:
     """Steps on blocks, then both ends and the sleepers of each transport."""
-    from ...engine_native._engine import HAS_UCX
+    from ....engine_native._engine import HAS_UCX
 
     quick = bench.effort.quick
     cpus = [cpu for node in bench.layout.starts for cpu in node.cores]
@@ -115,8 +117,8 @@ def measure(bench: Bench) -> Iterator[float]:
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
     """In a process of its own, which may fork."""
-    from ...engine_native.engine_process import EngineProcess
-    from ...engine_native.systems.commits.cluster import START_S, ucx_settings
+    from ....engine_native.engine_process import EngineProcess
+    from ....engine_native.systems.commits.cluster import START_S, ucx_settings
 
     process = EngineProcess(function, {"streams": [0] * 4} | ucx_settings(transport), arguments)
     try:
@@ -142,6 +144,17 @@ def _add(bench: Bench, rows: Iterable[dict[str, Any]], transport: str | None = N
         taken_ns = np.maximum(np.array(row["samples_ns"]), LEAST_NS)
         samples = Samples(taken_ns)
         bench.add(f"step-{name}", samples, "time", STEPS.get(name, ENDS), **parameters)
+
+
+def described(
+    description: MachineDescription, measurements: Iterable[Measurement], day: str
+) -> MachineDescription:
+    """``description`` with what these figures tell of processes and of the engine; without either
+    where some are missing.
+    """
+    found = host_facts(measurements, day)
+    processes, engine = (None, None) if found is None else (found.processes, found.engine)
+    return description.model_copy(update={"processes": processes}).with_facts(ENGINE, engine)
 
 
 def host_facts(measurements: Iterable[Measurement], day: str) -> HostFacts | None:

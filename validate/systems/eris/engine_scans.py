@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...topologies.measurements import Measurement
-from .bench import Bench
+from ....topologies.measurements import Measurement
+from ...measure.bench import Bench
 from .engine_runs import FOUND_PART, LINE_BYTES, Loop, steps_of
 
 SCAN = "a worker of the engine alone, one scan of a column at a time; keys: its entries"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...sim.run.record import Record
-from ...sim.systems.commits.plane import IN, OUT
-from ..results import Prediction, Published, Runs
+from ....sim.run.record import Record
+from ....sim.systems.commits.plane import IN, OUT
+from ...results import Prediction, Published, Runs
 
 # Both play transactions; the reference plane gives the same figures, later.
 PLANES = ("event", "reference")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ...sim.run.record import Record
-from ...sim.run.recovery import recoveries
-from ..results import Prediction, Published, Runs
+from ....sim.run.record import Record
+from ....sim.run.recovery import recoveries
+from ...results import Prediction, Published, Runs
 
 
 def _fig1(runs: Runs) -> Prediction:

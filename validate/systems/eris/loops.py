@@ -9,14 +9,18 @@ fitted one the machine has such a part, and predicts the native engine, of which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
-from ...inputs import Quantity
-from ...sim.machine.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
-from ...sim.systems.eris.facts import ENGINE, ErisFacts
-from ...sim.systems.eris.instructions import INSTRUCTIONS
-from ...topologies.machine import Machine
-from .parameters import Key, Parameter
+from ....inputs import Quantity
+from ....sim.machine.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
+from ....sim.systems.eris.facts import ENGINE, ErisFacts
+from ....sim.systems.eris.instructions import INSTRUCTIONS
+from ....topologies.machine import Machine
+from ....topologies.schema import MachineDescription
+from ...calibrate.intervals import Fit, rounded
+from ...calibrate.parameters import Key, Parameter
 
 LOOPS: Mapping[str, tuple[str, ...]] = {
     "walking": ("tree_level", "tree_entry", "upsert_entry", "upsert_shared"),
@@ -52,12 +56,16 @@ def loop_parameters(machine: Machine) -> list[Parameter]:
     engine = eris_facts(machine) or ErisFacts()
     found = []
     for loop, steps in LOOPS.items():
-        found.append(Parameter(("loop", loop), f"core time of {loop}", "×", 1.0, 1e-3, 1e3))
+        found.append(_factor(("loop", loop), 1.0))
         for step in steps if len(steps) > 1 else ():
             own: Quantity | None = getattr(engine, step)
             start = 1.0 if own is None else own.value / counted_s(machine, step)
-            found.append(Parameter(("core", step), f"core time of {step}", "×", start, 1e-3, 1e3))
+            found.append(_factor(("core", step), start))
     return found
+
+
+def _factor(key: Key, start: float) -> Parameter:
+    return Parameter(key, f"core time of {key[1]}", "×", start, 1e-3, 1e3, core=True)
 
 
 def counted_s(machine: Machine, step: str) -> float:
@@ -117,3 +125,40 @@ def loop_of(path: Path) -> str:
         for loop, steps in LOOPS.items()
         if name in steps or any(curve == name for curve, _ in CURVES.get(loop, ()))
     )
+
+
+def run_facts(
+    machine: Machine, values: Mapping[Key, float]
+) -> dict[str, list[tuple[object, float]]]:
+    """The times that runs meet, by loop."""
+    found: dict[str, list[tuple[object, float]]] = {}
+    for path, time_s in loop_times_s(machine, values).items():
+        found.setdefault(loop_of(path), []).append((path, time_s))
+    return found
+
+
+def with_values(changed: Machine, base: Machine, values: Mapping[Key, float]) -> Machine:
+    """``changed`` with the times that ``values`` make of those of ``base``."""
+    times = loop_times_s(base, values)
+    if not times:
+        return changed
+    facts = with_times(eris_facts(base), {path: Quantity(t, t, t) for path, t in times.items()})
+    return replace(changed, description=changed.description.with_facts(ENGINE, facts))
+
+
+def with_fitted_times(
+    description: MachineDescription, machine: Machine, fit: Fit, source: Mapping[Key, str]
+) -> MachineDescription:
+    """``description`` with the times of ``machine`` that a fitted factor concerns: that of its
+    loop, of its step, or both.
+    """
+    found: dict[Path, Quantity] = {}
+    for path, value in loop_times_s(machine, fit.values).items():
+
+        def time_s(values: Mapping[Key, float], path: Path = path) -> float:
+            return loop_times_s(machine, values)[path]
+
+        half = math.exp(fit.half_width(lambda values: math.log(time_s(values))))
+        text = source.get(("core", str(path[0]))) or source[("loop", loop_of(path))]
+        found[path] = Quantity(rounded(value), rounded(value / half), rounded(value * half), text)
+    return description.with_facts(ENGINE, with_times(eris_facts(machine), found))

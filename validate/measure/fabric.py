@@ -1,0 +1,51 @@
+"""What verbs and messages of the fabric take between two threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .bench import Bench
+
+FABRIC = "one request after the other between two threads; a put until it has landed"
+MESSAGES = "a message and its echo between two threads; half a round trip"
+
+# How the two ends reach each other: the engine's name of it, and whether their processors do it.
+# Threads stand in where there is no UCX.
+TRANSPORTS = {
+    "threads": ("threads", True),
+    "shm": ("posix,self", True),
+    "shm-ucx": ("posix,self", False),
+    "tcp": ("tcp,self", False),
+}
+MESSAGE_SIZES = (8, 64, 1 << 10, 8 << 10, 64 << 10, 512 << 10)
+QUICK_MESSAGE_SIZES = (64, 8 << 10)
+
+
+def measure(bench: Bench) -> Iterator[float]:
+    """Verbs and messages by transport and size."""
+    from ...engine_native._engine import HAS_UCX, FabricPair, Verb
+
+    cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
+    if len(cpus) < 2:
+        bench.warn("fabric: one core alone has no other to reach: not measured")
+        return
+    if not HAS_UCX:
+        bench.warn("fabric: numatwin was built without UCX (Debian: libucx-dev): threads only")
+    sizes = QUICK_MESSAGE_SIZES if bench.effort.quick else MESSAGE_SIZES
+    verbs = {"get": Verb.GET, "put": Verb.PUT, "message": Verb.MESSAGE}
+    words = {"compare-and-swap": Verb.COMPARE_AND_SWAP, "fetch-add": Verb.FETCH_ADD}
+    cases = [(name, verb, 8) for name, verb in words.items()]
+    cases += [(name, verb, size) for name, verb in verbs.items() for size in sizes]
+    transports = {name: how for name, how in TRANSPORTS.items() if (name == "threads") != HAS_UCX}
+    for at, (transport, (named, direct)) in enumerate(transports.items()):
+        try:
+            pair = FabricPair(named, direct)
+        except RuntimeError as failure:
+            bench.warn(f"fabric: no transport {transport}: {failure}")
+            continue
+        for k, (name, verb, size) in enumerate(cases):
+            members = [(cpus[0], pair.ask(verb, size)), (cpus[1], pair.answer())]
+            samples = bench.run(members, limit_s=0.1).ns_each()
+            method = MESSAGES if verb is Verb.MESSAGE else FABRIC
+            bench.add(f"fabric-{name}", samples, "time", method, size=size, transport=transport)
+            yield (at + (k + 1) / len(cases)) / len(transports)

@@ -1,0 +1,1 @@
+"""Transactions on a cluster: published results, and what is measured and fitted of the engine."""

@@ -1,0 +1,169 @@
+"""What an engine of transactions takes on a host, as calibration fits it: messages by transport and
+operation, steps on blocks.
+
+A machine file has tables of single steps for these (``engines.commits``). Sizes and counts of a
+table were measured together, in one state of the host; what differs from session to session is the
+level. So one factor is fitted for each transport and operation, and for each step on blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from ....inputs import Quantity
+from ....sim.systems.commits.facts import (
+    ENGINE,
+    CommitFacts,
+    EndCost,
+    EndOperation,
+    host_facts,
+)
+from ....sim.systems.commits.host_steps import BlockCosts
+from ....topologies.machine import Machine
+from ....topologies.measurements import Measurement
+from ....topologies.schema import MachineDescription
+from ...calibrate.engine_calibration import EngineCalibration, Tried
+from ...calibrate.host_reader import HostReader, bytes_text, size_of
+from ...calibrate.intervals import Fit, fitted_quantities
+from ...calibrate.observation import NO_PARAMETER, Kind, Observation
+from ...calibrate.parameters import Key, Parameter
+
+MESSAGE = Kind("message", scaled=True)
+BLOCK = Kind("block in shared memory", scaled=True)
+PARTS = ("post", "serve", "complete")
+BLOCK_STEPS = ("get", "update", "insert")
+
+
+def process_parameters(machine: Machine) -> list[Parameter]:
+    """The parameters of these tables; none where the machine has none."""
+    costs = host_facts(machine.description)
+    if costs is None:
+        return []
+    found = [
+        Parameter(("blocks", step), f"{step} of blocks in shared memory", "×", 1.0, 1e-3, 1e3)
+        for step in BLOCK_STEPS
+    ]
+    for transport, of in costs.engine.transports.items():
+        found += [
+            Parameter(
+                ("messages", transport, operation), f"{operation} over {transport}", "×",
+                1.0, 1e-3, 1e3,
+            )
+            for operation in dict.fromkeys(end.operation for end in of.ends)
+        ]  # fmt: skip
+    return found
+
+
+def block_s(tried: Tried, of: Observation) -> float:
+    """A step on a block among others."""
+    costs = host_facts(tried.base.description)
+    if costs is None:
+        return float("nan")
+    step = of.at["step"]
+    known = BlockCosts(costs.engine.blocks).seconds(step, of.at["size"], of.at["region"])
+    return known * tried.values.get(("blocks", step), 1.0)
+
+
+def message_s(tried: Tried, of: Observation) -> float:
+    """What an end does for each of so many requests; NaN for one that the machine's table lacks."""
+    costs = host_facts(tried.base.description)
+    ends: Iterable[EndCost] = ()
+    if (
+        costs is not None
+        and (transport := costs.engine.transports.get(of.at["transport"])) is not None
+    ):
+        ends = transport.ends
+    for end in ends:
+        if (end.operation, end.size.value, end.count) == (
+            of.at["operation"], of.at["size"], of.at["count"],
+        ):  # fmt: skip
+            part: Quantity = getattr(end, of.at["part"])
+            key = ("messages", of.at["transport"], of.at["operation"])
+            return part.value * tried.values.get(key, 1.0)
+    return float("nan")
+
+
+def with_fitted_factors(
+    description: MachineDescription, machine: Machine, fit: Fit, source: Mapping[Key, str]
+) -> MachineDescription:
+    """``description`` with the tables of ``machine`` times what was fitted."""
+    facts, quantities = host_facts(machine.description), fitted_quantities(fit, source)
+    if facts is None:
+        return description
+    return description.with_facts(ENGINE, _fitted(facts.engine, quantities))
+
+
+def _fitted(facts: CommitFacts, quantities: Mapping[Key, Quantity]) -> CommitFacts:
+    changes: dict[str, Any] = {}
+    changes["blocks"] = tuple(
+        block.model_copy(
+            update={
+                step: _times(getattr(block, step), quantities.get(("blocks", step)))
+                for step in BLOCK_STEPS
+            }
+        )
+        for block in facts.blocks
+    )
+    changes["transports"] = {
+        name: of.model_copy(
+            update={
+                "ends": tuple(
+                    _end(end, quantities.get(("messages", name, end.operation))) for end in of.ends
+                )
+            }
+        )
+        for name, of in facts.transports.items()
+    }
+    return facts.model_copy(update=changes)
+
+
+def _end(end: EndCost, factor: Quantity | None) -> EndCost:
+    return end.model_copy(update={part: _times(getattr(end, part), factor) for part in PARTS})
+
+
+def _times(value: Quantity, factor: Quantity | None) -> Quantity:
+    """The value with a fitted factor on it, and the range of that."""
+    if factor is None:
+        return value
+    fitted, low, high = (
+        float(f"{value.value * f:.4g}") for f in (factor.value, factor.low, factor.high)
+    )
+    return Quantity(fitted, low, high, factor.source)
+
+
+def _block(reader: HostReader, one: Measurement) -> Observation | str:
+    size, region = size_of(one), one.parameters.region
+    if size is None or region is None:
+        return NO_PARAMETER
+    step = one.name.rsplit("-", 1)[-1]
+    label = f"{step} of {bytes_text(size)} among {bytes_text(region.value)}"
+    at = {"step": step, "size": size, "region": region.value}
+    return reader.observation(BLOCK, one, label, at, size_bytes=size)
+
+
+def _message(reader: HostReader, one: Measurement) -> Observation | str:
+    """One end of messages over a transport."""
+    _, part, operation = one.name.split("-", 2)
+    size, count = size_of(one), one.parameters.batch
+    transport = one.parameters.transport
+    if size is None or count is None or transport is None:
+        return NO_PARAMETER
+    label = f"{part} {operation} over {transport}, {bytes_text(size)}, {count} at once"
+    at = {
+        "transport": str(transport), "operation": operation, "part": part, "size": size,
+        "count": count,
+    }  # fmt: skip
+    return reader.observation(MESSAGE, one, label, at, size_bytes=size)
+
+
+CALIBRATION = EngineCalibration(
+    keys=("blocks", "messages"),
+    parameters=process_parameters,
+    readers={
+        **{f"step-block-{step}": _block for step in BLOCK_STEPS},
+        **{f"step-{part}-{verb}": _message for part in PARTS for verb in get_args(EndOperation)},
+    },
+    predictions={BLOCK: block_s, MESSAGE: message_s},
+    written=with_fitted_factors,
+)

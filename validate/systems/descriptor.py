@@ -1,0 +1,66 @@
+"""What validation has of a system: published results, what is measured of its engine, and fitted.
+
+All of it is in the system's folder or file here. What is needed late is imported late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from ..results import Published
+
+
+@dataclass(frozen=True)
+class Late:
+    """A function of a module that is imported when it is first called or asked for."""
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        """Imports the module; returns the function, or whatever has that name."""
+        return getattr(import_module(self.module, __package__), self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls the function."""
+        return self.load()(*arguments)
+
+
+@dataclass(frozen=True)
+class Microbenchmark:
+    """A part of ``numatwin machine measure``.
+
+    ``measure``: adds figures to a ``Bench`` and yields the share done. ``weight``: its share of the
+    time. ``once``: figures for people only, of which one pass is enough.
+    """
+
+    measure: Callable[..., Any]
+    weight: float
+    once: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What validation has of one system, or of a study that no system plays.
+
+    ``published``: its published results, by id; ``unanswered``: those that no model can predict
+    yet, and why; ``blindness``: how blind the predictions are, a paragraph of the page.
+    ``measured``: by name, its parts of ``machine measure``. ``described``: a machine's description
+    with what these measurements tell of the engine, of the description, the measurements and the
+    day. ``calibration``: what can be fitted, an ``EngineCalibration``. ``predicted``: by name of a
+    measurement what the system's cost model makes of it, in SI units, of a machine and the
+    measurement's parameters; None where it tells nothing. ``entry_bytes``: by kind of its data
+    objects, what one entry takes.
+    """
+
+    published: Mapping[str, Published] = field(default_factory=dict)
+    blindness: str = ""
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Microbenchmark] = field(default_factory=dict)
+    described: Late | None = None
+    calibration: Late | None = None
+    predicted: Mapping[str, Late] = field(default_factory=dict)
+    entry_bytes: Mapping[str, Late] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""ERIS: its published results, and what is measured and fitted of its engine."""
