@@ -4,6 +4,6 @@
 #include "kernel/register.hpp"
 
 PYBIND11_MODULE(_engine, module) {
-    module.doc() = "ERIS and RSI on this host: real threads, real memory, real time.";
+    module.doc() = "Engines on this host: real threads, real memory, real time.";
     numatwin::Registration::run(module);
 }

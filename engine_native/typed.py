@@ -41,13 +41,13 @@ class HostFacts(TypedDict):
 
 
 class Totals(TypedDict):
-    """Sums since ``start``: [O, A] of operations and AEUs, [objects, A], [steps, A] or [A]."""
+    """Sums since ``start``: [O, A] of operations and workers, [objects, A], [steps, A] or [A]."""
 
     time_s: float
     made: Counts
     """[O, A] commands; a scan is one."""
     executed: Counts
-    """[O, A] commands; a scan counts for each AEU that scans its part."""
+    """[O, A] commands; a scan counts for each worker that scans its part."""
     done: Counts
     """[O, A] whole operations."""
     latency_sum_ns: Counts

@@ -71,7 +71,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
     found = recoveries_of(able, operation)
     if share_levels(list(found.values())):
-        sentences += _drops(found, [run.label for run in able if _rebalances(run.record)])
+        sentences += _drops(found, [run.label for run in able if _balances(run.record)])
     return Markup(" ").join(sentences)
 
 
@@ -158,7 +158,7 @@ def _changes(operation: str, found: Sequence[Recovery]) -> Markup:
     return text + (f"; after {missed} of the changes they are not." if missed else ".")
 
 
-def _rebalances(record: Record) -> bool:
+def _balances(record: Record) -> bool:
     return any(event.kind == "balance" for event in record.control_events)
 
 
@@ -182,7 +182,7 @@ def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> 
         sentences.append(
             Markup(text).format(
                 least,
-                " of those that rebalance" if len(ranked) < len(found) else "",
+                " of those that balance their load" if len(ranked) < len(found) else "",
                 percent(depths[least]),
                 deepest,
                 percent(depths[deepest]),

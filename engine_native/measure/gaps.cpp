@@ -4,8 +4,8 @@
 #include <mutex>
 #include <thread>
 
+#include "memory/clock.hpp"
 #include "memory/host.hpp"
-#include "systems/eris/clock.hpp"
 
 namespace numatwin::native {
 

@@ -1,4 +1,4 @@
-// The shared index, ERIS' baseline: one prefix tree for all threads, updated by atomics.
+// The shared index, a baseline: one prefix tree for all threads, updated by atomics.
 //
 // Protocol. A slot of a node holds a Word (tree_word.hpp; its bit 2 is the slot's lock), and
 // changes only by compare-and-swap or by the thread that has locked it:

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "memory/clock.hpp"
 #include "memory/heap_memory.hpp"
 #include "systems/eris/choice.hpp"
-#include "systems/eris/clock.hpp"
 #include "systems/eris/command.hpp"
 #include "systems/eris/cycle.hpp"
 #include "systems/eris/index_partition.hpp"

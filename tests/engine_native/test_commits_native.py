@@ -15,10 +15,10 @@ import pytest
 from commit_runs import ROWS, is_running, played, segments, small_run, until, violations
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.systems.commits import cluster as commit_cluster
 from numatwin.engine_native.systems.commits import setup as commit_setup
 from numatwin.engine_native.systems.commits.cluster import CommitCluster, ucx_settings
+from numatwin.engine_native.systems.commits.engine_process import EngineProcess
 from numatwin.inputs import InputError
 from numatwin.sim.systems.commits.history import BROKEN, DIED, OUTCOME
 

@@ -169,7 +169,7 @@ def test_an_interrupted_run_leaves_nothing(
 
 ASK = """
 import sys, time
-from numatwin.engine_native.engine_process import EngineProcess
+from numatwin.engine_native.systems.commits.engine_process import EngineProcess
 from numatwin.engine_native.systems.commits.cluster import ucx_settings
 run = {"streams": [0] * 4} | ucx_settings("shm")
 process = EngineProcess("measure_fabric", run, ([8], 30.0))

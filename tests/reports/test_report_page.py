@@ -98,7 +98,7 @@ def test_the_answer_in_words(one_run: str) -> None:
 def test_the_balancers_in_words(four_runs: str) -> None:
     text = visible(four_runs)
     assert "Of 4 runs, one-shot does most: 2.18 G lookups/s on average, 2.07 times as many" in text
-    least = "ma-1 falls least of those that rebalance, 25% below the best level at worst"
+    least = "ma-1 falls least of those that balance their load, 25% below the best level at worst"
     assert f"{least} (one-shot: 67%)." in text
     assert "Soonest back: one-shot , after 3 s on average." in text
     assert "Never back to the best level before the next change: none." in text

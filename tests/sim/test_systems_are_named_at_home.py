@@ -27,9 +27,12 @@ EVERYBODYS = (
     "numatwin",
 )
 HOMES = ("engine_native/systems", "engine_native/tests", "validate/systems")
+# Systems whose name is a word of every text: of these, modules and quoted names are looked for.
+ORDINARY_WORDS = ("tasks",)
 # What may name systems, and why.
 EXCEPTIONS = {
     "topologies/old_form.py": "where facts of engines stood in files of earlier versions",
+    "engine_native/measure/routing_work.cpp": "times one engine's router, for machine measure",
     "numatwin/__init__.py": "names that policies of users import since before there were families",
 }
 
@@ -47,26 +50,27 @@ def files() -> list[Path]:
 
 def _is_at_home(path: Path) -> bool:
     """Whether it is in a system's folder or file, lists these, or is among the exceptions."""
-    homes = [REPOSITORY / home for home in HOMES]
-    shared = path.name in ("__init__.py", "descriptor.py")
-    inside = any(home in (REPOSITORY / path).parents for home in homes)
-    return str(path) in EXCEPTIONS or (inside and not shared)
+    home = next((home for home in map(Path, HOMES) if home in path.parents), None)
+    shared = home is not None and path.parent == home and path.stem in ("__init__", "descriptor")
+    return str(path) in EXCEPTIONS or (home is not None and not shared)
 
 
 def names() -> re.Pattern[str]:
     """Systems by name, and by the classes of their specs and families."""
-    known = [*SYSTEMS]
+    known = [name for name in SYSTEMS if name not in ORDINARY_WORDS]
     for system in systems():
         known.append(system.spec.__name__)
         known += [kind.__name__ for family in system.families for kind in family.types]
     words = [word for word in known if word != "Observation"]  # a word of every plane, too
-    return re.compile(rf"(?i)\b({'|'.join(words)}|aeus?|rebalanc\w*)\b")
+    modules = [rf"systems[./]{name}\b|[\"'`]{name}[\"'`]" for name in SYSTEMS]
+    text = rf"\b({'|'.join(words)}|aeus?|rebalanc\w*)\b|{'|'.join(modules)}"
+    return re.compile(text, re.IGNORECASE)
 
 
 def without_data(line: str) -> str:
     """Without names of bundled scenarios, published results and checks, which examples need."""
     checks = yaml.safe_load((REPOSITORY / "validate/suites/policies.yaml").read_text("utf-8"))
-    data = [*scenario_names(), *PUBLISHED, *(check["name"] for check in checks["checks"])]
+    data = [*scenario_names(), *PUBLISHED, *checks["checks"]]
     for name in sorted(data, key=len, reverse=True):
         line = line.replace(name, "")
     return line

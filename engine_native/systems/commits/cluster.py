@@ -12,7 +12,7 @@ from typing import Any
 from ....inputs import InputError
 from ... import _engine
 from ..._engine import CommitBoard, CommitRun, Phase, ThreadCommits
-from ...engine_process import EngineProcess
+from .engine_process import EngineProcess
 
 START_S, START_S_PER_GB = 60.0, 20.0  # a busy host is given so long to start, and to load
 STOP_S = 5.0

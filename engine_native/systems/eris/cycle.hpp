@@ -33,7 +33,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "systems/eris/clock.hpp"
+#include "memory/clock.hpp"
 
 namespace numatwin::native {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "systems/eris/clock.hpp"
+#include "memory/clock.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -117,8 +117,8 @@ def measure(bench: Bench) -> Iterator[float]:
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
     """In a process of its own, which may fork."""
-    from ....engine_native.engine_process import EngineProcess
     from ....engine_native.systems.commits.cluster import START_S, ucx_settings
+    from ....engine_native.systems.commits.engine_process import EngineProcess
 
     process = EngineProcess(function, {"streams": [0] * 4} | ucx_settings(transport), arguments)
     try:

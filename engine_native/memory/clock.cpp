@@ -1,4 +1,4 @@
-#include "systems/eris/clock.hpp"
+#include "memory/clock.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,8 @@
 """Starts the engine's own processes: Python that loads the compiled engine and nothing else.
 
-Such a process is the parent of a run's processes (systems/commits/launcher.hpp) or of a
-measurement between
-two. It gets its orders as a line of JSON through a pipe, whose writing end stays open here: when
-this process is gone, whatever ended it, so is that one.
+Such a process is the parent of a run's processes (launcher.hpp) or of a measurement between two. It
+gets its orders as a line of JSON through a pipe, whose writing end stays open here: when this
+process is gone, whatever ended it, so is that one.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import sys
 import tempfile
 from typing import IO, Any
 
-from ..inputs import InputError
-from . import _engine
+from ....inputs import InputError
+from ... import _engine
 
 # Isolated and without site packages: it starts in some ten milliseconds.
 # Should its parent be gone, however it ended, the kernel ends it by SIGIO, as the pipe with its
