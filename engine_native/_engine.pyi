@@ -1,4 +1,4 @@
-"""ERIS and RSI on this host: real threads, real memory, real time."""
+"""Engines on this host: real threads, real memory, real time."""
 
 # Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
 
