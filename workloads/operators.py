@@ -89,13 +89,21 @@ class _Following(OperatorSpec):
 
 class ScanSpec(OperatorSpec):
     """Reads the index vectors of ``columns`` of a ``table``, all rows; the filter lets the part
-    ``selectivity`` of the rows through.
+    ``selectivity`` of the rows through. Without columns it stands for all rows, and does nothing.
     """
 
     kind: Literal["scan"]
     table: Name
-    columns: Columns
+    columns: NoOrSomeColumns = ()
     selectivity: Selectivity = 1.0
+
+    @model_validator(mode="after")
+    def _filters_columns(self) -> ScanSpec:
+        if not self.columns and self.selectivity < 1:
+            raise DescriptionError(
+                ("selectivity",), "a filter reads columns: expected some in 'columns', or 1"
+            )
+        return self
 
     @property
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

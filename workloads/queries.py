@@ -41,6 +41,8 @@ def check_clients(description: WorkloadDescription) -> None:
             raise DescriptionError(
                 ("clients",), "missing field 'count': how many clients ask for queries of the mix"
             )
+        if mixed and not any(one.share for one in queries.values() if one.clients is None):
+            raise DescriptionError(("operations",), "every share of the mix is 0")
         if not mixed and clients.count is not None:
             raise DescriptionError(
                 ("clients", "count"), "all queries have clients of their own: nobody is left"

@@ -38,15 +38,14 @@ class OperatorNode:
     """An operator of a query. ``reads``: the columns of each of its fields that name some.
 
     ``table``: whose parts its tasks work on; None where its entries come from no table any more.
-    ``passes_on``: the columns that its results have; ``given``, ``made``: of those that
-    it can read, and passes on, the ones whose values an operator has written down in order.
+    ``passes_on``: the columns that its results have; ``made``: of these, the ones whose
+    values an operator has written down, so that what follows reads them in order.
     """
 
     name: str
     spec: AnyOperator
     table: str | None
     reads: Mapping[str, tuple[ColumnOf, ...]]
-    given: frozenset[ColumnOf]
     passes_on: frozenset[ColumnOf]
     made: frozenset[ColumnOf]
 
@@ -113,7 +112,9 @@ def _node(
 ) -> OperatorNode:
     sources = [before[source] for source in spec.sources]
     available = frozenset[ColumnOf]().union(*(source.passes_on for source in sources))
-    made = frozenset[ColumnOf]().union(*(source.made for source in sources))
+    made = frozenset[ColumnOf]()
+    for source in reversed(sources):  # of what both sides of a join have, the probing side's counts
+        made = (made - source.passes_on) | source.made
     table = sources[0].table if sources else None
     if isinstance(spec, (ScanSpec, CustomSpec)) and spec.table is not None:
         table = spec.table
@@ -129,13 +130,13 @@ def _node(
         )
         for field, columns in _fields(spec).items()
     }
-    given, passes_on = made, available
+    passes_on = available
     if isinstance(spec, MaterialiseSpec):
         made |= set(reads["columns"])
     if isinstance(spec, AggregateSpec):
         passes_on = made = frozenset((*reads["group_by"], *reads["sums"]))
         table = None
-    return OperatorNode(name, spec, table, reads, given, passes_on, made)
+    return OperatorNode(name, spec, table, reads, passes_on, made)
 
 
 def _fields(spec: AnyOperator) -> dict[str, tuple[str, ...]]:

@@ -23,6 +23,8 @@ def test_the_bundled_workloads() -> None:
         "lookup-hot-range",
         "lookup-recorded",
         "lookup-zipf",
+        "tpch-1",
+        "tpch-100",
     ]
 
 
@@ -35,6 +37,9 @@ def test_loads_and_is_ready_to_run(name: str) -> None:
     for state in workload.phases:
         assert sum(op.share for op in state.operations.values()) == pytest.approx(1.0)
         for operation in state.operations.values():
+            if operation.kind == "query":
+                assert (operation.object, operation.keys) == ("", None)
+                continue
             stored = workload.objects[operation.object]
             keys = stored.records if stored.kind == "table" else stored.keys
             if operation.keys is None:

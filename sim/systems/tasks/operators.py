@@ -7,7 +7,7 @@ Positions of rows take 4 bytes, 8 where a table has more rows than these count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import expm1, log1p
 
@@ -34,14 +34,18 @@ LINE_BITS = 512.0
 
 @dataclass(frozen=True)
 class Results:
-    """What an operator passes on: ``entries`` in all, by the stage at that position.
+    """What an operator passes on: ``entries`` in all, once the ``stages`` at these positions are
+    done.
 
     ``table``: the name of the table whose parts they come from, None where from none any more.
+    ``bytes``: of an entry, as it is read. ``made``: columns whose values are at hand in order.
     """
 
     entries: float
-    stage: int
+    stages: tuple[int, ...]
     table: str | None
+    bytes: float
+    made: frozenset[ColumnOf] = frozenset()
 
 
 @dataclass
@@ -56,7 +60,10 @@ class Demands:
         """Adds to it; itself."""
         self.instructions += instructions
         for use in uses:
-            (self.in_order if isinstance(use, InOrder) else self.at_random).append(use)  # type: ignore[arg-type]
+            if isinstance(use, InOrder):
+                self.in_order.append(use)
+            else:
+                self.at_random.append(use)
         return self
 
 
@@ -121,50 +128,57 @@ class QueryStages:
 
     def _scan(self, node: OperatorNode, spec: ScanSpec) -> Results:
         rows, counts = self._rows(spec.table), self.counts
+        if not spec.columns:
+            return Results(rows, self._after(node), spec.table, 0.0)
+        # Positions of what it finds, or a bit for each row where these take less.
+        row_bytes = min(self._position_bytes(spec.table) * spec.selectivity, 1 / 8)
         bits = sum(self._bits(column) for column in node.reads["columns"])
         demands = Demands().more(
             counts.scan_row * len(spec.columns) + counts.scan_match * spec.selectivity,
             InOrder("part", read_bytes=bits / 8),
-            InOrder("local", written_bytes=self._position_bytes(spec.table) * spec.selectivity),
+            InOrder("local", written_bytes=row_bytes),
         )
         stage = self._stage(node, demands, rows, spec.table, (), "scan")
-        return Results(rows * spec.selectivity, stage, spec.table)
+        entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
+        return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes)
 
     def _materialise(self, node: OperatorNode, spec: MaterialiseSpec) -> Results:
         source = self.results[spec.input]
-        demands = self._positions(source)
+        demands = Demands().more(0.0, InOrder("local", read_bytes=source.bytes))
         for column in node.reads["columns"]:
-            self._value(demands, column, node, source)
+            self._value(demands, column, source)
             demands.more(0.0, InOrder("local", written_bytes=self._value_bytes(column)))
         stage = self._stage(
-            node, demands, source.entries, source.table, (source.stage,), "materialise"
+            node, demands, source.entries, source.table, source.stages, "materialise"
         )
-        return Results(source.entries, stage, source.table)
+        return Results(source.entries, (stage,), source.table, source.bytes, node.made)
 
     def _aggregate(self, node: OperatorNode, spec: AggregateSpec) -> Results:
-        """Each task into a table of its own; then all tables into one. Where the parts' ids do not
-        agree, their dictionaries are merged meanwhile.
+        """Each task into a table of its own; then all tables into one. Before that the ids of the
+        parts are made to agree; meanwhile, where the tasks are pipelined.
         """
         source, counts = self.results[spec.input], self.counts
+        own = [c for c in node.reads["group_by"] if c.table == source.table]
+        own = [c for c in own if c not in source.made]
+        agreed: tuple[int, ...] = ()
+        if source.table is not None and own:
+            agreed = (self._dictionaries(node, source.table, own),)
         groups = self._groups(node, spec, source)
-        demands = self._positions(source)
+        demands = Demands().more(0.0, InOrder("local", read_bytes=source.bytes))
         for column in node.reads["group_by"]:
-            self._id(demands, column, node, source)
+            self._id(demands, column, source)
         for column in node.reads["sums"]:
-            self._value(demands, column, node, source)
+            self._value(demands, column, source)
         slots = 1 + len(spec.group_by) + len(spec.sums)
         of_task = found_of(groups, source.entries / self._tasks(spec))
         demands.more(
             (counts.group if spec.group_by else 0.0) + counts.sum * len(spec.sums),
             AtRandom("local", 1.0, _table_bytes(of_task, slots), own=True, written=True),
         )
-        stage = self._stage(
-            node, demands, source.entries, source.table, (source.stage,), "aggregate"
+        before, meanwhile = (
+            (source.stages, agreed) if spec.pipelined else ((*source.stages, *agreed), ())
         )
-        inputs = [stage]
-        own = [c for c in node.reads["group_by"] if c.table == source.table]
-        if source.table is not None and own:
-            inputs.append(self._dictionaries(node, source.table, own))
+        stage = self._stage(node, demands, source.entries, source.table, before, "aggregate")
         merging = Demands().more(
             counts.merge_group + counts.sum * len(spec.sums),
             InOrder("local", read_bytes=SLOT_BYTES * slots),
@@ -178,13 +192,14 @@ class QueryStages:
                 cost=self._cost(merging),
                 entries=Entries(per_input_task=groups, most=max(source.entries, 1.0)),
                 table=None,
-                inputs=tuple(inputs),
+                inputs=(stage, *meanwhile),
                 concurrency=worth
                 if worth < (spec.concurrency or self.workers)
                 else spec.concurrency,
             )
         )
-        return Results(max(groups * spec.selectivity, 1.0), merged, None)
+        entries = max(groups * spec.selectivity, 1.0)
+        return Results(entries, (merged,), None, SLOT_BYTES, node.made)
 
     def _dictionaries(self, node: OperatorNode, table: str, columns: list[ColumnOf]) -> int:
         stored = self.objects[table]
@@ -214,24 +229,25 @@ class QueryStages:
     def _join(self, node: OperatorNode, spec: JoinSpec) -> Results:
         built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
         hash_table = AtRandom("interleaved", 1.0, _table_bytes(built.entries, 2), written=True)
-        demands = self._positions(built)
-        self._value(demands, node.reads["build_key"][0], node, built)
+        demands = Demands().more(0.0, InOrder("local", read_bytes=built.bytes))
+        self._value(demands, node.reads["build_key"][0], built)
         demands.more(counts.build, hash_table)
         build = self._stage(
-            node, demands, built.entries, built.table, (built.stage,), "build", "build"
+            node, demands, built.entries, built.table, built.stages, "build", "build"
         )
-        demands = self._positions(probing)
-        self._value(demands, node.reads["probe_key"][0], node, probing)
-        position_bytes = self._position_bytes(probing.table)
+        demands = Demands().more(0.0, InOrder("local", read_bytes=probing.bytes))
+        self._value(demands, node.reads["probe_key"][0], probing)
+        pair_bytes = 2 * self._position_bytes(probing.table)
         demands.more(
             counts.probe + counts.match * spec.matches,
             AtRandom("interleaved", 1.0, hash_table.structure_bytes),
-            InOrder("local", written_bytes=2 * position_bytes * spec.matches),
+            InOrder("local", written_bytes=pair_bytes * spec.matches),
         )
         probe = self._stage(
-            node, demands, probing.entries, probing.table, (probing.stage, build), "probe"
+            node, demands, probing.entries, probing.table, (*probing.stages, build), "probe"
         )
-        return Results(probing.entries * spec.matches, probe, probing.table)
+        entries = probing.entries * spec.matches
+        return Results(entries, (probe,), probing.table, pair_bytes, node.made)
 
     def _custom(self, node: OperatorNode, spec: CustomSpec) -> Results:
         sources = [self.results[source] for source in spec.inputs]
@@ -250,22 +266,19 @@ class QueryStages:
             own = spec.structure_of == "task"
             size = spec.structure.value
             demands.more(0.0, AtRandom("local" if own else place, spec.accesses, size, own=own))
-        inputs = tuple(source.stage for source in sources)
+        inputs = tuple(stage for source in sources for stage in source.stages)
         stage = self._stage(node, demands, entries, node.table, inputs, node.name)
-        return Results(entries * spec.results, stage, node.table)
+        made = spec.written.value / spec.results if spec.results else 0.0
+        return Results(entries * spec.results, (stage,), node.table, made, node.made)
 
     # -- columns ----------------------------------------------------------------------------------
 
-    def _positions(self, source: Results) -> Demands:
-        """Reading what an input has found."""
-        return Demands().more(0.0, InOrder("local", read_bytes=self._position_bytes(source.table)))
-
-    def _id(self, demands: Demands, column: ColumnOf, node: OperatorNode, source: Results) -> None:
+    def _id(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """Taking an entry's id from a column's index vector, or its value from an input's results.
 
         Rows of the input's own table rise; those of a table that it was joined with are anywhere.
         """
-        if self._is_made(column, node):
+        if column in source.made:
             demands.more(0.0, InOrder("local", read_bytes=self._value_bytes(column)))
             return
         bits, rows = self._bits(column), self._rows(column.table)
@@ -280,19 +293,13 @@ class QueryStages:
         else:
             demands.more(self.counts.value_id, AtRandom("interleaved", 1.0, rows * bits / 8))
 
-    def _value(
-        self, demands: Demands, column: ColumnOf, node: OperatorNode, source: Results
-    ) -> None:
+    def _value(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """The same, and the value of the id from the dictionary."""
-        self._id(demands, column, node, source)
-        if not self._is_made(column, node):
+        self._id(demands, column, source)
+        if column not in source.made:
             place: Place = "part" if column.table == source.table else "interleaved"
             size = part_dictionary_bytes(self.objects[column.table], column.column)
             demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size))
-
-    def _is_made(self, column: ColumnOf, node: OperatorNode) -> bool:
-        """Whether an operator before this one has written down the column's values."""
-        return column in node.given
 
     def _bits(self, column: ColumnOf) -> int:
         stored = self.objects[column.table].columns
@@ -337,13 +344,12 @@ class QueryStages:
         demands: Demands,
         entries: float,
         table: str | None,
-        inputs: Iterable[int],
+        inputs: tuple[int, ...],
         task_class: str,
         step: str | None = None,
     ) -> int:
         """Adds a stage; its position. ``entries`` come from the rows of a table, if of any."""
         spec = node.spec
-        after = tuple(self.results[other].stage for other in spec.after)
         return self._append(
             Stage(
                 name=node.name if step is None else f"{node.name}/{step}",
@@ -353,11 +359,15 @@ class QueryStages:
                 if table is None
                 else Entries(per_row=entries / self._rows(table)),
                 table=None if table is None else self.table_at[table],
-                inputs=(*inputs, *after),
-                pipelined=bool(getattr(spec, "pipelined", False)),
+                inputs=tuple(dict.fromkeys((*inputs, *self._after(node)))),
+                pipelined=bool(inputs) and bool(getattr(spec, "pipelined", False)),
                 concurrency=spec.concurrency,
             )
         )
+
+    def _after(self, node: OperatorNode) -> tuple[int, ...]:
+        """Stages that must be done before."""
+        return tuple(stage for name in node.spec.after for stage in self.results[name].stages)
 
     def _append(self, stage: Stage) -> int:
         self.stages.append(stage)
