@@ -15,10 +15,12 @@ from .intervals import alike, between
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .words import count, listing, percent, plain, plural, rate, seconds, si, signed_percent
 
+NARROW = 0.005  # a range of less than this is none
+
 
 def answer(record: Record) -> Markup:
     """One paragraph on one run."""
-    sentences = [_what_ran(record)]
+    sentences = [_what_ran(record), _doubts(record)]
     sentences += [_limit(names, why) for names, why in together(record.why)]
     main = next(iter(record.throughput), None)
     if main is not None:
@@ -101,6 +103,21 @@ def _what_ran(record: Record) -> Markup:
         _listing(done) if done else "nothing",
         Markup(" on average over {}").format(seconds(record.horizon_s)),
     )
+
+
+def _doubts(record: Record) -> Markup:
+    """How far the answer may be off, as the machine's facts may be."""
+    found = record.fact_range
+    wide = [
+        Markup("{} from {} to {}").format(name, si(low, "/s"), si(high, "/s"))
+        for name, (low, high) in found.get("throughput", {}).items()
+        if high > (1.0 + NARROW) * low
+    ]
+    if not wide:
+        return Markup("")
+    facts = count(found["facts"], "fact")
+    text = "As {} of the machine may be off, that is <strong>{}</strong>."
+    return Markup(text).format(facts, _listing(wide))
 
 
 def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:

@@ -15,6 +15,7 @@ from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..sim.run.scenario import NATIVE
 from .answer import answer, comparing_answer, together
+from .assumptions import AssumptionRow, assumption_rows
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
 from .facts import fact_rows
@@ -80,6 +81,7 @@ class RunView:
     resources_left_out: int
     events: list[ControlEvent]
     events_left_out: int
+    assumptions: list[AssumptionRow]
     model: list[tuple[str, str]]
     settings: str
     provenance: list[tuple[str, str]]
@@ -199,6 +201,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         resources_left_out=max(0, len(resources) - RESOURCES_MAX),
         events=events[:EVENTS_MAX],
         events_left_out=max(0, len(events) - EVENTS_MAX),
+        assumptions=assumption_rows(record.assumptions),
         model=fact_rows(record.model),
         settings=_as_yaml(record.settings),
         provenance=_provenance(record),

@@ -27,7 +27,9 @@ PARTS = (
 )
 # Of doubtful facts: those of nodes, and those of the ways between them.
 OF_NODES = ("node_types",)
-OF_WAYS = ("link_types", "hubs", "distance_classes", "pair_latency", "pair_bandwidth")
+OF_WAYS = ("link_types", "hubs", "distance_classes", "pair_latency", "pair_bandwidth", "nics")
+# What is better though it is longer, or worse though it is larger.
+TURNED = ("every", "data_header", "request", "header", "cycles_per_message")
 End = Literal["worse", "better"]
 _OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}
 
@@ -92,9 +94,8 @@ def _at(part: Any, end: End, doubtful_only: bool = False) -> Any:
             if doubtful_only and part.get("doubtful") is not True:
                 return part
             return {**part, "value": _bound(part["range"], end)}
-        # What comes seldom is better.
         return {
-            name: _at(inner, _OTHER[end] if name == "every" else end, doubtful_only)
+            name: _at(inner, _OTHER[end] if name in TURNED else end, doubtful_only)
             for name, inner in part.items()
         }
     return [_at(inner, end, doubtful_only) for inner in part] if isinstance(part, list) else part

@@ -95,7 +95,8 @@ class MessageCurve:
         """Processor cycles of one side: constant up to the window, in proportion beyond it."""
         window = self.transport.window
         times = 1.0 if window is None else max(size / window.value, 1.0)
-        return (self.transport.cycles_per_message or 0.0) * times
+        cycles = self.transport.cycles_per_message
+        return 0.0 if cycles is None else cycles.value * times
 
 
 def message_curve(

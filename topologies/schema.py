@@ -376,7 +376,7 @@ class Transport(Strict):
 
     bandwidth: Bandwidth
     points: tuple[NicPoint, ...] = ()
-    cycles_per_message: Factor | None = None
+    cycles_per_message: Fact | None = None
     window: Size | None = None
     inline_limit: Size | None = None
     header: SizeOrZero | None = None

@@ -53,6 +53,10 @@ def calibrate(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Draws which ones are held out.")
     ] = 0,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Fit also to what was measured on another machine."),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
@@ -78,7 +82,7 @@ def calibrate(
     loaded = load_machine(machine)
     check_engines(loaded)
     with progress_bar("fitting") as progress:
-        found = fitted(loaded, source, share=held_out, seed=seed, progress=progress)
+        found = fitted(loaded, source, share=held_out, seed=seed, force=force, progress=progress)
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
     if report is not None:

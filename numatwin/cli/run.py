@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REPORT_FILE = "report.html"
 DIGEST_SHOWN = 8
+EFFECTS_NODES_MAX = 16
 
 
 class Plane(StrEnum):
@@ -109,6 +110,13 @@ def run(
             show_default=False,
         ),
     ] = None,
+    assumptions: Annotated[
+        bool,
+        typer.Option(
+            "--assumptions",
+            help="List what the run assumed, with sources, and what each decides of the result.",
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -137,7 +145,7 @@ def run(
             f"{replications} replications would be equal, so it runs one",
             file=sys.stderr,
         )
-    from ..sim.run.runner import RunInterrupted, run_scenario
+    from ..sim.run.runner import RunInterrupted, run_scenario, with_effects
 
     interrupted: RunInterrupted | None = None
     work = "running" if loaded.plane == "native" else "simulating"
@@ -151,12 +159,15 @@ def run(
 
         idle = idle_settings(record, set_, lambda settings: load(settings=settings))
         record = replace(record, idle_settings=idle)
+    # On a large machine a prediction takes a while, and this is two for each assumption.
+    if interrupted is None and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX):
+        record = with_effects(record, loaded)
     if out is None and not json:
         names = [scenario, *(policy or []), *(name for name in (machine, workload) if name)]
         values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
-        _print(record, json)
+        _print(record, json, assumptions)
     finally:  # the result is told before a disk can be full, and kept though its reader went away
         if out is not None:
             _keep(record, out)
@@ -190,7 +201,7 @@ def _short(name: str) -> str:
     return Path(name).stem if name.endswith((".yaml", ".yml")) else Path(name).name
 
 
-def _print(record: Record, json: bool) -> None:
+def _print(record: Record, json: bool, assumptions: bool) -> None:
     from .record_facts import idle_setting, print_record
 
     if json:
@@ -200,6 +211,10 @@ def _print(record: Record, json: bool) -> None:
         return
 
     print_record(record, console())
+    if assumptions:
+        from .assumptions import print_assumptions
+
+        print_assumptions(record, console())
 
 
 def _keep(record: Record, out: Path) -> None:

@@ -15,6 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import CacheLevel, Machine, Node
+from .assumptions import Assumed, Notes, node_types_of, note
+from .defaults import (
+    ASSUMED_CLOCK_HZ,
+    ASSUMED_HEADER_BYTES,
+    ASSUMED_IPC,
+    ASSUMED_LATENCY_NS,
+    ASSUMED_OUTSTANDING_MISSES,
+    ASSUMED_REQUEST_BYTES,
+    ASSUMED_STREAMING_MISSES,
+    ASSUMED_WRITE_TURNAROUND,
+    TYPICAL_LOADED_LATENCY,
+)
 from .disturbances.facts import Disturbances
 from .hand_overs import HandOvers
 
@@ -22,35 +34,14 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 LINE_BYTES = 64.0
 
-# Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
-# curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake servers (public cluster
-# documentation of KU Leuven). Used where a machine file has no curve of its own.
-TYPICAL_LOADED_LATENCY = (
-    (0.0, 1.0), (0.35, 1.15), (0.50, 1.27), (0.77, 1.60), (0.94, 1.95), (0.98, 2.4), (1.0, 2.8),
-)  # fmt: skip
-
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
 # Parts of a machine file that no cost here is made from: who uses them says what is doubtful.
 USED_ELSEWHERE = ("nics", "processes", "engines")
 DOUBTS_NAMED = 7  # an imported machine has more, all for one reason
-ASSUMED_IPC = 1.5
-ASSUMED_CLOCK_HZ = 2.5e9
-ASSUMED_OUTSTANDING_MISSES = 10.0
-# Entries of the super queue between L2 and the rest of an Intel core, Nehalem to Broadwell (Intel
-# Optimization Reference Manual).
-ASSUMED_STREAMING_MISSES = 16.0
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
-ASSUMED_LATENCY_NS = 100.0
-
-# What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
-# and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
-# controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
-# vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
-# Nothing was fitted. See ``line_times``.
-ASSUMED_WRITE_TURNAROUND = 0.46
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,10 @@ class CostModel:
         self.disturbances = Disturbances(machine.description)
         self.scales = scales or Scales()
         self.warnings: list[str] = []
-        self._assumed: dict[tuple[str, float], list[int]] = {}
+        self.notes: Notes = {}
+        """What stood in for facts that the machine file lacks, as far as it was used."""
+        self._types = node_types_of(machine.description)
+        self._assumed: dict[tuple[str, Assumed], list[int]] = {}
         self._collect()
         self._warn()
 
@@ -136,12 +130,13 @@ class CostModel:
         """The first node that has cores: what cores do is measured there."""
         return next((k for k, node in enumerate(self.machine.nodes) if node.cores), None)
 
-    def _known(self, node: Node, what: str, value: float | None, assumed: float) -> float:
+    def _known(self, node: Node, what: str, value: float | None, assumed: Assumed) -> float:
         if value is not None:
             return value
-        if node.cores:
-            self._assumed.setdefault((what, assumed), []).append(node.id)
-        return assumed
+        if not node.cores:
+            return float(assumed)
+        self._assumed.setdefault((what, assumed), []).append(node.id)
+        return note(self.notes, assumed, self._types[node.id])
 
     def _warn(self) -> None:
         """Warnings of what was assumed of nodes, and of what is not known between them."""
@@ -233,8 +228,12 @@ class CostModel:
         """(n,) lines that one core has under way when it streams, prefetchers included."""
         lines = []
         for node in self.machine.nodes:
-            assumed = max(ASSUMED_STREAMING_MISSES, node.outstanding_misses or 0.0)
-            lines.append(node.streaming_misses or assumed)
+            found = node.streaming_misses
+            if found is None:
+                found = max(float(ASSUMED_STREAMING_MISSES), node.outstanding_misses or 0.0)
+                if node.cores:
+                    note(self.notes, ASSUMED_STREAMING_MISSES, self._types[node.id], found)
+            lines.append(found)
         return np.array(lines) * self.scales.misses
 
     @cached_property
@@ -326,12 +325,22 @@ class CostModel:
     @cached_property
     def link_header_bytes(self) -> Floats:
         """(2L,) wire bytes in addition to each cache line."""
+        self._note_links("data_header", ASSUMED_HEADER_BYTES)
         return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
 
     @cached_property
     def link_request_bytes(self) -> Floats:
         """(2L,) wire bytes of a request, a snoop or an answer without data."""
+        self._note_links("request", ASSUMED_REQUEST_BYTES)
         return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
+
+    def _note_links(self, field: str, assumed: Assumed) -> None:
+        """Notes the types of links in use whose ``field`` is not known."""
+        used = {link.kind for link in self.machine.links}
+        for name, kind in self.machine.description.link_types.items():
+            in_use = used & {name, f"{name}-single", f"{name}-dual"}
+            if in_use and getattr(kind, field) is None:
+                note(self.notes, assumed, name)
 
     def wire_Bps(self, lines: Floats, *, snooped: bool = True) -> Floats:
         """(2, 2L) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
@@ -427,8 +436,15 @@ class CostModel:
     @cached_property
     def write_turnaround(self) -> Floats:
         """(n,) what a written line costs a controller beyond its transfer, in times of a line."""
-        each = [node.write_turnaround for node in self.machine.nodes]
-        return np.array([ASSUMED_WRITE_TURNAROUND if t is None else t for t in each])
+        found = []
+        for node in self.machine.nodes:
+            turn = node.write_turnaround
+            if turn is None:
+                turn = float(ASSUMED_WRITE_TURNAROUND)
+                if node.memory_bytes != 0:
+                    note(self.notes, ASSUMED_WRITE_TURNAROUND, self._types[node.id])
+            found.append(turn)
+        return np.array(found)
 
     def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
         """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of

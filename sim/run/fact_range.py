@@ -9,30 +9,52 @@ from typing import Any
 from ...topologies import build_machine
 from ...topologies.corners import doubtful_corners, ranged_doubts
 from .scenario import Scenario
+from .what_if import Predictor
+
+Throughput = Mapping[str, float]
 
 
 def fact_range(
     scenario: Scenario,
-    throughput: Mapping[str, float],
-    play: Callable[[Scenario], Mapping[str, float]],
+    throughput: Throughput,
+    play: Callable[[Scenario], Throughput] | None = None,
 ) -> dict[str, Any]:
-    """``Record.fact_range`` of a scenario that the flow plane plays at ``throughput``.
+    """``Record.fact_range`` of a scenario that was played at ``throughput``.
 
-    ``play`` plays it once more for each corner of the doubtful facts' ranges; {} without these.
+    ``play`` plays it once more for each corner of the doubtful facts' ranges. Without it, what
+    differs is predicted for the first moments (see ``what_if``), as a part of ``throughput``. {}
+    where no doubtful fact has a range.
     """
-    description = scenario.machine.description
-    corners = {
-        name: dict(play(replace(scenario, machine=build_machine(at))))
-        for name, at in doubtful_corners(description).items()
-    }
-    if not corners:
+    machines = doubtful_corners(scenario.machine.description)
+    if not machines:
         return {}
+    scenarios = {
+        name: replace(scenario, machine=build_machine(at)) for name, at in machines.items()
+    }
+    if play is None:
+        play = _predicted(scenario, throughput)
+    corners = {name: dict(play(at)) for name, at in scenarios.items()}
     seen = [throughput, *corners.values()]
     return {
-        "facts": ranged_doubts(description),
+        "facts": ranged_doubts(scenario.machine.description),
         "throughput": {
             operation: [min(one[operation] for one in seen), max(one[operation] for one in seen)]
             for operation in throughput
         },
         "corners": corners,
     }
+
+
+def _predicted(scenario: Scenario, throughput: Throughput) -> Callable[[Scenario], Throughput]:
+    predictor = Predictor(scenario)
+
+    def play(at: Scenario) -> Throughput:
+        own, found = predictor.own.throughput, predictor(at).throughput
+        return {
+            name: value * (1.0 + predictor.relative(found[name] / own[name] - 1.0))
+            if own.get(name)
+            else value
+            for name, value in throughput.items()
+        }
+
+    return play

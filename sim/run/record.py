@@ -89,12 +89,20 @@ class Record:
     fact_range: Mapping[str, Any] = field(default_factory=dict)
     """How far the answer is off if the machine's doubtful facts are: ``facts`` (how many),
     ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
-    throughput}}. Empty where no doubtful fact has a range, and for planes that draw at random."""
+    throughput}}; for planes that draw at random, as the flow plane (or, of a system that it does
+    not play, a short replication) predicts the first moments to differ. Empty where no doubtful
+    fact has a range, and of what was measured."""
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``
     (``path=value``), ``throughput`` (by operation, relative to the run without it), ``changes``
     (what else differs, in words: latency, use of resources, traffic, energy), ``instead`` (what
     binds). ``throughput`` is None where it was not looked at, as runs are long."""
+    assumptions: tuple[Mapping[str, Any], ...] = ()
+    """What the run counted with though nobody stated it: ``name``, ``value`` (a number in ``unit``,
+    or words), ``source``, ``settings`` (paths that would state it), ``low`` and ``high``: a tenth
+    less and more, or what else it may well be, as {``value``; ``throughput``, ``power``: relative
+    change that the flow plane predicts for the first moments}, None where nothing else can be
+    stated. Without effects where they were not asked for."""
     series: Series = field(default_factory=dict, compare=False)
 
     def interval(self, *path: str) -> list[float] | None:

@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,20 @@ from ..._version import __version__
 from ...topologies.draw import picture_data
 from ...topologies.old_form import ignored_parts
 from ..control.control_plane import ControlPlane
+from ..machine.costs import CostModel
 from ..planes.flow import FlowPlane
 from ..planes.outcome import Outcome
 from ..planes.plane import Maker
 from ..systems.registry import system_of
+from .assumptions import assumptions_in, told
 from .fact_range import fact_range
 from .record import Record
 from .scenario import NATIVE, Scenario
+from .what_if import FLOW, Predictor, first_moment
 
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
 
-
-FLOW = "flow"
 
 Progress = Callable[[float], None]
 
@@ -45,21 +47,41 @@ def run_scenario(
     workers: int | None = None,
     progress: Progress | None = None,
     loading: Progress | None = None,
+    effects: bool = False,
 ) -> Record:
     """The Record of ``scenario``; ``progress`` is told the part of the work that is done, and
-    before, on a plane that loads data, ``loading`` the part that is loaded.
+    before, on a plane that loads data, ``loading`` the part that is loaded. ``effects``: whether
+    its assumptions come with what each decides of the answer, which takes two more predictions
+    each (milliseconds in the flow plane).
 
     A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
     processes at most (by default one a processor), which is no matter for the Record. Raises
     InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
     has a Record, where Ctrl-C comes after the first of several replications.
     """
+    record = _run(scenario, workers, progress, loading)
+    return with_effects(record, scenario) if effects else record
+
+
+def with_effects(record: Record, scenario: Scenario) -> Record:
+    """The Record of a run of ``scenario`` with what each assumption decides of the answer."""
+    found = assumptions_in(scenario, _costs(scenario))
+    return replace(record, assumptions=told(scenario, found, Predictor(scenario)))
+
+
+def _run(
+    scenario: Scenario,
+    workers: int | None,
+    progress: Progress | None,
+    loading: Progress | None,
+) -> Record:
     if scenario.plane == NATIVE:
         return _run_native(scenario, progress, loading)
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress)
     began = time.perf_counter()
-    control, outcome = _flows(scenario, progress)
+    control, plane = _flows(scenario, progress)
+    outcome = plane.outcome()
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Record(
         **_identity(scenario),
@@ -76,25 +98,33 @@ def run_scenario(
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
         fact_range=fact_range(scenario, outcome.throughput, _throughput),
+        assumptions=told(scenario, assumptions_in(scenario, plane.costs), None),
         series=outcome.series,
     )
 
 
-def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, Outcome]:
-    """What the flow plane makes of the scenario, and the control plane that steered it."""
+def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowPlane]:
+    """The flow plane at the end of the scenario, and the control plane that steered it."""
     plane = flow_plane(scenario)
     control = ControlPlane(scenario, plane)
     control.run(progress)
-    return control, plane.outcome()
+    return control, plane
 
 
 def outcome_of_flows(scenario: Scenario) -> Outcome:
     """What the flow plane makes of the scenario."""
-    return _flows(scenario, None)[1]
+    return _flows(scenario, None)[1].outcome()
 
 
 def _throughput(scenario: Scenario) -> Mapping[str, float]:
     return outcome_of_flows(scenario).throughput
+
+
+def _costs(scenario: Scenario) -> CostModel | None:
+    """The cost model of its first moment in the flow plane; None where that does not play it."""
+    if FLOW not in system_of(scenario.system).planes:
+        return None
+    return first_moment(scenario).costs
 
 
 def flow_plane(scenario: Scenario) -> FlowPlane:
@@ -190,6 +220,9 @@ def _random_record(
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
+        # What was measured is no prediction that the facts could be off for.
+        fact_range={} if scenario.plane == NATIVE else fact_range(scenario, together.throughput),
+        assumptions=told(scenario, assumptions_in(scenario, _costs(scenario)), None),
         series=together.series,
     )
 

@@ -17,8 +17,9 @@ from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
 from .record import Record, part_at
-from .runner import FLOW, maker_of, outcome_of_flows
+from .runner import maker_of, outcome_of_flows
 from .scenario import NATIVE, Scenario
+from .what_if import FLOW
 
 BUDGET_S = 5.0
 # What the flow plane's search leaves open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -11,6 +11,26 @@ from ...inputs import Strict
 from ...topologies import Machine
 from ...workloads import Workload
 from ..control import Family
+from ..machine.assumptions import (
+    LESS,
+    MORE,
+    Assumption,
+    Variant,
+    split_quantity,
+    times_value,
+)
+
+
+@dataclass(frozen=True)
+class Default:
+    """Marks a field of a spec whose default is an assumption: it comes with a ``source``.
+
+    ``between``: what else the value may well be, as a scenario says it; a tenth less and more where
+    it is left out.
+    """
+
+    source: str
+    between: tuple[Any, Any] | None = None
 
 
 class SystemSpec(Strict):
@@ -34,9 +54,34 @@ class SystemSpec(Strict):
     def check_horizon(self, played_s: float) -> None:
         """Raises DescriptionError for what would come after the end of the run."""
 
+    def assumptions(self) -> Iterator[Assumption]:
+        """Fields marked as ``Default`` that the scenario leaves out."""
+        for name, field in type(self).model_fields.items():
+            mark = next((m for m in field.metadata if isinstance(m, Default)), None)
+            if mark is not None and name not in self.model_fields_set:
+                yield _of_field(name, self.model_dump(mode="json")[name], mark)
+
     def arrival_streams(self, machine: Machine) -> int:
         """Into how many streams the arrivals of open clients are divided."""
         return 1
+
+
+def _of_field(name: str, value: Any, mark: Default) -> Assumption:
+    number, unit = split_quantity(value)
+    low, high = mark.between or (times_value(value, LESS), times_value(value, MORE))
+    return Assumption(
+        name.replace("_", " "),
+        number,
+        unit,
+        mark.source,
+        *(Variant(_in_unit(one, unit), {("system", name): one}) for one in (low, high)),
+    )
+
+
+def _in_unit(value: Any, unit: str) -> float | str:
+    """The number where it is in that unit, else the whole text."""
+    number, own = split_quantity(value)
+    return number if own == unit else str(value)
 
 
 @dataclass(frozen=True)
@@ -63,6 +108,8 @@ class System:
     loaded (or None) a context, which gives a ``Maker`` and leaves nothing running.
     ``facts``: what a machine file may say, in its ``engines`` under the system's name, of what such
     an engine was measured to take there; None where nothing.
+    ``assumptions``: of an Experiment, what its own model counts with that nobody stated (see
+    ``machine.assumptions``); fields that a scenario leaves out are in the spec's.
     """
 
     name: str
@@ -71,6 +118,7 @@ class System:
     planes: Mapping[str, Later]
     families: tuple[Family, ...] = ()
     facts: type[Strict] | None = None
+    assumptions: Later | None = None
 
     def model(self, plane: str) -> Any:
         """What makes its model on that plane."""

@@ -22,7 +22,8 @@ from small_scenarios import (
     small_file,
 )
 
-from numatwin.sim.machine.costs import LINK_LOAD_MAX, TYPICAL_LOADED_LATENCY, CostModel
+from numatwin.sim.machine.costs import LINK_LOAD_MAX, CostModel
+from numatwin.sim.machine.defaults import TYPICAL_LOADED_LATENCY
 from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.rates import Rates

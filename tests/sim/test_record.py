@@ -54,6 +54,7 @@ BESIDE = {
     "replicates",
     "fact_range",
     "idle_settings",
+    "assumptions",
 }
 
 

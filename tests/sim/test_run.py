@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, rate, small_file
 
-from numatwin.sim.machine.costs import ASSUMED_WRITE_TURNAROUND
+from numatwin.sim.machine.defaults import ASSUMED_WRITE_TURNAROUND
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario, scenario_names

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from small_scenarios import LOOKUP, NODE, SCAN, UPSERT, ran, rate, small, small_file
 
-from numatwin.sim.machine.costs import ASSUMED_WRITE_TURNAROUND, CostModel
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.machine.defaults import ASSUMED_WRITE_TURNAROUND
 from numatwin.sim.machine.demands import TransferDemand
 from numatwin.sim.planes.rate_solver import RateSolver
 from numatwin.sim.planes.transfer_flows import TransferFlows

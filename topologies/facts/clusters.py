@@ -122,10 +122,10 @@ def _nic(wanted: Cluster, adapter: Adapter, last: int) -> Nic:
             Bps * adapter.payload.value, Bps * low, Bps * high, adapter.payload.source
         ),
         points=(point,),
-        cycles_per_message=adapter.cycles_per_message.value,
+        cycles_per_message=origin.fact(adapter.cycles_per_message),
         header=origin.taken(adapter.header),
         packet=adapter.packet,
-        source=origin.text(adapter.cycles_per_message.source),
+        source=origin.text(adapter.source),
     )
     return Nic(
         nodes=f"0-{last}",

@@ -21,6 +21,7 @@ from ...topologies import (
 )
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
+from .another_machine import FORCE, check_same
 from .candidate import Candidate
 from .contradictions import check, check_any
 from .engine_calibration import engine_calibrations
@@ -94,9 +95,11 @@ def calibrate(
     *,
     share: float | None = None,
     seed: int = 0,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> Calibration:
-    """``machine`` fitted to what ``files`` tell; raises InputError for what cannot be used.
+    """``machine`` fitted to what ``files`` tell; raises InputError for what cannot be used, and for
+    what was measured on another machine, unless ``force``.
 
     ``share`` of each kind is held out, drawn by ``seed``; None is a fifth, and every other point of
     MLC's loaded-latency curve and all its mixes.
@@ -104,9 +107,11 @@ def calibrate(
     if share is not None and not 0.0 <= share <= 0.8:
         raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.8")
     _check_once(list(map(Path, files)))
-    sources = [read_source(Path(file), machine) for file in files]
+    sources = [read_source(Path(file), machine, force=force) for file in files]
     check_any(sources)
     check(sources, machine)
+    if not force:
+        check_same(sources, machine)
     return calibrated(machine, sources, share=share, seed=seed, progress=progress)
 
 
@@ -169,20 +174,23 @@ def _check_once(files: Sequence[Path]) -> None:
             raise InputError("--from: the same file twice", token=str(path), expected="each once")
 
 
-def read_source(path: Path, machine: Machine) -> Measured:
-    """What a file tells, of whatever kind it is; raises InputError."""
+def read_source(path: Path, machine: Machine, *, force: bool = False) -> Measured:
+    """What a file tells, of whatever kind it is; raises InputError, also where it was measured on
+    another machine, unless ``force``.
+    """
     if path.is_dir() or path.name == HEAD_FILE or _is_json(path):
         return read_native(path, machine)
     with open_source(path) as source:
         if mlc.recognises(source):
-            return read_mlc(source, machine)
+            return read_mlc(source, machine, force=force)
         if not source.head.strip():
             raise source.error("empty file", expected=EXPECTED)
     document = load_yaml(path)
     if not isinstance(document.value, dict) or "node_types" not in document.value:
         raise InputError("no measurements", str(path), 1, expected=EXPECTED)
     measured = read_measured(document)
-    _check_same_host(document, machine)
+    if not force:
+        _check_same_host(document, machine)
     return without_costs_unknown(measured, machine)
 
 
@@ -220,7 +228,7 @@ def _check_same_host(document: Document, machine: Machine) -> None:
             "measured on another machine",
             document.file,
             token=there,
-            expected=f"{here}, as {machine.name} has it",
+            expected=f"{here}, as {machine.name} has it, or {FORCE}",
         )
     nodes, own = (
         sum(node.memory_bytes != 0 for node in of.nodes) for of in (build_machine(found), machine)
@@ -229,7 +237,7 @@ def _check_same_host(document: Document, machine: Machine) -> None:
         raise InputError(
             f"measured on another machine: {nodes} node{'s' if nodes != 1 else ''} with memory",
             document.file,
-            expected=f"the {own} of {machine.name}",
+            expected=f"the {own} of {machine.name}, or {FORCE}",
         )
 
 

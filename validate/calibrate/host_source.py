@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from ...inputs import Document
 from ...topologies import description_from_document
 from ...topologies.build import build_machine
+from ...topologies.facts.catalogue import find
 from ...topologies.measurements import Measurement
+from ...topologies.schema import ProcessorIdentity
 from ..measure.bandwidth import TRAFFICS
 from .engine_calibration import Reader, engine_calibrations
 from .host_reader import HostReader, bytes_text, size_of, spread_of
@@ -59,7 +61,10 @@ def read_measured(document: Document) -> Measured:
                 unused[result] += 1
         else:
             found.append(result)
-    return Measured(reader.origin, tuple(found), dict(unused))
+    host = description.host
+    named = None if host is None else host.cpu_model
+    processor = None if named is None else find(ProcessorIdentity(model_name=named))
+    return Measured(reader.origin, tuple(found), dict(unused), processor=processor)
 
 
 def _memory_latency(reader: HostReader, one: Measurement) -> Observation | str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ...topologies.importers import mlc
 from ...topologies.importers.source import Source
 from ...topologies.machine import Machine
+from .another_machine import FORCE
 from .observation import (
     IDLE,
     LOADED,
@@ -43,17 +44,18 @@ def written_share(name: str) -> float | None:
     return writes / (reads + writes) if reads + writes else None
 
 
-def read_mlc(source: Source, machine: Machine) -> Measured:
+def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measured:
     """All that the text tells; raises InputError, also where it is cut off, or where it is of fewer
-    nodes than ``machine`` has: what it says of the whole is that of another machine.
+    nodes than ``machine`` has: what it says of the whole is that of another machine, which
+    ``force`` allows.
     """
     printed = mlc.printed(source)
     homes = {home for _, home, _, _ in (*printed.latency, *printed.bandwidth)}
     nodes = {node.id for node in machine.nodes if node.memory_bytes != 0}
-    if homes and homes < nodes:
+    if homes and homes < nodes and not force:
         raise source.error(
             f"measured on another machine: {len(homes)} nodes with memory",
-            expected=f"the {len(nodes)} of {machine.name}",
+            expected=f"the {len(nodes)} of {machine.name}, or {FORCE}",
         )
     origin = Origin(source.name, source.label(), _date(source.name))
     found = [

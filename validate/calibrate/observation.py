@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...inputs import InputError
+from ...topologies.facts.catalogue import Entry
 
 
 class Kind(str):
@@ -120,3 +121,5 @@ class Measured:
     unused: Mapping[str, int] = field(default_factory=dict)
     held_out: frozenset[int] | None = None
     """Positions that this source's own rule holds out; None where the seeded choice decides."""
+    processor: Entry | None = None
+    """The catalogue's entry of the processors that were measured; None where it is not known."""

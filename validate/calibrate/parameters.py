@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...sim.machine.costs import (
+from ...sim.machine.costs import CostModel
+from ...sim.machine.defaults import (
     ASSUMED_OUTSTANDING_MISSES,
     ASSUMED_STREAMING_MISSES,
     ASSUMED_WRITE_TURNAROUND,
-    CostModel,
 )
 from ...topologies.machine import Machine
 from ...topologies.pair_tables import kind_counts

@@ -18,7 +18,7 @@ from ....topologies.nics import MessageCurve, message_curve
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
-from ..descriptor import SystemSpec
+from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -142,11 +142,19 @@ class CommitSystem(SystemSpec):
     prepare: Literal["all", "holders"] = "all"
     retries: Whole = 0
     backoff: DurationOrZero = _size(0.0)
-    poll: Duration = _size(1e-6)
-    message_header: Size = _size(32.0)
-    record_header: Size = _size(16.0)
-    copy_bandwidth: Bandwidth = _size(1e9)
-    compute_spread: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.5
+    poll: Annotated[Duration, Default("Estimate: between two looks for timestamps")] = _size(1e-6)
+    message_header: Annotated[
+        Size, Default("Estimate: type, transaction and sender: 16 B and two numbers")
+    ] = _size(32.0)
+    record_header: Annotated[Size, Default("A record's number and a timestamp")] = _size(16.0)
+    copy_bandwidth: Annotated[
+        Bandwidth, Default("Binnig et al., PVLDB 9, 2016: 10^-9 s of memory cost a byte")
+    ] = _size(1e9)
+    compute_spread: Annotated[
+        float,
+        Field(strict=True, ge=0, le=1, allow_inf_nan=False),
+        Default("Estimate: threads have caches and interrupts of their own"),
+    ] = 0.5
     deaths: Annotated[tuple[ClientDeath, ...], Field(max_length=10_000)] = ()
     stragglers: Annotated[tuple[SlowClient, ...], Field(max_length=10_000)] = ()
     lease: Duration | None = None

@@ -16,4 +16,5 @@ SYSTEM = System(
         "native": Later("numatwin.engine_native.systems.commits.plane", "native_commits"),
     },
     facts=CommitFacts,
+    assumptions=Later(f"{__package__}.assumptions", "adapters_assumed"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from ....inputs import DescriptionError, Quantity
 from ....inputs.quantities import Size, SizeOrZero
 from ....topologies import Machine
 from ....workloads import Workload
-from ..descriptor import SystemSpec
+from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -51,13 +51,22 @@ class ErisSystem(SystemSpec):
     nodes: Nodes | None = None
     home: Whole | None = None
     threads: Threads = "hardware-threads"
-    buffer_commands: Count = 128
+    buffer_commands: Annotated[Count, Default("Where ERIS peaks with index lookups (figure 5)")] = (
+        128
+    )
     round_commands: Count | None = None
     incoming_size: Size | None = None
-    command_size: Size = Quantity(16.0, 16.0, 16.0)
-    result_size: SizeOrZero = Quantity(0.0, 0.0, 0.0)
-    batch: Count = 128
-    page_size: Size = Quantity(2.0**21, 2.0**21, 2.0**21)
+    command_size: Annotated[
+        Size, Default("A key, and as much again for operation, object and callback")
+    ] = Quantity(16.0, 16.0, 16.0)
+    result_size: Annotated[
+        SizeOrZero, Default("Answers are handed on by callback", ("0 B", "16 B"))
+    ] = Quantity(0.0, 0.0, 0.0)
+    batch: Annotated[Count, Default("A full buffer of buffer_commands")] = 128
+    page_size: Annotated[
+        Size,
+        Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),
+    ] = Quantity(2.0**21, 2.0**21, 2.0**21)
 
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0

@@ -19,4 +19,5 @@ SYSTEM = System(
     },
     families=(BALANCING,),
     facts=ErisFacts,
+    assumptions=Later(f"{__package__}.assumptions", "loops_assumed"),
 )

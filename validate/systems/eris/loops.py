@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ....inputs import Quantity
-from ....sim.machine.costs import ASSUMED_CLOCK_HZ, ASSUMED_IPC
+from ....sim.machine.defaults import ASSUMED_CLOCK_HZ, ASSUMED_IPC
 from ....sim.systems.eris.facts import ENGINE, ErisFacts
 from ....sim.systems.eris.instructions import INSTRUCTIONS
 from ....topologies.machine import Machine

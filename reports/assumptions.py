@@ -1,0 +1,65 @@
+"""What a run assumed, as rows of words: for reports and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NOTHING = 5e-4  # a smaller change is none
+
+
+@dataclass(frozen=True)
+class AssumptionRow:
+    """``low`` and ``high``: another value and what throughput (else power) then does, empty where
+    nothing else can be stated. ``effect``: the larger of both changes of throughput.
+    """
+
+    name: str
+    value: str
+    low: str
+    high: str
+    source: str
+    effect: float
+
+
+def assumption_rows(assumptions: Sequence[Mapping[str, Any]]) -> list[AssumptionRow]:
+    """A row for each, what decides most first."""
+    rows = [
+        AssumptionRow(
+            str(one["name"]),
+            _with_unit(one["value"], one["unit"]),
+            _end(one.get("low"), one["unit"], one["value"]),
+            _end(one.get("high"), one["unit"], one["value"]),
+            str(one["source"]),
+            max(abs(_change(one.get(end), "throughput") or 0.0) for end in ("low", "high")),
+        )
+        for one in assumptions
+    ]
+    return sorted(rows, key=lambda row: -row.effect)
+
+
+def _end(end: Mapping[str, Any] | None, unit: str, assumed: Any) -> str:
+    if end is None or end["value"] == assumed:
+        return ""
+    told = _with_unit(end["value"], unit)
+    change = _change(end, "throughput")
+    power = _change(end, "power")
+    if change is None:
+        return told
+    if abs(change) < NOTHING and power is not None and abs(power) >= NOTHING:
+        return f"{told}: {100 * power:+.1f}% power"
+    return f"{told}: {100 * change:+.1f}%" if abs(change) >= NOTHING else f"{told}: no change"
+
+
+def _change(end: Mapping[str, Any] | None, what: str) -> float | None:
+    found = None if end is None else end.get(what)
+    return found if isinstance(found, (int, float)) else None
+
+
+def _with_unit(value: Any, unit: str) -> str:
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if unit in ("Hz", "B/s") and value >= 1e6:
+        return f"{value / 1e9:.4g} G{unit}"
+    return f"{value:.4g} {unit}".strip()

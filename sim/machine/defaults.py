@@ -1,0 +1,58 @@
+"""Numbers that the cost model counts with where a machine file has none, each with its source."""
+
+from __future__ import annotations
+
+from .assumptions import Assumed
+
+# Latency over idle latency against load over peak bandwidth: the median of the loaded-latency
+# curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake servers (public cluster
+# documentation of KU Leuven). Used where a machine file has no curve of its own.
+TYPICAL_LOADED_LATENCY = (
+    (0.0, 1.0), (0.35, 1.15), (0.50, 1.27), (0.77, 1.60), (0.94, 1.95), (0.98, 2.4), (1.0, 2.8),
+)  # fmt: skip
+
+ASSUMED_IPC = Assumed(
+    1.5, "instructions per cycle", "", "Estimate: index code with its data in the first caches",
+    place=("ipc",),
+)  # fmt: skip
+ASSUMED_CLOCK_HZ = Assumed(
+    2.5e9, "clock", "Hz", "Estimate: servers' base clocks are from 2 to 3.5 GHz", place=("clock",)
+)
+ASSUMED_OUTSTANDING_MISSES = Assumed(
+    10.0, "outstanding misses of a core", "",
+    "Line-fill buffers of Intel's cores, Nehalem to Broadwell (Intel Optimization Reference "
+    "Manual)",
+    place=("outstanding_misses",),
+)  # fmt: skip
+ASSUMED_STREAMING_MISSES = Assumed(
+    16.0, "outstanding misses of a core that streams", "",
+    "Entries of the super queue behind L2, Nehalem to Broadwell (Intel Optimization Reference "
+    "Manual); at least as many as it has of single loads",
+    place=("streaming_misses",),
+)  # fmt: skip
+ASSUMED_LATENCY_NS = Assumed(
+    100.0, "latency of memory", "ns", "Estimate: servers take 60 to 130 ns to their own memory",
+    place=("pair_latency",), part="",
+)  # fmt: skip
+
+# What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
+# and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
+# controller writes some 16 lines before it turns back (the default of gem5's controllers, as no
+# vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
+# Nothing was fitted. See ``line_times``.
+ASSUMED_WRITE_TURNAROUND = Assumed(
+    0.46, "turn of the memory bus per written line", "line times",
+    "From JEDEC's timings and batches of 16 writes: 0.34 to 0.59; nothing was fitted",
+    place=("memory", "write_turnaround"),
+)  # fmt: skip
+# What goes with a line, and a message without one, where a machine file has no such figures.
+ASSUMED_HEADER_BYTES = Assumed(
+    0.0, "header of a line on links", "B",
+    "Not known: none counted; 8 B on QPI and HyperTransport (their specifications), at most 16",
+    place=("data_header",), part="link_types", between=(0.0, 16.0),
+)  # fmt: skip
+ASSUMED_REQUEST_BYTES = Assumed(
+    0.0, "request, snoop or answer on links", "B",
+    "Not known: none counted; 8 B on QPI, 12 B on HyperTransport (their specifications)",
+    place=("request",), part="link_types", between=(0.0, 16.0),
+)  # fmt: skip

@@ -1,0 +1,323 @@
+"""What the cost model does where a machine file lacks a whole fact, and what it may well be.
+
+Beside the numbers of ``defaults.py``: tables, curves, and effects that are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...topologies import Machine
+from ...topologies.facts.catalogue import guess_for
+from ...topologies.machine import Node
+from .assumptions import LESS, MORE, Assumption, Place, Variant, node_types_of, written
+from .defaults import ASSUMED_LATENCY_NS, TYPICAL_LOADED_LATENCY
+
+PAIRS_MAX = 64 * 64  # a table of more pairs is not written out
+CURVE_PEAK_BPS = 100e9  # any: only the shape of a curve counts
+INTEL = "Intel Optimization Reference Manual"
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """A fact of nodes with cores, and what it may well be: words, and what states them."""
+
+    name: str
+    value: str
+    source: str
+    place: tuple[str, ...]
+    lacks: Callable[[Node], bool]
+    low: tuple[float | str, Callable[[Node], Any]]
+    high: tuple[float | str, Callable[[Node], Any]]
+
+
+def _tlb(entries: int) -> Any:
+    return [{"page": "4 KiB", "entries": entries}]
+
+
+_FACTS = (
+    _Fact(
+        "reorder window",
+        "not limiting",
+        f"Not known; 128 instructions on Nehalem, 512 on Golden Cove ({INTEL})",
+        ("reorder_window",),
+        lambda node: node.reorder_window is None,
+        (128.0, lambda node: 128),
+        (512.0, lambda node: 512),
+    ),
+    _Fact(
+        "outstanding misses of a core while all work",
+        "as alone",
+        "Not known: cores are taken to share nothing that carries their misses",
+        ("outstanding_misses_together",),
+        lambda node: (
+            node.outstanding_misses is not None and node.outstanding_misses_together is None
+        ),
+        ("a tenth less", lambda node: LESS * (node.outstanding_misses or 0.0)),
+        ("as alone", lambda node: node.outstanding_misses),
+    ),
+    _Fact(
+        "translation buffers",
+        "no page walks",
+        f"Not known; 32 entries for pages of 2 MiB on Sandy Bridge, 1,536 on Skylake ({INTEL})",
+        ("tlbs",),
+        lambda node: not node.tlbs,
+        (32.0, lambda node: _tlb(32)),
+        (1536.0, lambda node: _tlb(1536)),
+    ),
+    _Fact(
+        "caches",
+        "none",
+        "Not known: all data come from memory",
+        ("caches",),
+        lambda node: not node.caches,
+        ("none", lambda node: []),
+        (
+            "1 MiB a core",
+            lambda node: [{"level": 3, "size": f"{node.cores} MiB", "shared_by_cores": node.cores}],
+        ),
+    ),
+)
+# By level: a typical latency, and where it comes from. The first level counts as part of the core.
+_HITS = {
+    2: (5.0, f"10 to 16 cycles on Intel's cores ({INTEL})"),
+    3: (30.0, "10 to 70 ns on the servers of the catalogue of facts"),
+}
+
+
+def missing_facts(machine: Machine) -> Iterator[Assumption]:
+    """Of everything that the machine file does not say and the cost model asks for."""
+    yield from _latency(machine)
+    yield from _loaded_latency(machine)
+    yield from _coherence(machine)
+    yield from _interruptions(machine)
+    yield from _links(machine)
+    yield from _of_nodes(machine)
+    yield from _energy(machine)
+
+
+def _latency(machine: Machine) -> Iterator[Assumption]:
+    """Of pairs: ``CostModel.idle_s``."""
+    known, n = machine.latency_ns, len(machine.nodes)
+    missing = np.isnan(known)
+    missing[:, [node.memory_bytes == 0 for node in machine.nodes]] = False
+    missing[[node.cores == 0 for node in machine.nodes], :] = False
+    if not missing.any():
+        return
+    if np.isnan(known).all():
+        name, source = ASSUMED_LATENCY_NS.name, ASSUMED_LATENCY_NS.source
+        value = float(ASSUMED_LATENCY_NS)
+    else:
+        name, value = "latency between nodes", float(np.nanmax(known))
+        source = "Not known: as far as the farthest memory whose latency is known"
+
+    def variant(times: float) -> Variant:
+        table = [
+            [
+                written(times * value if lacks else ns, "ns") if lacks or ns == ns else None
+                for lacks, ns in zip(*rows, strict=True)
+            ]
+            for rows in zip(missing.tolist(), known.tolist(), strict=True)
+        ]
+        return Variant(times * value, {("machine", "pair_latency"): table})
+
+    if n * n <= PAIRS_MAX:
+        yield Assumption(name, value, "ns", source, variant(LESS), variant(MORE))
+    else:
+        yield Assumption(name, value, "ns", source)
+
+
+def _loaded_latency(machine: Machine) -> Iterator[Assumption]:
+    """``CostModel.loaded_latency``."""
+    if len(machine.loaded_latency) >= 3:
+        return
+
+    def variant(times: float) -> Variant:
+        points = [
+            {
+                "bandwidth": written(max(load, 1e-6) * CURVE_PEAK_BPS, "B/s"),
+                "latency": written(100.0 * (1.0 + times * (ratio - 1.0)), "ns"),
+            }
+            for load, ratio in TYPICAL_LOADED_LATENCY
+        ]
+        peak = 1.0 + times * (TYPICAL_LOADED_LATENCY[-1][1] - 1.0)
+        return Variant(f"×{peak:.3g} at peak", {("machine", "loaded_latency"): points})
+
+    yield Assumption(
+        "rise of latency under load",
+        f"×{TYPICAL_LOADED_LATENCY[-1][1]:g} at peak",
+        "",
+        "Median of curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake "
+        "servers (KU Leuven's cluster documentation)",
+        variant(LESS),
+        variant(MORE),
+    )
+
+
+def _coherence(machine: Machine) -> Iterator[Assumption]:
+    """``CostModel.snoop_domain``."""
+    with_cores = sum(node.cores > 0 for node in machine.nodes)
+    if machine.description.coherence is not None or with_cores < 2 or not machine.links:
+        return
+    none, snoop = "no snoops", {"protocol": "snoop"}
+    # A snoop takes no room on links whose messages are not known to.
+    requests: dict[Place, Any] = {
+        ("machine", "link_types", name, "request"): "8 B"
+        for name, kind in machine.description.link_types.items()
+        if kind.request is None
+    }
+    yield Assumption(
+        "coherence",
+        none,
+        "",
+        "Not known: taken as a directory that asks no node in vain; source snoop asks all",
+        Variant(none, {("machine", "coherence"): {"protocol": "directory"}}),
+        Variant("every miss asks all nodes", {("machine", "coherence"): snoop, **requests}),
+    )
+
+
+def _interruptions(machine: Machine) -> Iterator[Assumption]:
+    """``Disturbances``."""
+    if machine.description.interruptions:
+        return
+    tick = [{"length": "2 us", "every": "4 ms"}]
+    yield Assumption(
+        "interruptions",
+        "none",
+        "",
+        "Not known: a quiet host; Linux' timer ticks every 4 ms (CONFIG_HZ_250), for some 2 µs",
+        Variant("none", {("machine", "interruptions"): []}),
+        Variant("2 µs every 4 ms", {("machine", "interruptions"): tick}),
+    )
+
+
+def _links(machine: Machine) -> Iterator[Assumption]:
+    """``CostModel.link_Bps``, ``MachineUse.energy_J``."""
+    if len(machine.nodes) > 1 and not machine.links:
+        yield Assumption(
+            "links",
+            "none",
+            "",
+            "Not known: traffic between nodes is neither seen nor limited, but by what pairs draw",
+        )
+    used = {link.kind for link in machine.links}
+    lacking = [
+        name
+        for name, kind in machine.description.link_types.items()
+        if kind.energy is None and used & {name, f"{name}-single", f"{name}-dual"}
+    ]
+    if lacking and _power_known(machine):
+        low, high = (
+            Variant(
+                value,
+                {
+                    ("machine", "link_types", name, "energy"): written(value, "pJ/bit")
+                    for name in lacking
+                },
+            )
+            for value in (0.0, 11.0)
+        )
+        yield Assumption(
+            "energy of links",
+            0.0,
+            "pJ/bit",
+            "Not known: none counted; 11 pJ/bit between sockets of EPYC 7001 (Beck et al., ISSCC "
+            "2018)",
+            low,
+            high,
+        )
+
+
+def _of_nodes(machine: Machine) -> Iterator[Assumption]:
+    """Facts of nodes with cores, by type."""
+    kinds = node_types_of(machine.description)
+    types: dict[str, Node] = {}
+    for node in machine.nodes:
+        if node.cores:
+            types.setdefault(kinds[node.id], node)
+    local = {
+        node.id: Bps
+        for node, Bps in zip(machine.nodes, np.diag(machine.bandwidth_Bps).tolist(), strict=True)
+    }
+    yield from _bandwidth(types, local)
+    for fact in _FACTS:
+        lacking = {name: node for name, node in types.items() if fact.lacks(node)}
+        if lacking:
+            low, high = (
+                Variant(
+                    words,
+                    {
+                        ("machine", "node_types", name, *fact.place): state(node)
+                        for name, node in lacking.items()
+                    },
+                )
+                for words, state in (fact.low, fact.high)
+            )
+            yield Assumption(fact.name, fact.value, "", fact.source, low, high)
+    yield from _hits(machine, types)
+
+
+def _bandwidth(types: Mapping[str, Node], local: Mapping[int, float]) -> Iterator[Assumption]:
+    """``CostModel.memory_Bps``; ``local``: by node, what tables of pairs say."""
+    lacking = {
+        name: node
+        for name, node in types.items()
+        if node.memory_bytes != 0 and node.memory_bandwidth_Bps is None and np.isnan(local[node.id])
+    }
+    if not lacking:
+        return
+    each = guess_for(None).bandwidth_per_core
+    low, high = (
+        Variant(
+            f"{Bps / 1e9:g} GB/s a core",
+            {
+                ("machine", "node_types", name, "memory", "bandwidth"): written(
+                    Bps * node.cores, "B/s"
+                )
+                for name, node in lacking.items()
+            },
+        )
+        for Bps in (each.low, each.high)
+    )
+    source = "Not known; what the processors of the catalogue of facts have for each core"
+    yield Assumption("bandwidth of memory", "not limited", "", source, low, high)
+
+
+def _hits(machine: Machine, types: Mapping[str, Node]) -> Iterator[Assumption]:
+    """``CostModel.last_cache`` and ``private_cache``."""
+    for level, (typical_ns, source) in _HITS.items():
+        places = [
+            ("machine", "node_types", name, "caches", position, "latency")
+            for name in types
+            for position, cache in enumerate(machine.description.node_types[name].caches)
+            if cache.level == level and cache.latency is None
+        ]
+        if places:
+            low, high = (
+                Variant(ns, dict.fromkeys(places, written(ns, "ns"))) for ns in (1e-3, typical_ns)
+            )
+            source = f"Not known: none counted; {source}"
+            yield Assumption(f"latency of caches of level {level}", 0.0, "ns", source, low, high)
+
+
+def _energy(machine: Machine) -> Iterator[Assumption]:
+    """``MachineUse.energy_J``."""
+    if not _power_known(machine):
+        yield Assumption(
+            "power of cores and memory",
+            "unknown",
+            "",
+            "Not known of all nodes: no energy is predicted",
+        )
+
+
+def _power_known(machine: Machine) -> bool:
+    return all(
+        (not node.cores or node.core_active_W is not None)
+        and (node.memory_bytes == 0 or node.memory_energy_J_per_bit is not None)
+        for node in machine.nodes
+    )

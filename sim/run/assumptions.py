@@ -1,0 +1,152 @@
+"""What a run assumed, and how much of its answer each assumption decides."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...inputs import DescriptionError, InputError
+from ...topologies import Machine, MachineDescription, build_machine
+from ..machine.assumptions import (
+    LESS,
+    MORE,
+    Assumption,
+    Place,
+    Variant,
+    assumptions_of,
+    split_quantity,
+    times_value,
+)
+from ..machine.costs import CostModel
+from ..machine.missing_facts import missing_facts
+from ..systems.registry import system_of
+from .scenario import Scenario
+from .what_if import Predictor
+
+
+def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumption, ...]:
+    """All that a run of ``scenario`` counts with though nobody stated it.
+
+    ``costs``: the model that it was played with, which has noted what it assumed; None where none
+    was. Facts that the machine file itself marks as doubtful are among them.
+    """
+    system = system_of(scenario.system)
+    found = []
+    if costs is not None:
+        found += [*assumptions_of(costs.notes), *missing_facts(scenario.machine)]
+    if system.assumptions is not None:
+        found += system.assumptions.load()(scenario)
+    found += scenario.system.assumptions()
+    found += _doubtful(scenario.machine, costs is None)
+    return tuple(found)
+
+
+def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
+    """Facts of the machine file that are marked as doubtful."""
+    plain = _plain(machine.description)
+    for path in machine.doubtful:
+        place, fact = _at(plain, path)
+        if fact is None or (place[0] in ("nics", "processes") and not all_used):
+            continue
+        number, unit = split_quantity(fact)
+        if not isinstance(number, float):
+            continue
+        low, high = (
+            Variant(times * number, {("machine", *place): times_value(fact["value"], times)})
+            for times in (LESS, MORE)
+        )
+        source = fact.get("source") or "The machine file marks it as doubtful"
+        yield Assumption(path, number, unit, str(source), low, high)
+
+
+def _at(plain: Any, path: str) -> tuple[Place, Any]:
+    """The place that a dotted path leads to, and what stands there; names may have dots."""
+    parts, place, value = path.split("."), list[str | int](), plain
+    while parts:
+        for count in range(1, len(parts) + 1):
+            name = ".".join(parts[:count])
+            key: Any = int(name) if isinstance(value, list) and name.isdigit() else name
+            if key in (value if isinstance(value, dict) else range(len(value))):
+                place.append(key)
+                value, parts = value[key], parts[count:]
+                break
+        else:
+            return tuple(place), None
+    return tuple(place), value if isinstance(value, dict) else None
+
+
+def _plain(description: MachineDescription) -> dict[str, Any]:
+    return description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
+
+
+def told(
+    scenario: Scenario, found: Sequence[Assumption], predictor: Predictor | None
+) -> tuple[Mapping[str, Any], ...]:
+    """``Record.assumptions``; ``predictor``: of this scenario, None leaves effects out."""
+    rows = []
+    for one in found:
+        row: dict[str, Any] = {
+            "name": one.name,
+            "value": one.value,
+            "unit": one.unit,
+            "source": one.source,
+            "settings": list(one.settings),
+        }
+        for end in ("low", "high"):
+            variant = getattr(one, end)
+            row[end] = None if variant is None else {"value": variant.value}
+            if variant is not None and predictor is not None:
+                row[end] |= _effect(scenario, variant, predictor)
+        rows.append(row)
+    return tuple(rows)
+
+
+def _effect(scenario: Scenario, variant: Variant, predictor: Predictor) -> dict[str, float | None]:
+    """Relative changes of the work done and of power; None where they cannot be predicted."""
+    try:
+        other = predictor(varied(scenario, variant))
+    except (InputError, DescriptionError):  # a value that this scenario cannot have
+        return {"throughput": None, "power": None}
+    own, work = predictor.own, sum(predictor.own.throughput.values())
+    power = None
+    if own.power_W and other.power_W is not None:
+        power = other.power_W / own.power_W - 1.0
+    if not work:
+        return {"throughput": None, "power": power}
+    change = sum(other.throughput.values()) / work - 1.0
+    return {"throughput": predictor.relative(change), "power": power}
+
+
+def varied(scenario: Scenario, variant: Variant) -> Scenario:
+    """The scenario with the variant's settings; raises InputError where it cannot have them."""
+    plain: dict[str, Any] = {"machine": None, "system": None}
+    for place, value in variant.settings.items():
+        root = str(place[0])
+        if plain[root] is None:
+            plain[root] = (
+                copy.deepcopy(_plain(scenario.machine.description))
+                if root == "machine"
+                else scenario.system.model_dump(mode="json", exclude_none=True)
+            )
+        _set(plain[root], place[1:], value)
+    changes: dict[str, Any] = {}
+    if plain["machine"] is not None:
+        description = MachineDescription.model_validate(plain["machine"])
+        changes["machine"] = build_machine(description)
+    if plain["system"] is not None:
+        changes["system"] = type(scenario.system).model_validate(plain["system"])
+    return replace(scenario, **changes)
+
+
+def _set(into: Any, place: Place, value: Any) -> None:
+    key: Any
+    for key in place[:-1]:
+        into = into[key] if isinstance(into, list) else into.setdefault(key, {})
+    last: Any = place[-1]
+    stands = into[last] if isinstance(into, list) else into.get(last)
+    # A fact keeps its source and loses its range, which the other value may lie outside of.
+    if isinstance(stands, dict) and "value" in stands:
+        value = {**{k: v for k, v in stands.items() if k != "range"}, "value": value}
+    into[last] = value

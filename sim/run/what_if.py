@@ -1,0 +1,92 @@
+"""What a scenario does in its first moments: a quick prediction, to hold variants of it against.
+
+By the flow plane, as a steady state, with data where they are laid out at first; where no flow
+plane plays the system, by one short replication of its event plane, always with the same draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..planes.flow import FlowPlane
+from ..systems.registry import system_of
+from .scenario import Scenario
+
+FLOW, EVENT = "flow", "event"
+MOMENT_S = 1e-3
+# Of a short replication: operations that must be done, and steps after which it is long enough.
+OPERATIONS_MIN, STEPS_MAX = 4_000.0, 400_000
+SHORTEST, PARTS = 1 / 1024, 2.0
+# Common draws leave so much to chance.
+NOTICED = 0.01
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Operations per second by name, watts (None: unknown)."""
+
+    throughput: Mapping[str, float]
+    power_W: float | None = None
+
+
+class Predictor:
+    """Predicts ``scenario`` and its variants in the same way."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._planes = system_of(scenario.system).planes
+        self.plane = FLOW if FLOW in self._planes else EVENT
+        self._until_s: float | None = None
+        self.own = self(scenario)
+
+    def __call__(self, scenario: Scenario) -> Moment:
+        """Raises InputError where the scenario cannot be played."""
+        if self.plane == FLOW:
+            return self._flow(scenario)
+        return self._event(scenario)
+
+    def relative(self, other: float) -> float:
+        """A relative change; 0 where chance explains it."""
+        return 0.0 if self.plane == EVENT and abs(other) < NOTICED else other
+
+    def _flow(self, scenario: Scenario) -> Moment:
+        plane = first_moment(scenario)
+        outcome = plane.log.outcome(why={}, events=[], model={}, warnings=())
+        energy = outcome.energy_J
+        return Moment(outcome.throughput, None if energy is None else energy / plane.time_s)
+
+    def _event(self, scenario: Scenario) -> Moment:
+        make = system_of(scenario.system).model(EVENT)
+        plane = make(replace(scenario, plane=EVENT), 1)
+        if self._until_s is not None:
+            plane.advance(self._until_s)
+        else:
+            self._until_s = scenario.horizon_s * SHORTEST
+            plane.advance(self._until_s)
+            while (
+                self._until_s < scenario.horizon_s
+                and _done(plane) < OPERATIONS_MIN
+                and plane.model.events < STEPS_MAX
+            ):
+                self._until_s = min(PARTS * self._until_s, scenario.horizon_s)
+                plane.advance(self._until_s)
+        return Moment(
+            {
+                name.partition("/")[2]: total / self._until_s
+                for name, total in plane.totals().items()
+                if name.startswith("throughput/")
+            }
+        )
+
+
+def first_moment(scenario: Scenario) -> FlowPlane:
+    """The flow plane of the scenario after its first moment."""
+    plane = FlowPlane(scenario, system_of(scenario.system).model(FLOW)(scenario))
+    plane.advance(min(MOMENT_S, scenario.horizon_s))
+    return plane
+
+
+def _done(plane: Any) -> float:
+    """Operations so far."""
+    return float(sum(v for name, v in plane.totals().items() if name.startswith("throughput/")))

@@ -1,0 +1,74 @@
+"""What the loops of an engine of ERIS's design are taken to cost where no host was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....topologies import Machine
+from ...machine.assumptions import LESS, MORE, Assumption, Place, Variant
+from ...planes.experiment import Experiment
+from .costs import ErisCosts
+from .facts import ENGINE
+from .instructions import INSTRUCTIONS
+from .routing import in_one_piece
+from .spec import ErisSystem
+
+SOURCE = "Counted by callgrind in benchmarks/eris_loops, g++ 12.2 -O3 (see InstructionCounts)"
+NARROW_BYTES = 4.0
+# Which loops run, by what a scenario has.
+WALKS = ("tree_level", "tree_entry")
+MESSAGES = ("route_level", "route_split", "flush_fixed", "flush_line", "receive")
+COPIES = ("flatten_key", "rebuild_key", "link_level")
+
+
+def loops_assumed(experiment: Experiment) -> Iterator[Assumption]:
+    """The loops that the workload runs and that the machine file does not have times of."""
+    machine, wanted = experiment.machine, _loops(experiment)
+    costs = ErisCosts(machine)
+    if costs.first_node is None:
+        return
+    rate = float(costs.instructions_per_s[costs.first_node])
+    measured = costs.facts
+    for name in wanted:
+        count = getattr(INSTRUCTIONS, name)
+        if getattr(measured, name, None) is None:
+            low, high = (
+                Variant(times * count, _stated(machine, name, times * count / rate))
+                for times in (LESS, MORE)
+            )
+            yield Assumption(f"instructions of {name}", count, "", SOURCE, low, high)
+
+
+def _stated(machine: Machine, name: str, seconds: float) -> dict[Place, object]:
+    place: Place = ("machine", "engines", ENGINE)
+    found: dict[Place, object] = {(*place, name): f"{seconds * 1e9:.15g} ns"}
+    if ENGINE not in machine.description.engines:  # it stays ERIS as published
+        found[(*place, "implementation")] = "published"
+    return found
+
+
+def _loops(experiment: Experiment) -> tuple[str, ...]:
+    """The names of the loops that run and take any time."""
+    system, workload = experiment.system, experiment.workload
+    assert isinstance(system, ErisSystem)
+    partitioned = system.placement == "partitioned"
+    found: list[str] = []
+    for operation in workload.at(0.0).operations.values():
+        if operation.kind == "scan":
+            narrow = workload.objects[operation.object].entry_size.value <= NARROW_BYTES
+            found.append(f"scan_line_{operation.result}")
+            if operation.result == "positions":
+                found.append("scan_position")
+            elif narrow:
+                found[-1] += "_32"
+        else:
+            assert operation.keys is not None
+            plain = in_one_piece(operation.keys) or not partitioned
+            found.append("generate" if plain else "generate_ranked")
+            found += WALKS if operation.kind != "route" else ()
+        if operation.kind == "upsert":
+            found.append("upsert_entry" if partitioned else "upsert_shared")
+        found += MESSAGES if partitioned and operation.kind != "scan" else ()
+    if partitioned and set(experiment.policy_names.values()) - {"none"}:
+        found += COPIES
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,146 @@
+"""Whether measurements are of the machine that they shall calibrate: its processors and memory.
+
+A fit bends any machine to any figures. What no fit should bend is looked at before: which
+processors there are, how many channels of memory they have, and what these reach by the data sheet
+and by the machine file. How many nodes there are is seen as a source is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...inputs import InputError
+from ...topologies import Machine
+from ...topologies.facts.catalogue import Entry, facts, find
+from ...topologies.machine import Node
+from ...topologies.schema import ProcessorIdentity
+from .observation import LOADED, MACHINE_READ, MIX, READ, Measured, Observation
+
+FORCE = "--force to fit to them all the same"
+# Figures this many times as large, or as small, as the machine's are another machine's.
+FACTOR = 2.0
+# What a measurement may exceed a data sheet by: rounding, and modules a little beyond it.
+ROUNDING = 1.03
+
+
+def check_same(sources: Sequence[Measured], machine: Machine) -> None:
+    """Raises InputError, in one line, for the first source that another machine was measured for;
+    the message says all that differs.
+    """
+    for source in sources:
+        found = list(_differences(source, machine))
+        if found:
+            raise InputError(
+                f"measured on another machine than {machine.name}: {'; '.join(found)}",
+                source.origin.file,
+                expected=f"measurements of {machine.name}, or {FORCE}",
+            )
+
+
+def _differences(source: Measured, machine: Machine) -> Iterator[str]:
+    yield from _processors(source, machine)
+    yield from _bandwidth(source, machine)
+
+
+def _processors(source: Measured, machine: Machine) -> Iterator[str]:
+    own, other = _processor(machine), source.processor
+    if own is None or other is None or own.label == other.label:
+        return
+    yield f"{other.processor.title}, not {own.processor.title}"
+    a, b = other.processor.memory, own.processor.memory
+    if a.per == b.per and a.channels != b.channels:
+        yield f"{a.channels} channels of memory a socket, not {b.channels}"
+
+
+def _processor(machine: Machine) -> Entry | None:
+    """The catalogue's entry of the machine's processors."""
+    for kind in machine.description.node_types.values():
+        if kind.cores != 0 and kind.processor is not None:
+            return find(kind.processor)
+    return None
+
+
+def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
+    """The most that was read of one node, and of all; against peaks, and against the file."""
+    own = [
+        one for one in source.observations if one.kind == READ and one.at["node"] == one.at["home"]
+    ]
+    for figures, scale in ((own, 1), (_of_machine(source), _homes(machine))):
+        if not figures:
+            continue
+        most = max(figures, key=_Bps)
+        peak_Bps, told_Bps = _peak_Bps(machine), _told_Bps(machine)
+        each = "a node" if scale == 1 else "in all"
+        if peak_Bps is not None and _Bps(most) > ROUNDING * scale * peak_Bps:
+            yield (
+                f"{_Bps(most) / 1e9:.4g} GB/s {each}, over the "
+                f"{scale * peak_Bps / 1e9:.4g} GB/s of its data sheet"
+            )
+            return
+        for told, of in ((told_Bps, "in its file"), (peak_Bps, "of its data sheet")):
+            if told is None:
+                continue
+            ratio = _Bps(most) / (scale * told)
+            if not 1.0 / FACTOR < ratio < FACTOR:
+                yield (
+                    f"{_Bps(most) / 1e9:.4g} GB/s {each}, not near the "
+                    f"{scale * told / 1e9:.4g} GB/s {of}"
+                )
+                return
+
+
+def _Bps(one: Observation) -> float:
+    return float(one.at["load"]) if one.kind == LOADED else one.value
+
+
+def _of_machine(source: Measured) -> list[Observation]:
+    """Reads of all memory at once."""
+    return [
+        one
+        for one in source.observations
+        if one.kind in (LOADED, MACHINE_READ)
+        or (one.kind == MIX and one.at.get("written", 1.0) == 0.0)
+    ]
+
+
+def _homes(machine: Machine) -> int:
+    return sum(node.memory_bytes != 0 for node in machine.nodes)
+
+
+def _told_Bps(machine: Machine) -> float | None:
+    """What the machine file says of the memory of its fastest node, where it is not in doubt."""
+    if any("bandwidth" in path for path in machine.doubtful):
+        return None
+    known = [*np.diag(machine.bandwidth_Bps).tolist()]
+    known += [node.memory_bandwidth_Bps or np.nan for node in machine.nodes]
+    sure = [Bps for Bps in known if not np.isnan(Bps)]
+    return max(sure, default=None)
+
+
+def _peak_Bps(machine: Machine) -> float | None:
+    """The data sheet's peak of a node's memory; None where the catalogue lacks the processor."""
+    entry = _processor(machine)
+    if entry is None:
+        return None
+    memory = entry.processor.memory
+    each = facts().memory_types[entry.model.memory or memory.type].channel_Bps
+    sockets = 1.0 if memory.per == "node" else _sockets_per_node(machine)
+    return memory.channels * each * sockets
+
+
+def _sockets_per_node(machine: Machine) -> float:
+    node = next(node for node in machine.nodes if node.cores)
+    kinds = machine.description.node_types.values()
+    identity = next(
+        (kind.processor for kind in kinds if kind.processor is not None), ProcessorIdentity()
+    )
+    return identity.packages / max(1, len(_together(node, machine)))
+
+
+def _together(node: Node, machine: Machine) -> list[Node]:
+    """Nodes with cores of the same package."""
+    if node.group is None:
+        return [node]
+    return [other for other in machine.nodes if other.cores and other.group == node.group]
