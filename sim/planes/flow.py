@@ -153,7 +153,7 @@ class FlowPlane:
         for _ in range(CLOSED_ROUNDS):
             work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
             service_s = work / max(float(rates.flows.sum()), 1e-300)
-            offered = closed_rate(customers, workers, service_s, away_s)
+            offered = closed_rate(customers, workers, service_s, away_s, flow.variation)
             flow = replace(flow, offered_per_s=offered)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates
@@ -189,12 +189,16 @@ class FlowPlane:
         )
 
 
-def closed_rate(customers: float, servers: int, service_s: float, think_s: float) -> float:
+def closed_rate(
+    customers: float, servers: int, service_s: float, think_s: float, variation: float = 1.0
+) -> float:
     """Rate of a closed system: ``customers`` think for ``think_s``, then wait for ``service_s`` of
-    work that is spread evenly over ``servers``.
+    work, of that squared coefficient of ``variation``, which is spread evenly over ``servers``.
 
     Bard and Schweitzer's approximation of mean value analysis: who arrives finds the queues that
-    all the others make, R = S (1 + (N - 1) / N * X R / K), with X = N / (Z + R).
+    all the others make, R = S (1 + (N - 1) / N * X R / K), with X = N / (Z + R). Of the service
+    under way, if any, S (1 + variation) / 2 is left on average (Reiser, A queueing network analysis
+    of computer communication networks with window flow control, 1979).
     """
     seen = (customers - 1.0) / (customers * servers)
     # X (Z + S / (1 - seen S X)) = N: the left side rises from 0 to infinity at X = 1 / (seen S).
@@ -204,7 +208,8 @@ def closed_rate(customers: float, servers: int, service_s: float, think_s: float
     for _ in range(100):
         rate = 0.5 * (low + high)
         left = 1.0 - seen * service_s * rate
-        if left <= 0 or rate * (think_s + service_s / left) > customers:
+        spared = 0.5 * (1.0 - left) * (1.0 - variation)  # of the one in service
+        if left <= 0 or rate * (think_s + service_s * (1.0 - spared) / left) > customers:
             high = rate
         else:
             low = rate

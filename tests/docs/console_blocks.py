@@ -4,7 +4,8 @@ In a fence of kind ``console`` a line ``$ command`` is run by bash (lines ``> â€
 the lines below are its output, both streams. ``...`` in a line stands for any text, alone on a line
 for any lines. A fence after a comment ``<!-- file: NAME -->`` is a file that the reader saves;
 after ``<!-- file: NAME of PATH -->`` it is the file at that path, seen from the document. A
-document's commands run in order in one empty folder.
+document's commands run in order in one empty folder; after a comment
+``<!-- commands: in a copy of the repository -->`` in such a copy, whose package they use.
 
 As a script (``make docs``): rewrites the outputs that are no longer current. A line with ``...``
 stays where it still fits; an output cut by ``...`` lines is replaced as a whole.
@@ -12,6 +13,7 @@ stays where it still fits; an output cut by ``...`` lines is replaced as a whole
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,10 @@ _FENCE = re.compile(
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
+_IN_A_COPY = "<!-- commands: in a copy of the repository -->\n"
+ROOT = Path(__file__).parents[2]
+# Folders that are installed as sub-packages.
+PARTS = ("topologies", "workloads", "sim", "engine_native", "validate", "reports")
 TIMEOUT_S = 900
 
 
@@ -72,11 +78,37 @@ def _commands(body: str, line: int, start: int) -> Iterator[Step]:
         yield Step(at, command.rstrip("\n"), written, (first, position))
 
 
+def prepare(text: str, folder: Path) -> None:
+    """Puts what a document's commands need into the empty ``folder``."""
+    if _IN_A_COPY in text:
+        copy_repository(folder)
+
+
+def copy_repository(folder: Path) -> None:
+    """The repository as it is now, with what was compiled of it: only what changes is compiled."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    for objects in ROOT.glob("build/kernel*"):
+        shutil.copytree(objects, folder / "build" / objects.name)
+    # Paths of headers, as the compiler noted them, may lead through the environment.
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    for part in PARTS:
+        (folder / "numatwin" / part).symlink_to(folder / part)
+
+
 def run(step: Step, folder: Path) -> str:
     """Saves the step's file, or runs its command in ``folder`` and returns what it prints."""
     if step.file is not None:
+        (folder / step.file).parent.mkdir(parents=True, exist_ok=True)
         (folder / step.file).write_text(step.written, encoding="utf-8")
         return ""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    if (folder / "numatwin").is_dir():
+        environment["PYTHONPATH"] = str(folder)
     done = subprocess.run(
         ["bash", "-c", step.command],
         cwd=folder,
@@ -85,7 +117,7 @@ def run(step: Step, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         timeout=TIMEOUT_S,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env=environment,
     )
     if "numatwin: this is a bug" in done.stdout:
         raise RuntimeError(f"$ {step.command}\n{done.stdout}")  # nothing to write into a document
@@ -120,6 +152,7 @@ def renew(path: Path) -> int:
     text = path.read_text(encoding="utf-8")
     changes = []
     with tempfile.TemporaryDirectory() as folder:
+        prepare(text, Path(folder))
         for step in steps(text):
             if step.source is not None:
                 step = replace(step, written=(path.parent / step.source).read_text("utf-8"))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from console_blocks import fits, renew, renewed, run, steps
+from console_blocks import fits, prepare, renew, renewed, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -20,6 +20,7 @@ LONG = {
     "run-on-this-host.md",
     "what-if-network.md",
 }
+_CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -40,7 +41,9 @@ def test_long_documents_exist() -> None:
     ],
 )
 def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
-    for step in steps(path.read_text(encoding="utf-8")):
+    text = path.read_text(encoding="utf-8")
+    prepare(text, tmp_path)
+    for step in steps(text):
         if step.source is not None:
             assert step.written == (path.parent / step.source).read_text(encoding="utf-8")
         printed = run(step, tmp_path)
@@ -52,7 +55,7 @@ def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, *FOLDER_READMES], ids=name)
 def test_links_lead_somewhere(path: Path) -> None:
-    targets = _LINK.findall(path.read_text(encoding="utf-8"))
+    targets = _LINK.findall(_CODE.sub("", path.read_text(encoding="utf-8")))
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 

@@ -43,6 +43,17 @@ def test_closed_clients_in_the_limits() -> None:
     assert closed_rate(10, 4, 1e-9, 1.0) == pytest.approx(10.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("variation", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("load", [0.3, 0.9])
+def test_many_customers_wait_as_in_an_open_queue(load: float, variation: float) -> None:
+    """M/G/1 (Pollaczek-Khinchine): S (1 + load (1 + variation) / (2 (1 - load)))."""
+    customers, service_s, think_s = 1e5, 1.0, 1e5 / load
+    rate = closed_rate(customers, 1, service_s, think_s, variation)
+    used, response_s = rate * service_s, customers / rate - think_s
+    expected_s = service_s * (1 + used * (1 + variation) / (2 * (1 - used)))
+    assert response_s == pytest.approx(expected_s, rel=1e-3)
+
+
 def test_who_thinks_longer_asks_for_less(tmp_path: Path) -> None:
     path = small_file(tmp_path, LOOKUP)
     think = "workload.clients={kind: closed, think_time: %s}"

@@ -83,18 +83,23 @@ class PartsModel:
     def __init__(self, setup: PartsSetup, operations: int) -> None:
         self.env, self.parts = simpy.Environment(), Parts(setup)
         self.latency_ps = [Histogram() for _ in range(operations)]
-        self.events = self.now_ps = 0
+        self.events = self.now_ps = 0  # as planes see them: no event is under way
         self._since_ps = 0
         self._rows: list[tuple[int, int, int, int]] | None = None
 
+    @property
+    def now(self) -> int:
+        """The time of the event under way."""
+        return int(self.env.now)
+
     def until(self, time_ps: int) -> simpy.Timeout:
         """What happens at that time, now or later."""
-        return self.env.timeout(time_ps - self.env.now)
+        return self.env.timeout(time_ps - self.now)
 
     def happened(self, event: int, subject: int, data: int) -> None:
         """A row of the trace."""
         if self._rows is not None:
-            self._rows.append((int(self.env.now), event, subject, data))
+            self._rows.append((self.now, event, subject, data))
 
     def run(self, until_ps: int) -> bool:
         """Handles all events before that time."""
