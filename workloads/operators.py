@@ -216,7 +216,20 @@ class CustomSpec(OperatorSpec):
         return self
 
 
+class RecordedSpec(OperatorSpec):
+    """Tasks of a trace: ``file`` is CSV or Parquet, a row a task, looked for beside the workload.
+
+    Its operators follow each other in the order in which they first appear, each when all tasks of
+    the one before are done; ``structure``: size of what accesses at random go to. For its columns
+    see ``task_trace.py``. It passes nothing on; other operators may come ``after`` it.
+    """
+
+    kind: Literal["recorded"]
+    file: Annotated[str, Field(min_length=1, max_length=1_024)]
+    structure: Size | None = None
+
+
 AnyOperator = Annotated[
-    ScanSpec | MaterialiseSpec | AggregateSpec | JoinSpec | CustomSpec,
+    ScanSpec | MaterialiseSpec | AggregateSpec | JoinSpec | CustomSpec | RecordedSpec,
     Field(discriminator="kind"),
 ]

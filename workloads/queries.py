@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..inputs import DescriptionError
+from .operators import RecordedSpec
 from .query_graphs import query_graph
 from .schema import CLIENTS_MAX, Operation, WorkloadDescription
+from .task_trace import TaskTrace, load_trace
 
 
 def check_query(description: WorkloadDescription, name: str, operation: Operation) -> None:
@@ -15,6 +19,30 @@ def check_query(description: WorkloadDescription, name: str, operation: Operatio
     except DescriptionError as failure:
         place = ("operations", name, "operators", *failure.place)
         raise DescriptionError(place, str(failure)) from None
+
+
+def traces_of(
+    description: WorkloadDescription, name: str, operation: Operation, folder: Path
+) -> dict[str, TaskTrace]:
+    """The recorded tasks of a query's operators, by their names; files are looked for in
+    ``folder``. Raises InputError for a file's line, DescriptionError where it cannot be read."""
+    tables = [table for table, stored in description.objects.items() if stored.columns is not None]
+    found = {}
+    for operator, spec in (operation.operators or {}).items():
+        if not isinstance(spec, RecordedSpec):
+            continue
+        place = ("operations", name, "operators", operator)
+        try:
+            trace = load_trace(folder / spec.file, tables)
+        except (OSError, ValueError) as failure:  # ValueError: a NUL in the name
+            reason = getattr(failure, "strerror", None) or "not a file name"
+            raise DescriptionError((*place, "file"), f"cannot be read: {reason}") from None
+        if spec.structure is None and any(one.accesses for one in trace.traced):
+            raise DescriptionError(
+                place, "missing field 'structure': size of what its tasks' accesses go to"
+            )
+        found[operator] = trace
+    return found
 
 
 def check_clients(description: WorkloadDescription) -> None:

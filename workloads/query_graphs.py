@@ -18,6 +18,7 @@ from .operators import (
     JoinSpec,
     MaterialiseSpec,
     OperatorSpec,
+    RecordedSpec,
     ScanSpec,
 )
 from .schema import DataObject
@@ -111,6 +112,9 @@ def _node(
     objects: Mapping[str, DataObject],
 ) -> OperatorNode:
     sources = [before[source] for source in spec.sources]
+    for source in sources:
+        if isinstance(source.spec, RecordedSpec):
+            raise DescriptionError((name,), f"'{source.name}' passes nothing on: it is recorded")
     available = frozenset[ColumnOf]().union(*(source.passes_on for source in sources))
     made = frozenset[ColumnOf]()
     for source in reversed(sources):  # of what both sides of a join have, the probing side's counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from pathlib import Path
@@ -14,8 +14,9 @@ from ..inputs import DescriptionError
 from ..inputs.yaml_file import Place
 from .key_specs import AnyKeySpec
 from .keys import TIME_SLACK_S, KeyDistribution
-from .queries import check_clients, check_query
+from .queries import check_clients, check_query, traces_of
 from .schema import DataObject, Operation, WorkloadDescription
+from .task_trace import TaskTrace
 
 FIRST_PHASE = "start"
 
@@ -32,7 +33,8 @@ NEEDED = {
 @dataclass(frozen=True)
 class ResolvedOperation:
     """An operation during a phase. ``share`` of all shares is 1; ``keys`` is None for a scan and a
-    query, which has no single ``object``: it is empty.
+    query, which has no single ``object``: it is empty. ``traces``: a query's recorded tasks, by the
+    names of operators.
 
     How many records a transaction reads and writes stands in the description: no phase changes it.
     """
@@ -43,6 +45,7 @@ class ResolvedOperation:
     keys: KeyDistribution | None
     selectivity: float
     result: Literal["sum", "bitmap", "positions"]
+    traces: Mapping[str, TaskTrace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ def resolve(description: WorkloadDescription, folder: Path) -> Workload:
             _keys(description, operation, operation.keys, folder, place),
             operation.selectivity,
             operation.result,
+            traces_of(description, name, operation, folder),
         )
     states = [PhaseState(FIRST_PHASE, 0.0, operations)]
     _check_shares(states[0], ("operations",))

@@ -120,8 +120,9 @@ def with_files(
     workload = copied["workload"]
     for part in (workload, *workload.get("phases", ())):
         for operation in part["operations"].values():
-            if "file" in operation.get("keys", ()):
-                operation["keys"]["file"] = written(Path(operation["keys"]["file"]))
+            for named in (operation.get("keys", {}), *operation.get("operators", {}).values()):
+                if "file" in named:
+                    named["file"] = written(Path(named["file"]))
     return copied
 
 
@@ -143,4 +144,6 @@ def hash_of(whole: dict[str, Any], workload: Workload, chosen: Mapping[str, Chos
             if isinstance(operation.keys, Recorded):
                 density = operation.keys.density()
                 digest.update(density.breaks.tobytes() + density.mass.tobytes())
+            for trace in operation.traces.values():
+                digest.update(repr(trace).encode())
     return digest.hexdigest()

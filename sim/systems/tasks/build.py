@@ -32,7 +32,10 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     queries = []
     for name, operation in workload.operations.items():
         assert operation.operators is not None
-        made = QueryStages(workload.objects, entry_costs, system.instructions, system.concurrency)
+        traces = workload.at(0.0).operations[name].traces
+        made = QueryStages(
+            workload.objects, entry_costs, system.instructions, system.concurrency, traces
+        )
         for node in query_graph(operation.operators, workload.objects):
             made.add(node)
         queries.append(

@@ -8,8 +8,6 @@ Positions of rows take 4 bytes, 8 where a table has more rows than these count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import expm1, log1p
 
 from ....workloads.operators import (
     AggregateSpec,
@@ -17,76 +15,27 @@ from ....workloads.operators import (
     CustomSpec,
     JoinSpec,
     MaterialiseSpec,
+    RecordedSpec,
     ScanSpec,
 )
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
+from ....workloads.task_trace import TaskTrace
 from .entry_costs import AtRandom, EntryCosts, InOrder
+from .entry_demands import (
+    LINE_BITS,
+    SLOT_BYTES,
+    Demands,
+    Results,
+    found_of,
+    lines_per_entry,
+    table_bytes,
+)
 from .instructions import OperatorInstructions
 from .program import Entries, EntryCost, Place, Stage
 from .tables import id_bits, part_dictionary_bytes
 
-SLOT_BYTES = 8.0  # a key, a sum, a count, or a position and a pointer in a hash table
-LOAD_FACTOR = 0.5  # of hash tables: half of the slots are taken
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
-LINE_BITS = 512.0
-
-
-@dataclass(frozen=True)
-class Results:
-    """What an operator passes on: ``entries`` in all, once the ``stages`` at these positions are
-    done.
-
-    ``table``: the name of the table whose parts they come from, None where from none any more.
-    ``bytes``: of an entry, as it is read. ``made``: columns whose values are at hand in order.
-    """
-
-    entries: float
-    stages: tuple[int, ...]
-    table: str | None
-    bytes: float
-    made: frozenset[ColumnOf] = frozenset()
-
-
-@dataclass
-class Demands:
-    """What an entry needs, added up."""
-
-    instructions: float = 0.0
-    in_order: list[InOrder] = field(default_factory=list)
-    at_random: list[AtRandom] = field(default_factory=list)
-
-    def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
-        """Adds to it; itself."""
-        self.instructions += instructions
-        for use in uses:
-            if isinstance(use, InOrder):
-                self.in_order.append(use)
-            else:
-                self.at_random.append(use)
-        return self
-
-
-def lines_per_entry(bits: float, density: float) -> tuple[float, float]:
-    """Lines of an index vector per entry taken from it in order: those next to one that is read
-    too, and those that stand alone.
-
-    Of rows with ``bits`` each, the part ``density`` is taken, all over the vector. A line holds
-    r = 512 / bits rows, and is read with probability p = 1 - (1 - density)^r: p / (density r) lines
-    an entry. The line before it is read as well with probability p, so that a prefetcher sees a
-    stream.
-    """
-    rows = LINE_BITS / bits
-    if density <= 0.0:
-        return 0.0, 1.0
-    read = 1.0 if density >= 1.0 else -expm1(rows * log1p(-density))
-    lines = min(read / (density * rows), 1.0)
-    return lines * read, lines * (1.0 - read)
-
-
-def found_of(groups: float, entries: float) -> float:
-    """How many of so many groups some of the entries are in, if each is in any of them."""
-    return -groups * expm1(-entries / groups)
 
 
 class QueryStages:
@@ -101,11 +50,12 @@ class QueryStages:
         costs: EntryCosts,
         counts: OperatorInstructions,
         concurrency: int | None,
+        traces: Mapping[str, TaskTrace],
     ) -> None:
         self.objects, self.costs, self.counts = objects, costs, counts
         self.table_at = {name: at for at, name in enumerate(objects)}
         self.workers = int(costs.workers.sum())
-        self.concurrency = concurrency
+        self.concurrency, self.traces = concurrency, traces
         self.stages: list[Stage] = []
         self.results: dict[str, Results] = {}
 
@@ -120,8 +70,10 @@ class QueryStages:
             results = self._aggregate(node, spec)
         elif isinstance(spec, JoinSpec):
             results = self._join(node, spec)
-        else:
+        elif isinstance(spec, CustomSpec):
             results = self._custom(node, spec)
+        else:
+            results = self._recorded(node, spec)
         self.results[node.name] = results
 
     # -- operators --------------------------------------------------------------------------------
@@ -173,7 +125,7 @@ class QueryStages:
         of_task = found_of(groups, source.entries / self._tasks(spec))
         demands.more(
             (counts.group if spec.group_by else 0.0) + counts.sum * len(spec.sums),
-            AtRandom("local", 1.0, _table_bytes(of_task, slots), own=True, written=True),
+            AtRandom("local", 1.0, table_bytes(of_task, slots), own=True, written=True),
         )
         before, meanwhile = (
             (source.stages, agreed) if spec.pipelined else ((*source.stages, *agreed), ())
@@ -182,7 +134,7 @@ class QueryStages:
         merging = Demands().more(
             counts.merge_group + counts.sum * len(spec.sums),
             InOrder("local", read_bytes=SLOT_BYTES * slots),
-            AtRandom("interleaved", 1.0, _table_bytes(groups, slots), written=True),
+            AtRandom("interleaved", 1.0, table_bytes(groups, slots), written=True),
         )
         worth = max(int(groups / MERGE_ENTRIES), 1)
         merged = self._append(
@@ -228,7 +180,7 @@ class QueryStages:
 
     def _join(self, node: OperatorNode, spec: JoinSpec) -> Results:
         built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
-        hash_table = AtRandom("interleaved", 1.0, _table_bytes(built.entries, 2), written=True)
+        hash_table = AtRandom("interleaved", 1.0, table_bytes(built.entries, 2), written=True)
         demands = Demands().more(0.0, InOrder("local", read_bytes=built.bytes))
         self._value(demands, node.reads["build_key"][0], built)
         demands.more(counts.build, hash_table)
@@ -270,6 +222,34 @@ class QueryStages:
         stage = self._stage(node, demands, entries, node.table, inputs, node.name)
         made = spec.written.value / spec.results if spec.results else 0.0
         return Results(entries * spec.results, (stage,), node.table, made, node.made)
+
+    def _recorded(self, node: OperatorNode, spec: RecordedSpec) -> Results:
+        """A stage for each operator and part of the trace, with a task an entry."""
+        trace, before = self.traces[node.name], self._after(node)
+        for operator in trace.operators:
+            now = []
+            for one in trace.traced:
+                if one.operator != operator:
+                    continue
+                demands = Demands().more(
+                    one.instructions / one.tasks,
+                    InOrder("part", read_bytes=one.bytes / one.tasks),
+                )
+                if spec.structure is not None:
+                    accesses, size = one.accesses / one.tasks, spec.structure.value
+                    demands.more(0.0, AtRandom("part", accesses, size))
+                stage = Stage(
+                    name=f"{node.name}/{operator}/{one.part}",
+                    task_class=spec.task_class or operator,
+                    cost=self._cost(demands),
+                    entries=Entries(constant=float(one.tasks)),
+                    table=self.table_at[one.part],
+                    inputs=before,
+                    concurrency=spec.concurrency or one.tasks,
+                )
+                now.append(self._append(stage))
+            before = tuple(now)
+        return Results(0.0, before, None, 0.0)
 
     # -- columns ----------------------------------------------------------------------------------
 
@@ -372,8 +352,3 @@ class QueryStages:
     def _append(self, stage: Stage) -> int:
         self.stages.append(stage)
         return len(self.stages) - 1
-
-
-def _table_bytes(entries: float, slots: int) -> float:
-    """Of a hash table with so many entries of so many slots."""
-    return max(entries, 1.0) * SLOT_BYTES * slots / LOAD_FACTOR

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 from numatwin.sim.systems.tasks.build import program_of
 from numatwin.sim.systems.tasks.program import MemoryUse, Part, Program
 
@@ -62,3 +62,31 @@ def test_workers_are_one_a_core_by_default(tmp_path: Path) -> None:
     assert made(tmp_path).scheduling.workers.tolist() == [15] * 4
     more = made(tmp_path, ("kind: tasks", "kind: tasks, nodes: [1, 2], threads: hardware-threads"))
     assert more.scheduling.workers.tolist() == [0, 30, 30, 0]
+
+
+def test_recorded_tasks_are_stages_by_operator_and_part(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text(
+        "operator,part,bytes,accesses,instructions\n"
+        "scan,t,6400,0,1700\nscan,t,6400,0,1700\njoin,t,0,10,850\n",
+        encoding="utf-8",
+    )
+    recorded = "{kind: recorded, file: trace.csv, structure: 1 TiB}"
+    program = made(tmp_path, ("{kind: scan, table: t, columns: a, selectivity: 0.16}", recorded))
+    scan, join = program.queries[0].stages
+    assert (scan.task_class, scan.inputs, scan.concurrency) == ("scan", (), 2)
+    assert (join.task_class, join.inputs, join.concurrency) == ("join", (0,), 1)
+    assert scan.entries.count(1_000_000, 2, 0) == 2
+    assert scan.cost.memory == (MemoryUse("part", 100.0),)
+    assert scan.cost.instructions_s == pytest.approx([0.4e-6] * 4)  # 1.7 a cycle of 0.4 ns
+    assert join.cost.memory[0].read == pytest.approx(10.0, rel=1e-3)
+
+
+def test_a_scenario_with_a_trace_is_made_again_from_its_settings(tmp_path: Path) -> None:
+    test_recorded_tasks_are_stages_by_operator_and_part(tmp_path)
+    scenario = load_scenario(tmp_path / "scenario.yaml")
+    again = scenario_from_settings(scenario.settings)
+    assert again.hash == scenario.hash
+    (tmp_path / "trace.csv").write_text(
+        "operator,part,bytes,accesses,instructions\nscan,t,6400,0,1700\n", encoding="utf-8"
+    )
+    assert load_scenario(tmp_path / "scenario.yaml").hash != scenario.hash

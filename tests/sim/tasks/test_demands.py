@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.entry_costs import AtRandom, EntryCosts, InOrder
-from numatwin.sim.systems.tasks.operators import found_of, lines_per_entry
+from numatwin.sim.systems.tasks.entry_demands import found_of, lines_per_entry
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.topologies import load_machine
 

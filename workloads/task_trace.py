@@ -1,0 +1,197 @@
+"""Recorded tasks: CSV or Parquet with a row a task, of an engine of the user's.
+
+Columns, in any order: ``operator`` (a name), ``part`` (the table that the task worked on, as the
+workload calls it), ``bytes`` (read in order), ``accesses`` (at random), ``instructions``. What is
+kept are, for each operator and part, the number of tasks and their sums: they are played as so many
+tasks alike.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..inputs import InputError, check_regular
+from ..inputs.names import NAME_EXPECTED, is_name
+
+NAMES = ("operator", "part")
+AMOUNTS = ("bytes", "accesses", "instructions")
+COLUMNS = (*NAMES, *AMOUNTS)
+PARQUET = b"PAR1"
+BYTES_MAX = 256 * 2**20
+TASKS_MAX = 10_000_000
+AMOUNT_MAX = 1e15
+PARTS_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class TracedTasks:
+    """Tasks of one operator on one part; ``bytes``, ``accesses``, ``instructions`` of all."""
+
+    operator: str
+    part: str
+    tasks: int
+    bytes: float
+    accesses: float
+    instructions: float
+
+
+@dataclass(frozen=True)
+class TaskTrace:
+    """What a file holds, by operator and part in the order in which they first appear."""
+
+    traced: tuple[TracedTasks, ...]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Each operator once, in that order."""
+        return tuple(dict.fromkeys(one.operator for one in self.traced))
+
+
+@dataclass
+class _Sums:
+    tasks: int = 0
+    amounts: tuple[float, ...] = (0.0,) * len(AMOUNTS)
+
+
+class _Rows:
+    """Adds rows up, and refuses a bad one with its line and column."""
+
+    def __init__(self, name: str, parts: Collection[str]) -> None:
+        self.name, self.parts = name, parts
+        self.sums: dict[tuple[str, str], _Sums] = {}
+        self.count = 0
+
+    def add(self, fields: Sequence[Any], line: int, columns: Sequence[int]) -> None:
+        """A row's fields in the order of ``COLUMNS``, with the column where each begins."""
+
+        def refused(at: int, message: str, expected: str) -> InputError:
+            token = str(fields[at])
+            return InputError(
+                f"{COLUMNS[at]}: {message}", self.name, line, columns[at], token, expected
+            )
+
+        operator, part = str(fields[0]).strip(), str(fields[1]).strip()
+        if not is_name(operator):
+            raise refused(0, "not a name", NAME_EXPECTED)
+        if part not in self.parts:
+            shown = ", ".join(list(self.parts)[:PARTS_SHOWN])
+            raise refused(1, "no such table in the workload", f"one of {shown}")
+        amounts = []
+        for at, raw in enumerate(fields[len(NAMES) :], len(NAMES)):
+            try:
+                amount = math.nan if isinstance(raw, bool) else float(raw)
+            except (TypeError, ValueError):
+                amount = math.nan
+            if not 0 <= amount <= AMOUNT_MAX:
+                raise refused(at, "not an amount", f"a number from 0 to {AMOUNT_MAX:g}")
+            amounts.append(amount)
+        self.count += 1
+        if self.count > TASKS_MAX:
+            raise InputError("too many tasks", self.name, line, expected=f"at most {TASKS_MAX:,}")
+        sums = self.sums.setdefault((operator, part), _Sums())
+        sums.tasks += 1
+        sums.amounts = tuple(map(sum, zip(sums.amounts, amounts, strict=True)))
+
+    def trace(self) -> TaskTrace:
+        """What was added."""
+        if not self.count:
+            raise InputError("no tasks", self.name, 1, expected="a row a task")
+        return TaskTrace(
+            tuple(
+                TracedTasks(operator, part, sums.tasks, *sums.amounts)
+                for (operator, part), sums in self.sums.items()
+            )
+        )
+
+
+def load_trace(path: Path, parts: Collection[str]) -> TaskTrace:
+    """The tasks in the file at ``path``, which work on ``parts``, names of tables.
+
+    Raises InputError with line and column (of Parquet: the row, and the number of the column);
+    OSError where the file cannot be read.
+    """
+    check_regular(path)
+    size = path.stat().st_size
+    name = str(path)
+    if size > BYTES_MAX:
+        raise InputError(f"too large: expected at most {BYTES_MAX:,} bytes", name)
+    with open(path, "rb") as stream:
+        is_parquet = stream.read(len(PARQUET)) == PARQUET
+    rows = _Rows(name, parts)
+    for fields, line, columns in _parquet(path, name) if is_parquet else _csv(path, name):
+        rows.add(fields, line, columns)
+    return rows.trace()
+
+
+Row = tuple[Sequence[Any], int, Sequence[int]]
+
+
+def _csv(path: Path, name: str) -> Iterator[Row]:
+    content = path.read_bytes()
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as failure:
+        line = content.count(b"\n", 0, failure.start) + 1
+        raise InputError("not text", name, line, expected="UTF-8, or Parquet") from None
+    reader = csv.reader(lines, strict=True)
+    try:
+        order = _order([field.strip() for field in next(reader, [])], name)
+        for fields in reader:
+            if not fields:
+                continue
+            if len(fields) != len(COLUMNS):
+                raise InputError(
+                    "wrong row",
+                    name,
+                    reader.line_num,
+                    1,
+                    ",".join(fields),
+                    f"{len(COLUMNS)} fields",
+                )
+            starts = [1]
+            for field in fields:
+                starts.append(starts[-1] + len(field) + 1)
+            yield (
+                [fields[at] for at in order],
+                reader.line_num,
+                [starts[at] for at in order],
+            )
+    except csv.Error as failure:
+        raise InputError(f"not CSV: {failure}", name, reader.line_num) from None
+
+
+def _order(header: Sequence[str], name: str) -> list[int]:
+    """Where each of ``COLUMNS`` stands."""
+    if sorted(header) != sorted(COLUMNS):
+        raise InputError(
+            "not a trace of tasks",
+            name,
+            1,
+            1,
+            ",".join(header),
+            f"the columns {','.join(COLUMNS)}",
+        )
+    return [list(header).index(column) for column in COLUMNS]
+
+
+def _parquet(path: Path, name: str) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            order = _order(file.schema_arrow.names, name)
+            row = 0
+            for batch in file.iter_batches(columns=list(COLUMNS)):
+                columns: Iterable[list[Any]] = [batch.column(c).to_pylist() for c in COLUMNS]
+                for fields in zip(*columns, strict=True):
+                    row += 1
+                    yield fields, row, [at + 1 for at in order]
+    except (pa.ArrowException, OSError) as failure:
+        reason = str(failure).splitlines()[0] if str(failure) else "unreadable"
+        raise InputError(f"not Parquet: {reason}", name) from None
