@@ -26,17 +26,15 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     """The same with costs at hand, such as a plane has made already."""
     system, machine, workload = scenario.system, scenario.machine, scenario.workload
     assert isinstance(system, TasksSystem)
-    workers = system.workers(machine)
+    workers, stored = system.workers(machine), system.stored(workload)
     entry_costs = EntryCosts(costs, workers)
     shares = mix_shares(workload.at(0.0), workload.operations)
     queries = []
     for name, operation in workload.operations.items():
         assert operation.operators is not None
         traces = workload.at(0.0).operations[name].traces
-        made = QueryStages(
-            workload.objects, entry_costs, system.instructions, system.concurrency, traces
-        )
-        for node in query_graph(operation.operators, workload.objects):
+        made = QueryStages(stored, entry_costs, system.instructions, system.concurrency, traces)
+        for node in query_graph(operation.operators, stored):
             made.add(node)
         queries.append(
             Query(name, tuple(made.stages), operation.clients or 0, shares.get(name, 0.0))

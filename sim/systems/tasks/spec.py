@@ -13,7 +13,8 @@ from ....inputs.names import Name
 from ....inputs.quantities import DurationOrZero
 from ....inputs.yaml_file import Place
 from ....topologies import Machine
-from ....workloads import Workload
+from ....workloads import DataObject, Workload
+from ....workloads.schema import PARTS_MAX
 from ..descriptor import SystemSpec
 from ..fields import (
     Count,
@@ -26,7 +27,7 @@ from ..fields import (
 )
 from .instructions import OperatorInstructions
 from .program import Table
-from .tables import bytes_on_nodes, table_of, tables_by_column
+from .tables import bytes_on_nodes, table_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -55,6 +56,7 @@ class TasksSystem(SystemSpec):
     ``interleaved``, each over all nodes with memory, page by page; ``first-touch``, each part on
     the node of the thread that loads it: threads on the nodes ``loaders`` (all with workers by
     default) load the parts of each table in turn. Or node ids, for the parts in turn.
+    ``parts``: of each table at the start, in place of what the workload says; at most one a row.
     ``nodes`` have workers: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: workers per node. ``concurrency``: tasks of a stage at most; by default as
     many as workers are free. ``queue``: of tasks, one a ``node`` or one a ``worker``.
@@ -70,6 +72,7 @@ class TasksSystem(SystemSpec):
     placement: Placement = "round-robin"
     tables: dict[Name, Placement] = Field(default_factory=dict)
     loaders: Nodes | None = None
+    parts: Annotated[Count, Field(le=PARTS_MAX)] | None = None
     nodes: Nodes | None = None
     threads: Threads = "cores"
     concurrency: Count | None = None
@@ -123,9 +126,17 @@ class TasksSystem(SystemSpec):
             found[position] = threads_of(machine, position, self.threads, "threads")
         return found
 
+    def stored(self, workload: Workload) -> dict[str, DataObject]:
+        """The tables by name, each in as many parts as this says, or the workload."""
+        found = dict(workload.objects)
+        for name, table in workload.objects.items():
+            if self.parts is not None and table.rows is not None:
+                found[name] = table.model_copy(update={"parts": min(self.parts, table.rows)})
+        return found
+
     def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
         """The tables with their parts where they lie at the start."""
-        stored = tables_by_column(workload.objects)
+        stored = self.stored(workload)
         for name in self.tables:
             if name not in stored:
                 raise DescriptionError(

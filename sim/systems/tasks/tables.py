@@ -9,7 +9,7 @@ any other by part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
@@ -109,8 +109,3 @@ def bytes_on_nodes(tables: Sequence[Table], with_memory: Sequence[int], nodes: i
             else:
                 found[part.node] += size
     return found
-
-
-def tables_by_column(objects: Mapping[str, DataObject]) -> dict[str, DataObject]:
-    """Those of the objects that are stored by column."""
-    return {name: stored for name, stored in objects.items() if stored.columns is not None}

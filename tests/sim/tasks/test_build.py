@@ -90,3 +90,11 @@ def test_a_scenario_with_a_trace_is_made_again_from_its_settings(tmp_path: Path)
         "operator,part,bytes,accesses,instructions\nscan,t,6400,0,1700\n", encoding="utf-8"
     )
     assert load_scenario(tmp_path / "scenario.yaml").hash != scenario.hash
+
+
+def test_a_scenario_may_say_the_parts_of_all_tables_as_far_as_rows_go(tmp_path: Path) -> None:
+    more = made(tmp_path, ("kind: tasks", "kind: tasks, parts: 4"))
+    assert [part.rows for part in more.tables[0].parts] == [250_000] * 4
+    few = made(tmp_path, ("kind: tasks", "kind: tasks, parts: 4"), ("rows: 1_000_000", "rows: 3"),
+               ("parts: 2, ", ""), ("1024", "3"))  # fmt: skip
+    assert [part.rows for part in few.tables[0].parts] == [1] * 3
