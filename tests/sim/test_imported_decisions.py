@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.inputs import parse_yaml
+from numatwin.inputs import Quantity, parse_yaml
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import MachineDescription
+from numatwin.topologies.corners import doubtful_corners
 from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.facts import complete
+from numatwin.topologies.facts.clusters import Cluster, build_cluster
+from numatwin.topologies.importers import import_machine
 
 # The SLIT of a 4 × Opteron 6276 (hwloc's test data): 16 is one hop.
 G34 = """\
@@ -114,3 +117,92 @@ def test_it_is_kept_with_the_record(imported: str, tmp_path: Path) -> None:
     record = played("eris-fig8-intel", imported)
     again = load_record(record.save(tmp_path / "record"))
     assert again.fact_range == record.fact_range
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "hwloc"
+
+
+@pytest.mark.parametrize(
+    ("tree", "sister"),
+    [
+        ("64amd64-4s2n4ca2co.tar.bz2", "amd-8n-ht"),
+        ("40intel64-2g2n4c+pcilocality.tar.bz2", "intel-4s-qpi"),
+        ("192em64t-24n8c2t.xml", "sgi-uv2000-64n"),
+    ],
+)
+def test_real_trees_decide_as_their_sisters(tree: str, sister: str, tmp_path: Path) -> None:
+    """As a tree alone tells them, without the catalogue, an interleaved index is the faster one:
+    nothing limits it. With it, they agree with the bundled machines of their kind.
+    """
+    if not (DATA / tree).exists():
+        pytest.skip("needs ../shared/data/hwloc")
+    alone = import_machine(DATA / tree)
+    files = {}
+    for name, description in (("alone", alone), ("completed", complete(alone).description)):
+        files[name] = str(tmp_path / f"{name}.yaml")
+        Path(files[name]).write_text(machine_yaml(description))
+    gain = {
+        machine: played("eris-fig8-amd-shared", file).throughput["lookup"]
+        / played("eris-fig8-amd", file).throughput["lookup"]
+        for machine, file in {**files, "sister": sister}.items()
+    }
+    assert gain["alone"] > 1.5
+    assert gain["sister"] < 1.0
+    assert gain["completed"] < 1.0
+
+
+SHORT = ("horizon=300 us", "statistics.replications=1", "statistics.warm_up=0 s")
+
+
+@pytest.mark.parametrize("imported", [INTEL], indirect=True)
+def test_events_too_have_a_range(imported: str) -> None:
+    """What the flow plane predicts of the facts' corners, as a part of what events made."""
+    record = run_scenario(
+        load_scenario(
+            "eris-fig8-intel",
+            machine=imported,
+            plane="event",
+            settings=[*SHORT, "system.threads=2", "system.buffer_commands=16"],
+        )
+    )
+    low, high = record.fact_range["throughput"]["lookup"]
+    assert low < 0.9 * record.throughput["lookup"]
+    assert high > 1.1 * record.throughput["lookup"]
+    assert len(record.fact_range["corners"]) == 4
+
+
+def cluster(path: Path) -> MachineDescription:
+    made = build_cluster(
+        Cluster("four", 8, "Xeon Gold 6148", "roce-100", Quantity(2.0**37, 2.0**37, 2.0**37))
+    )
+    path.write_text(machine_yaml(made))
+    return made
+
+
+def test_doubtful_adapters_have_a_range(tmp_path: Path) -> None:
+    """Transactions run on event planes alone, and hardly meet anything but their adapters."""
+    path = tmp_path / "cluster.yaml"
+    made = cluster(path)
+    nic = made.nics[0]
+    latency = nic.transports["RDMA"].points[0].latency
+    assert latency is not None
+    assert latency.doubtful
+    settings = [*SHORT, "system.clients=16", "system.client_nodes=4", "system.storage_nodes=3"]
+    settings += ["system.timestamp_bits=64"]
+    record = run_scenario(load_scenario("nam-fig6-rsi", machine=str(path), settings=settings))
+    (bounds,) = record.fact_range["throughput"].values()
+    (rate,) = record.throughput.values()
+    assert bounds[0] < 0.9 * rate
+    assert bounds[1] > 1.1 * rate
+    worse = doubtful_corners(made)["nodes worse, ways worse"].nics[0].transports["RDMA"]
+    assert worse.cycles_per_message is not None
+    assert nic.transports["RDMA"].cycles_per_message is not None
+    assert worse.cycles_per_message.value > nic.transports["RDMA"].cycles_per_message.value
+
+
+@pytest.mark.parametrize("imported", [INTEL], indirect=True)
+def test_the_report_shows_the_range(imported: str) -> None:
+    from numatwin.reports.answer import answer
+
+    text = str(answer(played("eris-fig8-intel", imported))).replace("\u202f", " ")
+    assert "As 7 facts of the machine may be off, that is" in text

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from numatwin.inputs import Quantity
 from numatwin.topologies.facts import Entry, facts, find, guess_for
+from numatwin.topologies.facts.catalogue import FOLDER
 from numatwin.topologies.facts.schema import Processor
 from numatwin.topologies.schema import Fact, ProcessorIdentity
 
@@ -233,3 +234,45 @@ def test_guesses_hold_what_is_known(guess: object) -> None:
             if name == "itanium-2":
                 continue  # no kin of today's
             assert guess.latency.local.low <= one.latency.local.value <= guess.latency.local.high
+
+
+UNVERIFIED = "Estimate, not verified: "
+
+
+def test_what_was_not_verified_says_so() -> None:
+    """Every estimate says that nobody checked it; a latency among them has a wide range."""
+    for path in FOLDER.glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r'"Estimate(?!, not verified: )', text), path.name
+    for name, one in facts().processors.items():
+        latencies = [one.latency.local, one.latency.remote, one.latency.neighbour]
+        for latency in latencies:
+            if latency is not None and (latency.source or "").startswith(UNVERIFIED):
+                assert latency.low <= 0.87 * latency.value, name
+                assert latency.high >= 1.22 * latency.value, name
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "channels"),
+    [
+        ("Intel(R) Xeon(R) W-2145 CPU @ 3.70GHz", "xeon-w-2100", 4),
+        ("Intel(R) Xeon(R) W-2295 CPU @ 3.00GHz", "xeon-w-2100", 4),
+        ("Intel(R) Xeon(R) W-3175X CPU @ 3.10GHz", "xeon-w-3200", 6),
+        ("Intel(R) Xeon(R) W-3223 CPU @ 3.50GHz", "xeon-w-3200", 6),
+        ("Intel(R) Xeon(R) W-3345 CPU @ 3.00GHz", "xeon-w-3300", 8),
+        ("Intel(R) Xeon(R) w5-2465X", "xeon-w-2400", 4),
+        ("Intel(R) Xeon(R) w7-3565X", "xeon-w-3400", 8),
+        ("Intel(R) Xeon(R) CPU D-1541 @ 2.10GHz", "xeon-d-1500", 2),
+        ("Intel(R) Xeon(R) D-2123IT CPU @ 2.20GHz", "xeon-d-2100", 4),
+        ("Intel(R) Xeon(R) D-1718T CPU @ 2.60GHz", "xeon-d-1700", 3),
+        ("Intel(R) Xeon(R) D-2776NT CPU @ 2.10GHz", "xeon-d-2700", 4),
+    ],
+)
+def test_one_socket_processors_have_their_own_channels(
+    text: str, entry: str, channels: int
+) -> None:
+    """By CPUID they are servers, which have six or eight."""
+    for numbers in ({}, {"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 7}):
+        found = find(ProcessorIdentity(model_name=text, **numbers))
+        assert found is not None
+        assert (found.name, found.processor.memory.channels) == (entry, channels)
