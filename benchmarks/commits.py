@@ -14,13 +14,9 @@ import sys
 import time
 from typing import Any
 
+from numatwin.sim._kernel import MessageCost
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import (
-    ONE_SIDED_MESSAGES,
-    CommitParameters,
-    MessageCost,
-    Node,
-)
+from numatwin.sim.systems.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, Node
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 
 US = 1_000_000  # ps
@@ -35,11 +31,11 @@ def cluster(clients: int, servers: int) -> CommitParameters:
     costs = {
         name: (
             MessageCost(
-                thread_ps if name in REQUESTS else 0,
-                0 if name in REQUESTS else thread_ps,
-                nic_ps,
-                wire_ps,
-                nic_ps,
+                send_ps=thread_ps if name in REQUESTS else 0,
+                receive_ps=0 if name in REQUESTS else thread_ps,
+                out_ps=nic_ps,
+                wire_ps=wire_ps,
+                in_ps=nic_ps,
             ),
         )
         for name in ONE_SIDED_MESSAGES

@@ -13,33 +13,6 @@ _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
-class MessageCost:
-    """What one message of a type costs."""
-
-    FIELDS: ClassVar[tuple[str, ...]]
-    send_ps: int
-    """of the sender's thread; 0: none takes part"""
-    receive_ps: int
-    """of the receiver's thread, likewise"""
-    out_ps: int
-    """of the outgoing side of the sender's adapter"""
-    wire_ps: int
-    """on its way"""
-    in_ps: int
-    """of the incoming side of the receiver's adapter"""
-    parts: int
-    """messages of a transport that it is made of"""
-    def __init__(
-        self,
-        *,
-        send_ps: int = ...,
-        receive_ps: int = ...,
-        out_ps: int = ...,
-        wire_ps: int = ...,
-        in_ps: int = ...,
-        parts: int = ...,
-    ) -> None: ...
-
 class RecordWork:
     """Thread time of a server on records."""
 
@@ -53,6 +26,8 @@ class RecordWork:
     def __init__(
         self, *, read_ps: int = ..., check_ps: int = ..., install_ps: int = ...
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> RecordWork:
+        """A copy with these values in place of its own."""
 
 class CommitSetup:
     """What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers."""
@@ -1008,6 +983,68 @@ def solve_max_min(
     Raises ValueError, naming the first wrong value, for shapes and values out of range and for a
     flow with neither a finite cap nor a resource of finite capacity.
     """
+
+class MessageCost:
+    """What one message of a type costs, in ps; its size is in the numbers.
+
+    A part of 0 of a thread takes none. The adapters' sides take the larger of 1 / message rate and bytes / bandwidth; cut-through: the incoming side starts when the first bits come, wire_ps after the outgoing side started.
+    """
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    send_ps: int
+    """of the sender's thread; 0: none takes part"""
+    receive_ps: int
+    """of the receiver's thread, likewise"""
+    out_ps: int
+    """of the outgoing side of the sender's adapter"""
+    wire_ps: int
+    """on its way"""
+    in_ps: int
+    """of the incoming side of the receiver's adapter"""
+    parts: int
+    """messages of a transport that it is made of"""
+    def __init__(
+        self,
+        *,
+        send_ps: int = ...,
+        receive_ps: int = ...,
+        out_ps: int = ...,
+        wire_ps: int = ...,
+        in_ps: int = ...,
+        parts: int = ...,
+    ) -> None: ...
+    def replaced(self, **kwargs: Any) -> MessageCost:
+        """A copy with these values in place of its own."""
+
+class MessagePath:
+    """Messages between places on machines.
+
+    See sim/machine/reference/message_path.py.
+    """
+    def __init__(
+        self, machines: int, places: Sequence[tuple[int, int, int]], costs: Sequence[MessageCost]
+    ) -> None:
+        """places: machine, threads and factor of each; costs: by type."""
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, or all; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+    def send(self, at_ps: int, type: int, sender: int, receiver: int, work_ps: int = 0) -> None:
+        """Raises ValueError for what there is none of."""
+    @property
+    def received_ps(self) -> list[int]:
+        """Of each message, in the order of their sending."""
 
 class PartsSetup:
     """The parts of a machine, in ps."""

@@ -63,6 +63,7 @@ WORDS = (
     (r"\blist\b(?!\[)", "list[Any]"),
     (r"\btuple\b(?!\[)", "tuple[Any, ...]"),
     (r"\bobject\b(?!:)", "Any"),
+    (r"\*\*kwargs\b", "**kwargs: Any"),
 )
 # What a described struct's argument may be, by the type of its field.
 WIDER = {"list[float]": "_AnyFloats", "list[int]": "_AnyIndices"}

@@ -111,4 +111,34 @@ pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
     return bound;
 }
 
+// Of a class of values: equal where all fields are, copied with other values for some, shown.
+template <class Struct, class... Options>
+void def_value(pybind11::class_<Struct, Options...>& bound) {
+    namespace py = pybind11;
+    bound.def("__eq__", [](const Struct& of, const py::object& other) {
+        if (!py::isinstance<Struct>(other)) return false;
+        const auto& with = other.cast<const Struct&>();
+        bool equal = true;
+        for_each_field<Struct>(
+            [&](const auto& field) { equal = equal && of.*field.member == with.*field.member; });
+        return equal;
+    });
+    bound.def(
+        "replaced",
+        [](const Struct& of, const py::kwargs& given) {
+            Struct made = of;
+            set_fields(made, given);
+            return made;
+        },
+        "A copy with these values in place of its own.");
+    bound.def("__repr__", [](const py::object& self) {
+        std::string text;
+        for_each_field<Struct>([&](const auto& field) {
+            text += (text.empty() ? "" : ", ") + std::string(field.name) + "=" +
+                    py::repr(self.attr(field.name)).template cast<std::string>();
+        });
+        return py::type::of(self).attr("__name__").template cast<std::string>() + "(" + text + ")";
+    });
+}
+
 }  // namespace numatwin

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import MessageCost, RecordWork
 from numatwin.sim.systems.commits.history import KINDS, Row
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
@@ -18,9 +18,7 @@ from numatwin.sim.systems.commits.parameters import (
     CommitParameters,
     Death,
     KeyDraw,
-    MessageCost,
     Node,
-    RecordWork,
     Straggler,
 )
 from numatwin.sim.systems.commits.reference.commits import CommitModel
@@ -28,6 +26,7 @@ from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
 
 US = 1_000_000  # ps
+TIMES = [name for name in MessageCost.FIELDS if name.endswith("_ps")]
 RSI_MESSAGES = ONE_SIDED_MESSAGES + REMEDY_MESSAGES
 ONE_SIDED_REQUESTS = frozenset(
     ("snapshot-read", "read", "cas", "write", "unlock", "bit", "claim", "break")
@@ -35,9 +34,16 @@ ONE_SIDED_REQUESTS = frozenset(
 TWO_SIDED_REMEDIES = frozenset(("complaint", "complaint-done", "revoke", "revoked"))
 
 
+def message_cost(send_ps: int, receive_ps: int, nic_ps: int, wire_ps: int) -> MessageCost:
+    """Both sides of the network cards take as long."""
+    return MessageCost(
+        send_ps=send_ps, receive_ps=receive_ps, out_ps=nic_ps, wire_ps=wire_ps, in_ps=nic_ps
+    )
+
+
 def sockets(thread_ps: int = 3 * US, wire_ps: int = 30 * US, nic_ps: int = 10_000) -> Costs:
     """Every message costs both threads the same."""
-    cost = MessageCost(thread_ps, thread_ps, nic_ps, wire_ps, nic_ps)
+    cost = message_cost(thread_ps, thread_ps, nic_ps, wire_ps)
     return dict.fromkeys(TWO_PHASE_MESSAGES, (cost,))
 
 
@@ -48,7 +54,7 @@ def verbs(thread_ps: int = 200_000, wire_ps: int = US, nic_ps: int = 10_000) -> 
         both = name in TWO_SIDED_REMEDIES
         send = thread_ps if both or name in ONE_SIDED_REQUESTS else 0
         receive = thread_ps if both or name not in ONE_SIDED_REQUESTS else 0
-        costs[name] = (MessageCost(send, receive, nic_ps, wire_ps, nic_ps),)
+        costs[name] = (message_cost(send, receive, nic_ps, wire_ps),)
     return costs
 
 
@@ -102,13 +108,13 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
     indices = list(range(len(nodes)))
     roles = st.lists(st.sampled_from(indices), min_size=1, unique=True).map(tuple)
     times = st.sampled_from((0, 1, 1000, 300_000, US))
-    cost = st.builds(MessageCost, times, times, times, times, times)
+    cost = st.builds(MessageCost, **dict.fromkeys(TIMES, times))
     types = RSI_MESSAGES if one_sided else TWO_PHASE_MESSAGES
     costs = {
         name: tuple(draw(st.lists(cost, min_size=1, max_size=1 if one_sided else 3)))
         for name in types
     }
-    costs["read"] = (replace(costs["read"][0], send_ps=draw(st.integers(200_000, US))),)
+    costs["read"] = (costs["read"][0].replaced(send_ps=draw(st.integers(200_000, US))),)
     reads = draw(st.integers(1, 4))
     updates = draw(st.integers(0, reads))
     records = draw(st.integers(2 * reads, 30))
@@ -147,7 +153,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         retries=draw(st.integers(0, 2)),
         backoff_ps=draw(long_times),
         poll_ps=draw(st.sampled_from((1000, 5 * US))),
-        work=RecordWork(draw(times), draw(times), draw(times)),
+        work=RecordWork(**{name: draw(times) for name in RecordWork.FIELDS}),
         every_rm=draw(st.booleans()),
         versions=draw(st.integers(1, 4)),
         timestamp_bits=draw(st.sampled_from((clients, 3 * clients + 1, 60_000))),

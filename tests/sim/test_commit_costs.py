@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from numatwin.sim._kernel import MessageCost
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.costs import CommitCosts
-from numatwin.sim.systems.commits.parameters import MessageCost
 
 CYCLE_PS = 1e12 / 2.2e9
 RECORD = 1_024

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from commit_clusters import US, cluster, reference
 
+from numatwin.sim.machine.reference.message_path import Process
 from numatwin.sim.systems.commits.history import (
     ABORT,
     BEGIN,
@@ -21,7 +22,6 @@ from numatwin.sim.systems.commits.history import (
     snapshot_isolation_violations,
 )
 from numatwin.sim.systems.commits.reference import one_sided
-from numatwin.sim.systems.commits.reference.cluster import Process
 from numatwin.sim.systems.commits.reference.commits import CommitModel, Record
 from numatwin.sim.systems.commits.reference.one_sided import GRANTED, OneSidedModel, Request
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel

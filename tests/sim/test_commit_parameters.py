@@ -8,14 +8,8 @@ import pytest
 from commit_clusters import cluster, verbs
 
 from numatwin.inputs import InputError
-from numatwin.sim.systems.commits.parameters import (
-    ARCHITECTURES,
-    Death,
-    KeyDraw,
-    MessageCost,
-    Node,
-    Straggler,
-)
+from numatwin.sim._kernel import MessageCost
+from numatwin.sim.systems.commits.parameters import ARCHITECTURES, Death, KeyDraw, Node, Straggler
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

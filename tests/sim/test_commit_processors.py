@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
+from numatwin.sim._kernel import MessageCost
 from numatwin.sim.machine.processors import Processors
 from numatwin.sim.machine.reference.processors import Process, SharedProcessors
 from numatwin.sim.systems.commits.history import snapshot_isolation_violations
@@ -30,7 +31,6 @@ from numatwin.sim.systems.commits.parameters import (
     TWO_PHASE_MESSAGES,
     CommitParameters,
     Death,
-    MessageCost,
     Node,
 )
 
@@ -44,7 +44,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
     clients = len(drawn.client_machine)
     parts = st.sampled_from((1, 1, 2))
     costs = {
-        name: tuple(replace(cost, parts=draw(parts)) for cost in of_type)
+        name: tuple(cost.replaced(parts=draw(parts)) for cost in of_type)
         for name, of_type in drawn.costs.items()
     }
     return replace(
@@ -181,7 +181,7 @@ def test_a_connection_costs_by_what_came_over_it(parts: int, ps: int) -> None:
     for connection_ps in ((), (100_000, 30_000)):
         parameters = there_and_back(US, connection_ps=connection_ps)
         costs = {
-            name: tuple(replace(cost, parts=parts) for cost in of_type)
+            name: tuple(cost.replaced(parts=parts) for cost in of_type)
             for name, of_type in parameters.costs.items()
         }
         model = KernelCommitModel(replace(parameters, costs=costs), 1)
@@ -207,7 +207,7 @@ def test_each_connection_of_a_look_costs() -> None:
 
 def test_messages_of_one_look_share_its_cost() -> None:
     """A server that has more to do than it can looks less often than there are messages."""
-    costs = dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(100_000, 100_000),))
+    costs = dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(send_ps=100_000, receive_ps=100_000),))
 
     def rate(clients: int, look_ps: int) -> float:
         parameters = cluster(
@@ -241,7 +241,9 @@ def there_and_back(message_ps: int, **processors: Any) -> CommitParameters:
         storage=(0,),
         managers=(0,),
         timestamps=0,
-        costs=dict.fromkeys(TWO_PHASE_MESSAGES, (MessageCost(message_ps, message_ps),)),
+        costs=dict.fromkeys(
+            TWO_PHASE_MESSAGES, (MessageCost(send_ps=message_ps, receive_ps=message_ps),)
+        ),
         reads=1,
         updates=1,
         inserts=0,
@@ -288,7 +290,7 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
         ({"processors": Processors(0, 1)}, "processors"),
         ({"processors": Processors(1, 0)}, "slice_ps"),
         ({"start_ps": (1, 2, 3)}, "start_ps"),
-        ({"costs": dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(1, parts=0),))}, "parts"),
+        ({"costs": dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(send_ps=1, parts=0),))}, "parts"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:

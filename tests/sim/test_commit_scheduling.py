@@ -13,16 +13,12 @@ from commit_clusters import cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import MessageCost
 from numatwin.sim.machine.processors import Processors
 from numatwin.sim.machine.reference.processors import Process, SharedProcessors
 from numatwin.sim.systems.commits.homes import homes
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import (
-    ONE_SIDED_MESSAGES,
-    CommitParameters,
-    MessageCost,
-    Node,
-)
+from numatwin.sim.systems.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, Node
 
 MS = 1_000_000_000
 SLICE, TICK = 1_400_000_000, 4 * MS

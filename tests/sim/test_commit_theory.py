@@ -9,14 +9,10 @@ import pytest
 from commit_clusters import US, cluster, sockets, verbs
 from scipy.stats import binomtest
 
+from numatwin.sim._kernel import MessageCost, RecordWork
 from numatwin.sim.systems.commits.history import COMMIT, MESSAGE, OUTCOME
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import (
-    TWO_PHASE_MESSAGES,
-    MessageCost,
-    Node,
-    RecordWork,
-)
+from numatwin.sim.systems.commits.parameters import TWO_PHASE_MESSAGES, Node
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
+from ..._kernel import RecordWork
 from ..fields import threads_of
 from .costs import CommitCosts, commit_costs
-from .parameters import CommitParameters, Death, KeyDraw, Node, RecordWork, Straggler
+from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 
 if TYPE_CHECKING:

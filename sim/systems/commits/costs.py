@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
+from ..._kernel import MessageCost, RecordWork
 from ...machine.processors import Processors
 from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
-from .parameters import MessageCost, RecordWork
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 
 from ....topologies import Machine
 from ....workloads import Workload
+from ..._kernel import MessageCost, RecordWork
 from ...machine.processors import Processors
 from .facts import HostFacts
 from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, interpolated
-from .parameters import MessageCost, RecordWork
 from .sizes import WORD, Records, Sizes
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -317,7 +317,7 @@ def _with_begin(
 ) -> dict[str, tuple[MessageCost, ...]]:
     changed = dict(messages)
     (cost,) = changed[name]
-    changed[name] = (replace(cost, send_ps=cost.send_ps + _ps(begin_s)),)
+    changed[name] = (cost.replaced(send_ps=cost.send_ps + _ps(begin_s)),)
     return changed
 
 

@@ -6,10 +6,8 @@ from typing import Any
 
 from ..._kernel import (
     CommitSetup,
-    MessageCost,
     OneSidedCommits,
     ProcessorSetup,
-    RecordWork,
     TwoPhaseCommits,
 )
 from ...machine.processors import SHARES_NONE, Processors
@@ -119,15 +117,10 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         "client_factor": [factors.get(client, 1) for client in range(len(p.client_machine))],
         "node_machine": [node.machine for node in p.nodes],
         "node_threads": [node.threads for node in p.nodes],
-        "costs": [
-            MessageCost(**vars(of_type[min(k, len(of_type) - 1)]))
-            for of_type in costs
-            for k in range(entries)
-        ],
+        "costs": [of_type[min(k, len(of_type) - 1)] for of_type in costs for k in range(entries)],
         "cost_entries": entries,
         "death_client": [death.client for death in p.deaths],
         "death_ps": [death.at_ps for death in p.deaths],
-        "work": RecordWork(**vars(p.work)),
         "processors": ProcessorSetup() if p.processors is None else _processors(p.processors),
         "streams": stream_keys(p, seed, replication),
         "traced": traced,

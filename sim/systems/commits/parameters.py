@@ -7,10 +7,11 @@ reference model take the same parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from ....inputs import InputError
+from ..._kernel import MessageCost, RecordWork
 from ...machine.processors import Processors
 
 COUNT_MAX = 2**31 - 1
@@ -63,38 +64,6 @@ REMEDY_MESSAGES = (
 
 Architecture = Literal["ipoeth", "ipoib", "two-sided", "rsi"]
 ARCHITECTURES: tuple[Architecture, ...] = ("ipoeth", "ipoib", "two-sided", "rsi")
-
-
-@dataclass(frozen=True)
-class MessageCost:
-    """What one message of a type costs, in ps; its size is in the numbers.
-
-    ``send_ps``, ``receive_ps``: time of the sender's and of the receiver's thread; 0 where no
-    thread takes part (a storage server under one-sided verbs). ``out_ps``, ``in_ps``: how long the
-    sender's outgoing and the receiver's incoming side of the network adapter are taken: the
-    larger of 1 / message rate and bytes / bandwidth. ``wire_ps``: wire, switch and the fixed part
-    of the adapters. Cut-through: the incoming side starts when the first bits come, wire_ps after
-    the outgoing side started. ``parts``: messages of a transport between processes that it is made
-    of.
-    """
-
-    send_ps: int = 0
-    receive_ps: int = 0
-    out_ps: int = 0
-    wire_ps: int = 0
-    in_ps: int = 0
-    parts: int = 1
-
-
-@dataclass(frozen=True)
-class RecordWork:
-    """Thread time of a server on each record that it reads; that it checks and locks, or unlocks;
-    that it installs.
-    """
-
-    read_ps: int = 0
-    check_ps: int = 0
-    install_ps: int = 0
 
 
 @dataclass(frozen=True)
@@ -184,7 +153,7 @@ class CommitParameters:
     poll_ps: int = 1_000_000
     """Between two looks at the snapshot, of a client whose timestamps are used up (RSI)."""
 
-    work: RecordWork = RecordWork()
+    work: RecordWork = field(default_factory=RecordWork)
     """Of an RM, beside its messages (2PC)."""
     every_rm: bool = True
     """Every RM prepares (2PC); else those only that hold a record of the write set."""
@@ -271,9 +240,9 @@ def _check_costs(p: CommitParameters) -> None:
     for name in p.message_types:
         _expect(bool(p.costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
         for cost in p.costs[name]:
-            for part, value in zip(fields(cost), astuple(cost), strict=True):
-                if part.name.endswith("_ps"):
-                    _time(f"{part.name} of message '{name}'", value)
+            for part in MessageCost.FIELDS:
+                if part.endswith("_ps"):
+                    _time(f"{part} of message '{name}'", getattr(cost, part))
             _expect(
                 1 <= cost.parts <= PARTS_MAX,
                 f"parts of message '{name}'",
@@ -301,8 +270,8 @@ def _check_transactions(p: CommitParameters) -> None:
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
         _time(name, getattr(p, name))
     _expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
-    for name, value in vars(p.work).items():
-        _time(f"{name} of work", value)
+    for name in RecordWork.FIELDS:
+        _time(f"{name} of work", getattr(p.work, name))
     _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
     keys = p.keys
     _expect(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
+from ..._kernel import MessageCost, RecordWork
 from ...kernel.histogram import Histogram
 from ...machine.processors import Processors
 from ...planes.outcome import Gain, ResourceUse, Why
-from .parameters import CommitParameters, MessageCost, RecordWork
+from .parameters import CommitParameters
 
 MORE = 1.1
 GAIN_MIN = 0.01  # below, the draws of a short run show
@@ -72,7 +73,7 @@ def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
 
 def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
     """The same run on better parts; clients keep their numbers, and so their draws."""
-    work = {name: round(each_ps / MORE) for name, each_ps in vars(parameters.work).items()}
+    work = {name: round(getattr(parameters.work, name) / MORE) for name in RecordWork.FIELDS}
     machines = parameters.client_machine
     more = max(1, round(len(machines) * (MORE - 1.0)))
     return {
@@ -104,10 +105,10 @@ def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
 
 def _with_costs(parameters: CommitParameters, *parts: str) -> CommitParameters:
     """With these parts of all messages a tenth shorter."""
-    assert set(parts) <= {part.name for part in fields(MessageCost)}
+    assert set(parts) <= {*MessageCost.FIELDS}
 
     def shorter(cost: MessageCost) -> MessageCost:
-        return replace(cost, **{part: round(getattr(cost, part) / MORE) for part in parts})
+        return cost.replaced(**{part: round(getattr(cost, part) / MORE) for part in parts})
 
     costs = {name: tuple(map(shorter, entries)) for name, entries in parameters.costs.items()}
     return replace(parameters, costs=costs)

@@ -80,8 +80,8 @@ void register_model(py::module_& module, const char* name, const char* doc) {
 }
 
 void register_commits(py::module_& module) {
-    def_struct<MessageCost>(module, "MessageCost", "What one message of a type costs.");
-    def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
+    auto work = def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
+    def_value(work);
     def_struct<CommitSetup>(
         module, "CommitSetup",
         "What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers.");

@@ -47,7 +47,7 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
             const std::uint32_t manager = node(setup_.managers[turn]);
             const std::uint32_t at = new_message(commit_request, client, manager);
             messages_[at].client = client;
-            messages_[at].records = writes();
+            messages_[at].items = writes();
             return send_message(at);
         }
         case have_outcome: {
@@ -142,7 +142,7 @@ void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint3
     ++m.messages;
     const std::uint32_t at = new_message(type, m.manager, to);
     Message& f = messages_[at];
-    f.records = records;
+    f.items = records;
     f.work = records * work_per_record;
     f.context = managed;
     f.slot = server;

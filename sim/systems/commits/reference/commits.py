@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ....machine.reference.message_path import Place, Process, Servers
 from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
 from ..parameters import CommitParameters, Death
 from ..result import CommitResult, Latencies
 from ..workload import TransactionDraw, server_of
-from .cluster import Cluster, Place, Process, Servers
+from .cluster import Cluster
 
 
 @dataclass

@@ -47,6 +47,7 @@ from typing import Any
 
 import simpy
 
+from ....machine.reference.message_path import Process
 from ..history import (
     BROKEN,
     COMMIT,
@@ -62,7 +63,6 @@ from ..history import (
     WRITE,
 )
 from ..parameters import CommitParameters
-from .cluster import Process
 from .commits import Client, CommitModel, Node, Record
 from .timestamps import TimestampVector
 

@@ -23,9 +23,9 @@ from functools import partial
 
 import simpy
 
+from ....machine.reference.message_path import Process
 from ..history import COMMIT, CONFLICT, INSTALL, LOCKED, ROLLED_BACK, SNAPSHOT, WRITE
 from ..parameters import CommitParameters
-from .cluster import Process
 from .commits import Client, CommitModel, Node
 from .timestamps import TimestampCounter
 

@@ -1,0 +1,255 @@
+// The way of a message: threads of the operating system, processors, network adapters and wires.
+//
+// From left to right; each part is a FIFO server or a pure delay:
+//
+//     sender's thread -> outgoing side of its adapter -> wire -> incoming side -> receiver's thread
+//     send               out                             wire    in               receive
+//
+// The two sides are those of adapter.hpp; the threads are a place's own, or those that places share
+// (processors.hpp). A part of 0 ps of a thread takes no thread; within one machine there is no
+// network. The same in SimPy: ../reference/message_path.py.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kernel/described.hpp"
+#include "kernel/fifo_server.hpp"
+#include "kernel/simulation.hpp"
+#include "machine/kernel/adapter.hpp"
+#include "machine/kernel/processors.hpp"
+
+namespace numatwin {
+
+struct MessageCost {
+    FIELDS_OF(MessageCost);
+    FIELD(Time, send_ps, "of the sender's thread; 0: none takes part");
+    FIELD(Time, receive_ps, "of the receiver's thread, likewise");
+    FIELD(Time, out_ps, "of the outgoing side of the sender's adapter");
+    FIELD(Time, wire_ps, "on its way");
+    FIELD(Time, in_ps, "of the incoming side of the receiver's adapter");
+    FIELD(std::uint32_t, parts, "messages of a transport that it is made of", 1);
+    END_OF_FIELDS;
+};
+
+// Where messages are sent and received: a process, with threads of its own or on shared processors.
+struct Place {
+    std::uint32_t machine;
+    std::uint32_t threads = 1;
+    std::int64_t factor = 1;  // its threads take so many times as long
+};
+
+// What the way of a message depends on. A model derives its own messages, with their contents.
+struct MessageHead {
+    std::uint32_t type;
+    std::uint32_t sender;
+    std::uint32_t receiver;
+    std::uint32_t items;  // in it: they choose among the type's costs
+    Time work;            // of the receiver's thread, in addition to the cost of receiving
+    Time last_bits;       // when they can be at the receiver's adapter
+};
+
+// Places on machines, and the messages between them; a model derives from it, and says what a
+// message does once it is received. Places up to `may_stop` can stop for good: a stopped place
+// sends nothing that was not handed to its adapter before, and takes nothing.
+template <class Message>
+class MessagePath {
+  public:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+    Simulation clock;
+
+    // costs: by type, then by items, `entries` of them.
+    MessagePath(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
+                std::vector<Place> places, std::uint32_t may_stop, std::vector<MessageCost> costs,
+                std::uint32_t entries, const ProcessorSetup& processors)
+        : clock(seed, replication),
+          places_(std::move(places)),
+          processors_(processors, places_.size(), {run_over, tick, wake_over}),
+          adapters_(machines),
+          stopped_(may_stop, 0),
+          costs_(std::move(costs)),
+          entries_(entries),
+          sent_(costs_.size() / entries, 0) {
+        for (const Place& place : places_) threads_.emplace_back(place.threads);
+    }
+    virtual ~MessagePath() = default;
+
+    void handle(const Event& event) {
+        switch (event.kind) {
+            case posted:
+                if (!has_stopped(messages_[event.subject].sender)) return carry(event.subject);
+                return lost(event.subject);
+            case reached: {
+                Message& m = messages_[event.subject];
+                Adapter& adapter = adapters_[places_[m.receiver].machine];
+                return clock.schedule(adapter.receive(clock.now(), cost(m).in_ps, m.last_bits),
+                                      arrived, event.subject);
+            }
+            case arrived:
+                return take(event.subject);
+            case received:
+                if (!has_stopped(messages_[event.subject].receiver)) return deliver(event.subject);
+                return lost(event.subject);
+            case worked:
+                return delivered(event.subject);
+            case run_over:
+            case tick:
+            case wake_over:
+                return processors_.handle(clock, event);
+            default:
+                return happened(event);
+        }
+    }
+
+    const std::vector<std::uint64_t>& sent() const { return sent_; }
+    std::vector<Wide> outgoing_busy_ps() const {
+        const auto busy = [&](const Adapter& of) { return of.outgoing_busy_ps(clock.now()); };
+        return of_each(adapters_, busy);
+    }
+    std::vector<Wide> incoming_busy_ps() const {
+        const auto busy = [&](const Adapter& of) { return of.incoming_busy_ps(clock.now()); };
+        return of_each(adapters_, busy);
+    }
+    std::vector<Wide> threads_busy_ps() const {
+        std::vector<Wide> busy =
+            of_each(threads_, [&](const FifoServers& of) { return of.busy_ps(clock.now()); });
+        const std::vector<Wide> on_shared = processors_.busy_ps(clock.now());
+        for (std::uint32_t place = 0; place < busy.size(); ++place) busy[place] += on_shared[place];
+        return busy;
+    }
+
+  protected:
+    enum EventKind : std::uint32_t {
+        posted,
+        reached,
+        arrived,
+        received,
+        worked,
+        run_over,
+        tick,
+        wake_over,
+        first_own
+    };
+
+    static constexpr std::array event_names{"posted", "reached",  "arrived", "received",
+                                            "worked", "run over", "tick",    "wake over"};
+
+    // What the model does: with a message of another place's that was received, before all else;
+    // with a message that was received (and it then reuses the message or frees it); with one that
+    // is lost on a place that has stopped (then it frees it); with its own events.
+    virtual void note(const Message& received) = 0;
+    virtual void delivered(std::uint32_t message) = 0;
+    virtual void lost(std::uint32_t message) = 0;
+    virtual void happened(const Event& event) = 0;
+
+    std::uint32_t new_message(std::uint32_t type, std::uint32_t sender, std::uint32_t receiver) {
+        if (free_messages_.empty()) {
+            free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
+            messages_.emplace_back();
+        }
+        const std::uint32_t at = free_messages_.back();
+        free_messages_.pop_back();
+        messages_[at] = {};
+        return direct(at, type, sender, receiver);
+    }
+    std::uint32_t direct(std::uint32_t at, std::uint32_t type, std::uint32_t sender,
+                         std::uint32_t receiver, std::uint32_t items = 0, Time work = 0) {
+        Message& m = messages_[at];
+        m.type = type;
+        m.sender = sender;
+        m.receiver = receiver;
+        m.items = items;
+        m.work = work;
+        return at;
+    }
+    std::uint32_t answer(std::uint32_t at, std::uint32_t type) {
+        return direct(at, type, messages_[at].receiver, messages_[at].sender);
+    }
+    void free_message(std::uint32_t at) { free_messages_.push_back(at); }
+
+    // Posted and carried; to itself, the receiver's work only.
+    void send_message(std::uint32_t at) {
+        const Message& m = messages_[at];
+        if (m.sender == m.receiver) {
+            if (m.work == 0) return delivered(at);
+            return work(m.receiver, m.work, worked, at);
+        }
+        const Time send = cost(m).send_ps;
+        if (send == 0) return has_stopped(m.sender) ? lost(at) : carry(at);
+        work(m.sender, send, posted, at);
+    }
+
+    // Handed to the sender's adapter.
+    void carry(std::uint32_t at) {
+        Message& m = messages_[at];
+        ++sent_[m.type];
+        const std::uint32_t from = places_[m.sender].machine;
+        if (from == places_[m.receiver].machine) return take(at);
+        const MessageCost& c = cost(m);
+        const Passage passage = adapters_[from].send(clock.now(), c.out_ps, c.wire_ps);
+        m.last_bits = passage.last_bits;
+        clock.schedule(passage.first_bits, reached, at);
+    }
+
+    // A thread of the place takes up work, its own or a sender's message; when that is done, the
+    // event comes.
+    void work(std::uint32_t place, Time ps, std::uint32_t kind, std::uint32_t subject,
+              std::uint32_t sender = Processors::none, std::uint32_t parts = 1) {
+        ps *= places_[place].factor;
+        if (processors_.shared(place))
+            return processors_.submit(clock, place, ps, kind, subject, sender, parts);
+        clock.schedule(threads_[place].admit(clock.now(), ps), kind, subject);
+    }
+    Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
+
+    bool has_stopped(std::uint32_t place) const {
+        return place < stopped_.size() && stopped_[place];
+    }
+    void stop(std::uint32_t place) { stopped_[place] = 1; }
+
+    std::vector<Place> places_;
+    std::vector<Message> messages_;
+
+  private:
+    const MessageCost& cost(const Message& m) const {
+        return costs_[m.type * entries_ + std::min(m.items, entries_ - 1)];
+    }
+
+    void take(std::uint32_t at) {
+        const Message& m = messages_[at];
+        if (has_stopped(m.receiver)) return lost(at);
+        const MessageCost& c = cost(m);
+        const Time ps = m.work + c.receive_ps;
+        if (ps == 0) return deliver(at);
+        work(m.receiver, ps, received, at, m.sender, c.parts);
+    }
+    void deliver(std::uint32_t at) {
+        note(messages_[at]);
+        delivered(at);
+    }
+
+    template <class Parts, class Busy>
+    static std::vector<Wide> of_each(const Parts& parts, Busy busy) {
+        std::vector<Wide> all;
+        for (const auto& part : parts) all.push_back(busy(part));
+        return all;
+    }
+
+  protected:
+    Processors processors_;
+
+  private:
+    std::vector<Adapter> adapters_;      // by machine
+    std::vector<FifoServers> threads_;   // by place
+    std::vector<std::uint8_t> stopped_;  // by place
+    std::vector<MessageCost> costs_;
+    std::uint32_t entries_;
+    std::vector<std::uint64_t> sent_;
+    std::vector<std::uint32_t> free_messages_;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,179 @@
+"""The way of a message, as ``kernel/message_path.hpp``: threads, adapters and wires.
+
+From left to right; each part is a FIFO server or a pure delay:
+
+    sender's thread → outgoing side of its adapter → wire → incoming side → receiver's thread
+    send_ps           out_ps                         wire_ps  in_ps           receive_ps
+
+A part of 0 ps of a thread takes no thread. Within one machine there is no network, and what talks
+to itself needs no message.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import simpy
+
+from ..._kernel import MessageCost
+from ..processors import Processors
+from .adapter import Adapter
+from .processors import Process as SharedProcess
+from .processors import SharedProcessors
+
+Process = Generator[simpy.Event, Any, Any]
+
+
+class Environment(simpy.Environment):
+    """SimPy's, with a clock that counts whole picoseconds."""
+
+    @property
+    def now(self) -> int:
+        """The time reached, in ps."""
+        return int(super().now)
+
+
+class Servers:
+    """Alike servers with one FIFO queue; who arrives knows at once when it will be done."""
+
+    def __init__(self, env: Environment, count: int = 1) -> None:
+        self.env = env
+        self.free_at = [0] * count
+        self.admitted_ps = 0
+
+    def admit(self, service_ps: int) -> int:
+        """When a job that arrives now will be done."""
+        end = max(self.env.now, self.free_at[0]) + service_ps
+        heapq.heapreplace(self.free_at, end)
+        self.admitted_ps += service_ps
+        return end
+
+    def work(self, service_ps: int) -> simpy.Timeout:
+        """A job that arrives now, to be waited for."""
+        return self.env.timeout(self.admit(service_ps) - self.env.now)
+
+    def busy_ps(self) -> int:
+        """Time that the servers were busy, up to now."""
+        return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
+
+
+class Place:
+    """Where messages are sent and received: a process, with threads of its own or on shared
+    processors. ``factor``: its threads take so many times as long. ``stopped``: it sends nothing
+    that was not handed to its adapter before, and takes nothing.
+    """
+
+    def __init__(self, number: int, adapter: Adapter, threads: Servers, factor: int = 1) -> None:
+        self.number = number
+        self.adapter = adapter
+        self.threads = threads
+        self.factor = factor
+        self.stopped = False
+        self.process = SharedProcess(number)
+
+
+class MessagePath:
+    """Places on machines, and the messages between them.
+
+    ``costs``: by type of message, then by items in it; the last entry is for more items, too.
+    """
+
+    def __init__(
+        self,
+        machines: int,
+        costs: Mapping[str, tuple[MessageCost, ...]],
+        processors: Processors | None = None,
+    ) -> None:
+        self.env = Environment()
+        self.processors: SharedProcessors | None = None
+        if processors is not None:
+            self.processors = SharedProcessors(self.env, processors)
+        self.adapters = [Adapter() for _ in range(machines)]
+        self.costs = costs
+        self.sent: Counter[str] = Counter()
+        self.never = self.env.event()
+
+    def note(self, kind: str, sender: Place, receiver: Place) -> None:
+        """A message of another place's was received; a model may trace it."""
+
+    def cost(self, kind: str, items: int) -> MessageCost:
+        """What a message of this type costs with so many items in it."""
+        entries = self.costs[kind]
+        return entries[min(items, len(entries) - 1)]
+
+    def shared(self, place: Place) -> SharedProcessors | None:
+        """The processors that the place shares with others; None: it has threads of its own."""
+        processors = self.processors
+        if processors is None or processors.position(place.process) is None:
+            return None
+        return processors
+
+    def work(
+        self, place: Place, ps: int, sender: Place | None = None, parts: int = 1
+    ) -> simpy.Event:
+        """The place's thread works for so long, on what it does itself or on a sender's message, of
+        so many parts."""
+        processors = self.shared(place)
+        if processors is None:
+            return place.threads.work(ps * place.factor)
+        by = None if sender is None else sender.process
+        return processors.work(place.process, ps * place.factor, by, parts)
+
+    def busy_ps(self, place: Place) -> int:
+        """How long the place's threads were busy, up to now."""
+        processors = self.shared(place)
+        if processors is None:
+            return place.threads.busy_ps()
+        return processors.busy_ps(place.process)
+
+    def outgoing_busy_ps(self) -> tuple[int, ...]:
+        """How long each adapter was sending, up to now."""
+        return tuple(adapter.outgoing.done(self.env.now) for adapter in self.adapters)
+
+    def incoming_busy_ps(self) -> tuple[int, ...]:
+        """How long each adapter was receiving, up to now."""
+        return tuple(adapter.incoming.done(self.env.now) for adapter in self.adapters)
+
+    def post(self, sender: Place, kinds: Sequence[str], items: int = 0) -> Process:
+        """The sender's thread writes messages, to hand them to its adapter all at once."""
+        work_ps = sum(self.cost(kind, items).send_ps for kind in kinds)
+        if work_ps:
+            yield self.work(sender, work_ps)
+        if sender.stopped:
+            yield self.never
+
+    def carry(
+        self, kind: str, sender: Place, receiver: Place, items: int = 0, work_ps: int = 0
+    ) -> Process:
+        """A message that was posted travels, and the receiver's thread takes it and does its work.
+
+        Nobody takes what reaches a place that has stopped.
+        """
+        self.sent[kind] += 1
+        cost = self.cost(kind, items)
+        if sender.adapter is not receiver.adapter:
+            first_bits, last_bits = sender.adapter.send(self.env.now, cost.out_ps, cost.wire_ps)
+            yield self.env.timeout(first_bits - self.env.now)
+            received = receiver.adapter.receive(self.env.now, cost.in_ps, last_bits)
+            yield self.env.timeout(received - self.env.now)
+        if receiver.stopped:
+            yield self.never
+        work_ps += cost.receive_ps
+        if work_ps:
+            yield self.work(receiver, work_ps, sender, cost.parts)
+        if receiver.stopped:
+            yield self.never
+        self.note(kind, sender, receiver)
+
+    def message(
+        self, kind: str, sender: Place, receiver: Place, items: int = 0, work_ps: int = 0
+    ) -> Process:
+        """Posted and carried; to itself, the receiver's work only."""
+        if sender is not receiver:
+            yield from self.post(sender, [kind], items)
+            yield from self.carry(kind, sender, receiver, items, work_ps)
+        elif work_ps:
+            yield self.work(receiver, work_ps)
