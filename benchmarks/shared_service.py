@@ -1,8 +1,11 @@
 """Tasks on cores that share a machine max-min fair: tasks played per second of CPU time.
 
-Every core does one task after the other: scans of 30 µs to 300 µs when nobody is in the way, half
-of them of another node's memory, some bound by instructions. One JSON object a line on standard
-output, how many tasks ended on standard error.
+Every core does one task after the other, scans and materialisations of 30 µs to 300 µs: of its own
+node's memory, but for those that it has stolen, of any node's (``stolen_10``: one in ten; ``any``:
+all). Beside it the same in Python (``reference``, for a shorter time), and what a program could
+play at most that shares out all running tasks anew, one by one, at each end (``one_by_one``: the
+kernel's ``solve_max_min`` alone). One JSON object a line on standard output; how many tasks ended
+on standard error.
 """
 
 from __future__ import annotations
@@ -11,16 +14,24 @@ import argparse
 import json
 import sys
 import time
+from typing import Any
 
 import numpy as np
+import simpy
 
-from numatwin.sim._kernel import play_closed_pieces
+from numatwin.sim._kernel import play_closed_tasks, solve_max_min
 from numatwin.sim.machine.reference.interconnect import Routes
 from numatwin.sim.machine.reference.memory_controller import LoadCurve
-from numatwin.sim.machine.reference.shared_service import Piece, PieceMemory, ServiceMachine
+from numatwin.sim.machine.reference.served_pieces import ServedPieces
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.shared_service import SharedService
 
 NS, US = 1e3, 1e6
-ASKED = {60: 500_000.0}  # tasks a second
+STOLEN = {"stolen_10": 0.1, "any": 1.0}
+ASKED = {60: 900_000.0, 576: 200_000.0}  # of stolen_10, tasks a second
+
+Tasks = tuple[list[PieceDemand], list[list[tuple[float, int]]]]
+"""Demands; for each node, units and demand (a position) of the tasks that its cores do in turn."""
 
 
 def machine(nodes: int, cores: int) -> ServiceMachine:
@@ -44,43 +55,115 @@ def machine(nodes: int, cores: int) -> ServiceMachine:
     )
 
 
-def tasks(nodes: int, seed: int = 1) -> list[Piece]:
-    """What tasks come, again and again: (lines) of one node or of two, by how many at a time."""
+def tasks(nodes: int, stolen: float, seed: int = 1) -> Tasks:
+    """Half scans, half materialisations, which write what they find to their own node."""
     random = np.random.Generator(np.random.Philox(seed))
-    found = []
-    for _ in range(9973):
-        lines = float(random.uniform(3_000, 30_000))
-        homes = random.choice(nodes, 2, replace=False).tolist()
-        memory = [PieceMemory(homes[0], 1.0)]
-        if random.uniform() < 0.3:  # a copy
-            memory.append(PieceMemory(homes[1], 0.0, 0.5))
-        instructions_ps = float(random.choice([2.0, 5.0, 20.0])) * NS
-        found.append(Piece(lines, instructions_ps, 0.0, 10.0, tuple(memory)))
-    return found
+    demands: list[PieceDemand] = []
+    number: dict[PieceDemand, int] = {}
+    lists = []
+    for node in range(nodes):
+        found = []
+        for _ in range(2003):
+            home = int(random.integers(nodes)) if random.uniform() < stolen else node
+            if random.uniform() < 0.5:
+                lines = float(random.uniform(3_000, 30_000))
+                demand = PieceDemand(2 * NS, 0.0, (MemoryUse(home, 1.0, slots=16.0),))
+            else:
+                lines = float(random.uniform(1_000, 10_000))
+                memory = MemoryUse(home, 1.0, slots=10.0), MemoryUse(node, 0.0, 0.25)
+                demand = PieceDemand(20 * NS, 0.0, memory)
+            if demand not in number:
+                number[demand] = len(demands)
+                demands.append(demand)
+            found.append((lines, number[demand]))
+        lists.append(found)
+    return demands, lists
+
+
+def reference_rate(place: ServiceMachine, work: Tasks, until_ps: int) -> float:
+    """Tasks a second of the same loop in Python."""
+    env = simpy.Environment()
+    service = SharedService(place)
+    pieces = ServedPieces(env, service)
+    numbers = [service.demand(demand) for demand in work[0]]
+    taken = [0] * len(work[1])
+    done = 0
+
+    def core(at: int, node: int) -> Any:
+        nonlocal done
+        while True:
+            units, demand = work[1][node][taken[node] % len(work[1][node])]
+            taken[node] += 1
+            yield pieces.start(at, numbers[demand], units)[1]
+            done += 1
+
+    for at, node in enumerate(place.core_node):
+        env.process(core(at, node))
+    start = time.process_time()
+    env.run(until=until_ps)
+    return done / (time.process_time() - start)
+
+
+def one_by_one_rate(place: ServiceMachine, work: Tasks) -> float:
+    """Shares of one task a core, found anew, per second."""
+    nodes = len(place.read_ps)
+    rows, resource, time_ps, cap = [0], [], [], []
+    for core, node in enumerate(place.core_node):
+        demand = work[0][work[1][node][core][1]]
+        held = 0.0
+        for home, read, written, slots in demand.memory:
+            resource.append(home)
+            time_ps.append(read * place.read_ps[home] + written * place.write_ps[home])
+            held += read * place.latency_ps[node * nodes + home] / slots
+            if home != node:
+                for link, each in (
+                    (place.routes.entering[home * nodes + node], place.data_ps),
+                    (place.routes.entering[node * nodes + home], place.request_ps),
+                ):
+                    resource.append(nodes + link)
+                    time_ps.append(read * each[link])
+        rows.append(len(resource))
+        cap.append(1 / max(demand.instructions_ps, held))
+    problem = (
+        np.ones(nodes + len(place.data_ps)),
+        np.array(rows),
+        np.array(resource),
+        np.array(time_ps),
+        np.array(cap),
+        np.ones(len(cap)),
+    )
+    times, start = 0, time.process_time()
+    while (spent := time.process_time() - start) < 0.2:
+        solve_max_min(*problem)
+        times += 1
+    return times / spent
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, nargs="+", default=[60, 576])
-    parser.add_argument("--nodes", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[4, 32])
     parser.add_argument("--simulated-us", type=int, default=100_000)
     options = parser.parse_args()
+    until_ps = int(options.simulated_us * US)
     for cores, nodes in zip(options.cores, options.nodes, strict=True):
-        place, work = machine(nodes, cores), tasks(nodes)
-        start = time.process_time()
-        done = play_closed_pieces(place, work, int(options.simulated_us * US))
-        rate = done / (time.process_time() - start)
-        name = f"shared_service/tasks_{cores}_cores"
-        print(f"{name}: {done} tasks ended", file=sys.stderr)
-        asked = ASKED.get(cores)
-        line = {
-            "name": name,
-            "value": round(rate),
-            "unit": "tasks/s",
-            "versus": f"at least {asked:g}" if asked else None,
-            "ratio": round(rate / asked, 2) if asked else None,
-        }
-        print(json.dumps(line), flush=True)
+        for mix, stolen in STOLEN.items():
+            place, work = machine(nodes, cores), tasks(nodes, stolen)
+            start = time.process_time()
+            done = play_closed_tasks(place, *work, until_ps)
+            rate = done / (time.process_time() - start)
+            name = f"shared_service/tasks_{cores}_cores_{mix}"
+            print(f"{name}: {done} tasks ended", file=sys.stderr)
+            asked = ASKED.get(cores) if mix == "stolen_10" else None
+            rows = [(name, rate, f"at least {asked:g}" if asked else None, asked)]
+            other = reference_rate(place, work, max(until_ps // 100, int(1_000 * US)))
+            rows.append((f"{name}/over_reference", rate, f"reference, {other:.0f}", other))
+            other = one_by_one_rate(place, work)
+            rows.append((f"{name}/over_one_by_one", rate, f"one by one, {other:.0f}", other))
+            for row, value, versus, than in rows:
+                ratio = round(value / than, 2) if than else None
+                line = {"name": row, "value": round(value), "unit": "tasks/s"}
+                print(json.dumps(line | {"versus": versus, "ratio": ratio}), flush=True)
 
 
 if __name__ == "__main__":

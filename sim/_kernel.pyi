@@ -1280,7 +1280,7 @@ class ModelError(RuntimeError): ...
 class SharedService:
     """Long pieces of work that share a machine max-min fair; times in ps.
 
-    machine, piece: the fields of ServiceMachine and Piece in sim/machine/reference/shared_service.py, which has the same calls.
+    machine, demand: the fields of ServiceMachine and PieceDemand in sim/machine/reference/shared_service.py, which has the same calls.
     """
     def __init__(
         self,
@@ -1294,29 +1294,29 @@ class SharedService:
             Sequence[int],
             Sequence[int],
             tuple[Sequence[int], Sequence[int], int],
+            float,
         ],
     ) -> None: ...
-    def start(
-        self,
-        now: int,
-        core: int,
-        piece: tuple[float, float, float, float, Sequence[tuple[int, float, float]]],
-        job: int,
+    def demand(
+        self, demand: tuple[float, float, Sequence[tuple[int, float, float, float]]]
     ) -> int: ...
+    def start(self, now: int, core: int, demand: int, units: float, job: int) -> int: ...
     def move(self, now: int, name: int, core: int) -> None: ...
     def cancel(self, now: int, name: int) -> float: ...
     def next_change(self) -> int: ...
     def finish(self, now: int) -> int | None: ...
     def rate(self, name: int) -> float: ...
     def remaining(self, name: int) -> float: ...
+    def wait_ps(self, node: int) -> float: ...
     def count(self, now: int) -> None: ...
     def lines_read(self, node: int) -> float: ...
     def lines_written(self, node: int) -> float: ...
+    def lines(self, node: int, home: int) -> float: ...
     def controller_ps(self, node: int) -> float: ...
     def link_ps(self, link: int) -> float: ...
     def core_busy(self, core: int) -> int: ...
 
-def play_closed_pieces(
+def play_closed_tasks(
     machine: tuple[
         Sequence[float],
         Sequence[float],
@@ -1327,13 +1327,15 @@ def play_closed_pieces(
         Sequence[int],
         Sequence[int],
         tuple[Sequence[int], Sequence[int], int],
+        float,
     ],
-    pieces: Sequence[tuple[float, float, float, float, Sequence[tuple[int, float, float]]]],
+    demands: Sequence[tuple[float, float, Sequence[tuple[int, float, float, float]]]],
+    tasks: Sequence[Sequence[tuple[float, int]]],
     until_ps: int,
 ) -> int:
-    """How many pieces end before until_ps, where each core does one after the other.
+    """How many tasks end before until_ps, where each core does one after the other.
 
-    They come in turn, again and again. Releases the GIL.
+    tasks: for each node, units and the demand's position of those that its cores do, in turn, again and again. Releases the GIL.
     """
 
 class Histogram:

@@ -18,6 +18,9 @@ def test_it_plays_the_same_tasks_each_time() -> None:
     ]
     assert runs[0].stderr == runs[1].stderr
     assert int(runs[0].stderr.split()[1]) > 100
-    found = json.loads(runs[0].stdout)
-    assert found["name"] == "shared_service/tasks_12_cores"
-    assert found["value"] > 0
+    found = {line["name"]: line for line in map(json.loads, runs[0].stdout.splitlines())}
+    for mix in ("stolen_10", "any"):
+        name = f"shared_service/tasks_12_cores_{mix}"
+        assert found[name]["value"] > 0
+        assert found[f"{name}/over_reference"]["ratio"] > 10
+        assert found[f"{name}/over_one_by_one"]["ratio"] > 0

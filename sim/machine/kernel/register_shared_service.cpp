@@ -19,40 +19,43 @@ namespace {
 // The named tuples of machine/reference/shared_service.py, field by field.
 using MachineTuple =
     std::tuple<Numbers, Numbers, Numbers, std::pair<Numbers, Numbers>, Positions, Positions,
-               Positions, Positions, std::tuple<Positions, Positions, std::int64_t>>;
-using MemoryTuple = std::tuple<std::uint32_t, double, double>;
-using PieceTuple = std::tuple<double, double, double, double, std::vector<MemoryTuple>>;
+               Positions, Positions, std::tuple<Positions, Positions, std::int64_t>, double>;
+using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
+using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>>;
 
 ServiceMachine machine_of(const MachineTuple& of) {
-    const auto& [read, write, latency, curve, core_node, core_threads, data, request, routes] = of;
+    const auto& [read, write, latency, curve, core_node, core_threads, data, request, routes,
+                 smt_throughput] = of;
     const auto& [entering, predecessor, vertices] = routes;
-    return {read,      write,        latency, {curve.first, curve.second},
-            core_node, core_threads, data,    request,
-            entering,  predecessor,  vertices};
+    return {read,      write,        latency,  {curve.first, curve.second},
+            core_node, core_threads, data,     request,
+            entering,  predecessor,  vertices, smt_throughput};
 }
 
-// A piece with its own copy of what it says of memory.
-struct OwnPiece {
-    explicit OwnPiece(const PieceTuple& of) {
-        const auto& [units, instructions_ps, separate_ps, slots, lines] = of;
-        for (const auto& [home, read, written] : lines) memory.push_back({home, read, written});
-        piece = {units, instructions_ps, separate_ps, slots, memory};
-    }
-    OwnPiece(const OwnPiece&) = delete;
-    OwnPiece& operator=(const OwnPiece&) = delete;
+std::uint32_t demand_of(SharedService& service, const DemandTuple& of) {
+    const auto& [instructions_ps, separate_ps, lines] = of;
+    std::vector<MemoryUse> memory;
+    for (const auto& [home, read, written, slots] : lines)
+        memory.push_back({home, read, written, slots});
+    return service.demand({instructions_ps, separate_ps, memory});
+}
 
-    std::vector<PieceMemory> memory;
-    Piece piece;
-};
-
-// Every core does one piece after the other; which ones come in turn.
-class ClosedPieces {
+// Every core does one task after the other; which ones come in turn, for each node from its own.
+class ClosedTasks {
   public:
-    ClosedPieces(ServiceMachine machine, const std::vector<PieceTuple>& pieces)
-        : cores_(machine.core_node.size()), service_(std::move(machine)) {
-        for (const PieceTuple& piece : pieces) piece_.push_back(std::make_unique<OwnPiece>(piece));
-        if (piece_.empty()) throw std::invalid_argument("pieces: expected at least one");
-        for (std::size_t core = 0; core < cores_; ++core) next(core);
+    ClosedTasks(ServiceMachine machine, const std::vector<DemandTuple>& demands,
+                const std::vector<std::vector<std::pair<double, std::uint32_t>>>& tasks)
+        : core_node_(machine.core_node), service_(std::move(machine)) {
+        std::vector<std::uint32_t> number;
+        for (const DemandTuple& demand : demands) number.push_back(demand_of(service_, demand));
+        for (const auto& of_node : tasks) {
+            List& list = list_.emplace_back();
+            for (const auto& [units, demand] : of_node)
+                list.task.push_back({units, number.at(demand)});
+            if (list.task.empty()) throw std::invalid_argument("tasks: expected some by node");
+        }
+        for (const std::int64_t node : core_node_) list_.at(static_cast<std::size_t>(node));
+        for (std::size_t core = 0; core < core_node_.size(); ++core) next(core);
         plan();
     }
     void handle(const Event&) {
@@ -69,8 +72,20 @@ class ClosedPieces {
     std::uint64_t done = 0;
 
   private:
+    struct Task {
+        double units;
+        std::uint32_t demand;
+    };
+    struct List {
+        std::vector<Task> task;
+        std::size_t next = 0;
+    };
+
     void next(std::size_t core) {
-        service_.start(clock.now(), core, piece_[begun_++ % piece_.size()]->piece, core);
+        List& list = list_[static_cast<std::size_t>(core_node_[core])];
+        const Task& task = list.task[list.next];
+        if (++list.next == list.task.size()) list.next = 0;
+        service_.start(clock.now(), core, task.demand, task.units, core);
     }
     // An event that comes too early only looks when the next one is due.
     void plan() {
@@ -80,16 +95,16 @@ class ClosedPieces {
         clock.schedule(at, 0);
     }
 
-    std::size_t cores_;
+    Positions core_node_;
     SharedService service_;
-    std::vector<std::unique_ptr<OwnPiece>> piece_;
-    std::size_t begun_ = 0;
+    std::vector<List> list_;
     Time planned_ = never;
 };
 
-std::uint64_t play_closed(const MachineTuple& machine, const std::vector<PieceTuple>& pieces,
+std::uint64_t play_closed(const MachineTuple& machine, const std::vector<DemandTuple>& demands,
+                          const std::vector<std::vector<std::pair<double, std::uint32_t>>>& tasks,
                           Time until) {
-    ClosedPieces model(machine_of(machine), pieces);
+    ClosedTasks model(machine_of(machine), demands, tasks);
     const py::gil_scoped_release released;
     model.clock.run(model, until);
     return model.done;
@@ -99,17 +114,15 @@ void register_shared_service(py::module_& module) {
     py::class_<SharedService>(
         module, "SharedService",
         "Long pieces of work that share a machine max-min fair; times in ps.\n\n"
-        "machine, piece: the fields of ServiceMachine and Piece in "
+        "machine, demand: the fields of ServiceMachine and PieceDemand in "
         "sim/machine/reference/shared_service.py, which has the same calls.")
         .def(py::init([](const MachineTuple& machine) {
                  return std::make_unique<SharedService>(machine_of(machine));
              }),
              py::arg("machine"))
-        .def(
-            "start",
-            [](SharedService& self, Time now, std::size_t core, const PieceTuple& piece,
-               std::uint64_t job) { return self.start(now, core, OwnPiece(piece).piece, job); },
-            py::arg("now"), py::arg("core"), py::arg("piece"), py::arg("job"))
+        .def("demand", &demand_of, py::arg("demand"))
+        .def("start", &SharedService::start, py::arg("now"), py::arg("core"), py::arg("demand"),
+             py::arg("units"), py::arg("job"))
         .def("move", &SharedService::move, py::arg("now"), py::arg("name"), py::arg("core"))
         .def("cancel", &SharedService::cancel, py::arg("now"), py::arg("name"))
         .def("next_change", &SharedService::next_change)
@@ -123,16 +136,19 @@ void register_shared_service(py::module_& module) {
             py::arg("now"))
         .def("rate", &SharedService::rate, py::arg("name"))
         .def("remaining", &SharedService::remaining, py::arg("name"))
+        .def("wait_ps", &SharedService::wait_ps, py::arg("node"))
         .def("count", &SharedService::count, py::arg("now"))
         .def("lines_read", &SharedService::lines_read, py::arg("node"))
         .def("lines_written", &SharedService::lines_written, py::arg("node"))
+        .def("lines", &SharedService::lines, py::arg("node"), py::arg("home"))
         .def("controller_ps", &SharedService::controller_ps, py::arg("node"))
         .def("link_ps", &SharedService::link_ps, py::arg("link"))
         .def("core_busy", &SharedService::core_busy, py::arg("core"));
-    module.def("play_closed_pieces", &play_closed, py::arg("machine"), py::arg("pieces"),
-               py::arg("until_ps"),
-               "How many pieces end before until_ps, where each core does one after the other.\n\n"
-               "They come in turn, again and again. Releases the GIL.");
+    module.def("play_closed_tasks", &play_closed, py::arg("machine"), py::arg("demands"),
+               py::arg("tasks"), py::arg("until_ps"),
+               "How many tasks end before until_ps, where each core does one after the other.\n\n"
+               "tasks: for each node, units and the demand's position of those that its cores do, "
+               "in turn, again and again. Releases the GIL.");
 }
 
 const Registration registration("shared_service", register_shared_service);

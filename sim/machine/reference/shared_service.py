@@ -1,13 +1,14 @@
 """Long pieces of work that share a machine max-min fair, as ``kernel/shared_service.hpp``.
 
-A running piece is one demand on all that it uses at once. Per unit of it: time of the controllers
-of each node whose memory it uses, wire time of the links on the way, and (where several threads
-share its core) of the core's pipeline and miss slots. It goes no faster than
-``separate + max(instructions, misses * latency / slots)`` allows. Rates are shared out anew when a
-piece comes, ends or moves; latencies follow the load of the last window.
+While a piece runs, a unit of it takes at least ``separate + max(instructions, misses)``, where
+misses are lines read * latency / slots; and all pieces together take no more than all the time of
+controllers and links. Shares are counted in lines. Threads of a core have equal parts of its
+pipeline and miss slots at most, where these are short. Latencies follow loads by windows of 100 µs:
+load times latency is kept.
 
-Shares come from the kernel's ``FlowNetwork``, as random numbers come from its ``Stream``: the same
-calls give the same bits.
+Pieces of one demand on cores of one node, with equal parts of their cores, form a class
+(``class_sharing``). A class has a clock: lines that each member has served. A member that comes at
+clock V with w lines ends at V + w. Work is counted in lines, and in units where there are none.
 """
 
 from __future__ import annotations
@@ -18,75 +19,58 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import NamedTuple
 
-import numpy as np
-import simpy
-
-from ..._kernel import FlowNetwork
+from .class_sharing import ClassSharing
 from .interconnect import Routes
-from .load_window import WINDOW_PS, LoadWindow
-from .memory_controller import LoadCurve
+from .load_window import WINDOW_PS
 from .servers import rounded
+from .service_machine import MemoryUse, PieceDemand, ServiceMachine, settled_ratio
 
 WAIT_TOLERANCE = 0.01  # of a node's own latency: by less, waits do not change
 NEVER = 2**63 - 1
 
 
-class PieceMemory(NamedTuple):
-    """Lines of one node's memory that a unit of a piece reads and writes."""
+class CorePart(NamedTuple):
+    """What a thread has of its core, at most."""
 
-    home: int
-    read: float
-    written: float = 0.0
-
-
-class Piece(NamedTuple):
-    """How much there is to do, and what a unit takes: instructions (``separate_ps`` overlap with
-    nothing), lines of memory, of which ``slots`` are read at a time."""
-
-    units: float
-    instructions_ps: float = 0.0
-    separate_ps: float = 0.0
-    slots: float = 1.0
-    memory: Sequence[PieceMemory] = ()
+    pipeline: float
+    slots: float
 
 
-class ServiceMachine(NamedTuple):
-    """n nodes, C cores, 2L directed links.
-
-    ``read_ps``, ``write_ps`` (n,): of a line at the controller, 0: not limited; ``latency_ps``
-    (n * n,): of a line of node j's memory on node i, without load; ``core_node``, ``core_threads``
-    (C,): how many pieces run on a core at most; ``data_ps``, ``request_ps`` (2L,): wire time.
-    """
-
-    read_ps: Sequence[float]
-    write_ps: Sequence[float]
-    latency_ps: Sequence[float]
-    curve: LoadCurve
-    core_node: Sequence[int]
-    core_threads: Sequence[int]
-    data_ps: Sequence[int] = ()
-    request_ps: Sequence[int] = ()
-    routes: Routes = Routes((), (), 0)
+WHOLE = CorePart(1.0, 1.0)
 
 
 @dataclass
-class _Node:
-    wait_ps: float = 0.0
-    read: float = 0.0
-    written: float = 0.0
-    work: float = 0.0
-    load: LoadWindow = field(default_factory=LoadWindow)
+class _Core:
+    pieces: list[int] = field(default_factory=list)
+    busy: int = 0
+    counted: int = 0
 
 
 @dataclass
-class _Running:
+class _Piece:
     job: int
-    piece: Piece
+    demand: int
     core: int
     left: float
-    counted: int
-    flow: int = -1
-    """In the network; -1: it has ended."""
+    """Lines, when it joined its class."""
+    of: int | None = None
+    began: float = 0.0
+    end: float = 0.0
+
+
+@dataclass
+class _Class:
+    demand: int
+    node: int
+    part: CorePart
+    clock: float = 0.0
+    since: int = 0
+    pace: float = inf
+    begun: float = 0.0
+    done: float = 0.0
+    marked: float = 0.0
+    first_end: float = inf
+    members: set[int] = field(default_factory=set)
 
 
 class SharedService:
@@ -98,64 +82,63 @@ class SharedService:
 
     def __init__(self, machine: ServiceMachine) -> None:
         self.machine = machine
-        self.nodes = [_Node() for _ in machine.read_ps]
-        self.link_work = [0.0] * len(machine.data_ps)
-        cores = len(machine.core_node)
-        self.on_core, self.core_ran = [0] * cores, [0] * cores
-        resources = len(self.nodes) + len(self.link_work) + 2 * cores
-        self.network = FlowNetwork(np.ones(resources))
-        self.pieces: dict[int, _Running] = {}  # in the order of their slots
-        self.slots: list[int | None] = []
-        self.unused: list[int] = []
+        self.n = len(machine.read_ps)
+        self.waits, self.work = [0.0] * self.n, [0] * self.n
+        self.sharing = ClassSharing(self.n + len(machine.data_ps))
+        self.cores = [_Core() for _ in machine.core_node]
+        self.demands: list[PieceDemand] = []
+        self.lines_of: list[float] = []
+        self.classes: list[_Class] = []
+        self.class_of: dict[tuple[int, int, CorePart], int] = {}
+        self.pieces: dict[int, _Piece] = {}
         self.began = 0
-        self.of_flow: dict[int, int] = {}
+        self.changed_cores: dict[int, None] = {}
+        self.changed: dict[int, None] = {}
+        self.window: dict[int, None] = {}
         self.ended: deque[int] = deque()
         self.now, self.window_end = 0, WINDOW_PS
 
-    def start(self, now: int, core: int, piece: Piece, job: int) -> int:
+    def demand(self, of: PieceDemand) -> int:
+        """The number of a demand; equal ones have the same."""
+        if of not in self.demands:
+            lines = 0.0
+            for m in of.memory:
+                lines += m.read + m.written
+            self.demands.append(of)
+            self.lines_of.append(lines if lines > 0 else 1.0)
+        return self.demands.index(of)
+
+    def start(self, now: int, core: int, demand: int, units: float, job: int) -> int:
         """A piece begins on a core; ``job`` is what ``finish`` tells at its end. Its name."""
-        self._progress(now)
+        self._advance(now)
         self._require_thread(core)
-        if not self.unused:
-            self.unused.append(len(self.slots))
-            self.slots.append(None)
-        slot, name = self.unused.pop(), self.began
+        name = self.began
         self.began += 1
-        self.slots[slot] = name
-        self.pieces[name] = _Running(job, piece, core, float(piece.units), self.now)
-        self._enter(name, core)
+        self.pieces[name] = _Piece(job, demand, core, units * self.lines_of[demand])
+        self._occupy(name, core)
         return name
 
     def move(self, now: int, name: int, core: int) -> None:
         """The piece goes on there from now on."""
-        self._progress(now)
-        of = self.pieces[name]
-        if of.core == core:
+        self._advance(now)
+        if self.pieces[name].core == core:
             return
         self._require_thread(core)
-        del self.of_flow[of.flow]
-        self._count(of, self.network.cancel(of.flow))
-        self.on_core[of.core] -= 1
-        self._enter(name, core)
+        self._vacate(name)
+        self._occupy(name, core)
 
     def cancel(self, now: int, name: int) -> float:
         """The piece ends early: how many of its units were left."""
-        self._progress(now)
-        of = self.pieces[name]
-        del self.of_flow[of.flow]
-        self._count(of, self.network.cancel(of.flow))
-        self._leave(name)
-        return of.left
+        self._advance(now)
+        self._vacate(name)
+        of = self.pieces.pop(name)
+        return of.left / self.lines_of[of.demand]
 
     def next_change(self) -> int:
         """When something ends or changes next; ``NEVER`` if nothing does."""
         if self.ended:
             return self.now
-        if not self.pieces:
-            return NEVER
-        time = self.network.next_event()
-        end = max(self.now, ceil(time)) if time < 2**53 else NEVER
-        return min(end, self.window_end)
+        return self._next_time() if self.pieces else NEVER
 
     def finish(self, now: int) -> int | None:
         """The job of the first piece to end up to now, if there is one (left)."""
@@ -164,162 +147,319 @@ class SharedService:
 
     def rate(self, name: int) -> float:
         """Units per picosecond."""
-        return float(self.network.rates(np.array([self.pieces[name].flow]))[0])
+        self._share()
+        of = self.pieces[name]
+        assert of.of is not None
+        return 1 / (self.classes[of.of].pace * self.lines_of[of.demand])
 
     def remaining(self, name: int) -> float:
         """Units, as of the last call's time."""
-        return self._remaining(self.pieces[name])
+        of = self.pieces[name]
+        left = of.left if of.of is None else max(0.0, of.end - self._clock(self.classes[of.of]))
+        return left / self.lines_of[of.demand]
+
+    def wait_ps(self, node: int) -> float:
+        """How much longer a line of a node takes than without load."""
+        return self.waits[node]
 
     # -- counted since the start
 
     def count(self, now: int) -> None:
         """Brings what is counted up to date."""
-        self._progress(now)
-        self._count_all()
+        self._advance(now)
 
     def lines_read(self, node: int) -> float:
         """Of a node's memory."""
-        return self.nodes[node].read
+        return sum(units * m.read for _, units, m in self._uses() if m.home == node)
 
     def lines_written(self, node: int) -> float:
         """Of a node's memory."""
-        return self.nodes[node].written
+        return sum(units * m.written for _, units, m in self._uses() if m.home == node)
+
+    def lines(self, node: int, home: int) -> float:
+        """Read and written by cores of a node, of a home's memory."""
+        return sum(
+            units * m.read + units * m.written
+            for of, units, m in self._uses()
+            if of.node == node and m.home == home
+        )
 
     def controller_ps(self, node: int) -> float:
         """How long a controller was busy."""
-        return self.nodes[node].work
+        read_ps, write_ps = self.machine.read_ps[node], self.machine.write_ps[node]
+        return sum(
+            units * m.read * read_ps + units * m.written * write_ps
+            for _, units, m in self._uses()
+            if m.home == node
+        )
 
     def link_ps(self, link: int) -> float:
         """How long a directed link was busy."""
-        return self.link_work[link]
+        return sum(
+            units * time
+            for of, units, m in self._uses()
+            for at, time in self._wires(of.node, m)
+            if at == link
+        )
 
     def core_busy(self, core: int) -> int:
         """How long pieces ran on a core, all together."""
-        return self.core_ran[core]
+        of = self.cores[core]
+        return of.busy + len(of.pieces) * (self.now - of.counted)
 
-    # -- how it is done
+    def _uses(self) -> Iterator[tuple[_Class, float, MemoryUse]]:
+        """Of each class: its units done, and the memory that they use."""
+        for of in self.classes:
+            units = self._served(of) / self.lines_of[of.demand]
+            for m in self.demands[of.demand].memory:
+                yield of, units, m
+
+    # -- pieces on cores
 
     def _require_thread(self, core: int) -> None:
-        if self.on_core[core] == self.machine.core_threads[core]:
+        if len(self.cores[core].pieces) == self.machine.core_threads[core]:
             raise RuntimeError(f"core {core} has no thread left")
 
-    def _enter(self, name: int, core: int) -> None:
+    def _occupy(self, name: int, core: int) -> None:
         of = self.pieces[name]
-        of.core, of.counted = core, self.now
-        self.on_core[core] += 1
-        self._launch(name)
+        of.core = core
+        if self.machine.core_threads[core] == 1:
+            self._join(name, self._class_of(of.demand, self.machine.core_node[core], WHOLE))
+        else:
+            self.changed_cores[core] = None
+        self._count_core(core)
+        self.cores[core].pieces.append(name)
 
-    def _launch(self, name: int) -> None:
-        """What is left of the piece, as a flow: rate in units per picosecond."""
-        of, m, n = self.pieces[name], self.machine, len(self.nodes)
-        piece, node = of.piece, self.machine.core_node[of.core]
-        needs: list[tuple[int, float]] = []
+    def _vacate(self, name: int) -> None:
+        of = self.pieces[name]
+        if of.of is not None:
+            self._quit(name)
+        self._count_core(of.core)
+        self.cores[of.core].pieces.remove(name)
+        if self.machine.core_threads[of.core] > 1:
+            self.changed_cores[of.core] = None
+
+    def _count_core(self, core: int) -> None:
+        self.cores[core].busy = self.core_busy(core)
+        self.cores[core].counted = self.now
+
+    # -- classes
+
+    def _held_ps(self, demand: PieceDemand, node: int, waits: Sequence[float]) -> float:
+        """The time that a unit's misses take a thread that has all of its core's slots."""
         held = 0.0
-        for home, read, written in piece.memory:
-            needs.append((home, read * m.read_ps[home] + written * m.write_ps[home]))
-            held += read * (m.latency_ps[node * n + home] + self.nodes[home].wait_ps)
-            needs += [(n + link, each) for link, each in self._wires(node, home, read, written)]
-        if held > 0:
-            held /= piece.slots
-        if m.core_threads[of.core] > 1:
-            first = n + len(self.link_work) + 2 * of.core
-            needs += [(first, piece.instructions_ps + piece.separate_ps), (first + 1, held)]
-        needs = [(resource, each) for resource, each in needs if each > 0]
-        each = piece.separate_ps + max(piece.instructions_ps, held)
-        of.flow = self.network.start_flow(
-            np.array([resource for resource, _ in needs], dtype=np.int64),
-            of.left,
-            coefficients=np.array([each for _, each in needs], dtype=np.float64),
-            cap=1.0 / each if each > 0 else inf,
-        )
-        self.of_flow[of.flow] = name
+        for m in demand.memory:
+            if m.read > 0:
+                latency_ps = self.machine.latency_ps[node * self.n + m.home] + waits[m.home]
+                held += m.read * latency_ps / m.slots
+        return held
 
-    def _wires(
-        self, node: int, home: int, read: float, written: float
-    ) -> Iterator[tuple[int, float]]:
+    def _least_pace(self, of: _Class) -> float:
+        d = self.demands[of.demand]
+        held = self._held_ps(d, of.node, self.waits) / of.part.slots
+        each = d.separate_ps + max(d.instructions_ps, held)
+        each = max(each, (d.instructions_ps + d.separate_ps) / of.part.pipeline)
+        return each / self.lines_of[of.demand]
+
+    def _look_at_threads(self, core: int) -> None:
+        """What each thread of a core has of it, by those that run there now."""
+        pieces, node = self.cores[core].pieces, self.machine.core_node[core]
+        needs, most = [], WHOLE
+        for name in pieces:
+            d = self.demands[self.pieces[name].demand]
+            held = self._held_ps(d, node, [0.0] * self.n)
+            each = d.separate_ps + max(d.instructions_ps, held)
+            needs.append(
+                CorePart((d.instructions_ps + d.separate_ps) / each, held / each)
+                if each > 0
+                else CorePart(0.0, 0.0)
+            )
+        if len(pieces) > 1:
+            most = CorePart(
+                equal_part(self.machine.smt_throughput, [need.pipeline for need in needs]),
+                equal_part(1.0, [need.slots for need in needs]),
+            )
+        for name, need in zip(pieces, needs, strict=True):
+            of = self.pieces[name]
+            part = CorePart(
+                most.pipeline if need.pipeline > most.pipeline else 1.0,
+                most.slots if need.slots > most.slots else 1.0,
+            )
+            index = self._class_of(of.demand, node, part)
+            if index == of.of:
+                continue
+            if of.of is not None:
+                self._quit(name)
+            self._join(name, index)
+
+    def _class_of(self, demand: int, node: int, part: CorePart) -> int:
+        key = demand, node, part
+        if key not in self.class_of:
+            self.class_of[key] = len(self.classes)
+            self.classes.append(_Class(*key))
+            d, m = self.demands[demand], self.machine
+            needs: dict[int, float] = {}
+            for use in d.memory:
+                time = use.read * m.read_ps[use.home] + use.written * m.write_ps[use.home]
+                parts = [(use.home, time)]
+                parts += [(self.n + link, each) for link, each in self._wires(node, use)]
+                for resource, each in parts:
+                    if each > 0:
+                        needs[resource] = needs.get(resource, 0.0) + each / self.lines_of[demand]
+            self.sharing.add_class(needs.items())
+        return self.class_of[key]
+
+    def _wires(self, node: int, use: MemoryUse) -> Iterator[tuple[int, float]]:
         """Wire time on each link: lines that are read come from home, written ones go there, and
         requests go the other way."""
-        m = self.machine
-        if home == node or not self.link_work:
+        m, (home, read, written, _) = self.machine, use
+        if home == node or not m.data_ps:
             return
         for link in _way(m.routes, home, node):
             yield link, read * m.data_ps[link] + written * m.request_ps[link]
         for link in _way(m.routes, node, home):
             yield link, read * m.request_ps[link] + written * m.data_ps[link]
 
-    def _leave(self, name: int) -> None:
-        of = self.pieces.pop(name)
-        self.on_core[of.core] -= 1
-        slot = self.slots.index(name)
-        self.slots[slot] = None
-        self.unused.append(slot)
+    def _clock(self, of: _Class) -> float:
+        return of.clock + (self.now - of.since) / of.pace
 
-    def _remaining(self, of: _Running) -> float:
-        return float(self.network.remaining(np.array([of.flow]))[0])
+    def _served(self, of: _Class) -> float:
+        return of.done + len(of.members) * self._clock(of) - of.begun
 
-    def _count(self, of: _Running, left: float) -> None:
-        """What it has done since it was counted last, now that so much is left of it."""
-        done, m = of.left - left, self.machine
-        self.core_ran[of.core] += self.now - of.counted
-        of.left, of.counted = left, self.now
-        node = m.core_node[of.core]
-        for home, read_each, written_each in of.piece.memory:
-            read, written = done * read_each, done * written_each
-            at = self.nodes[home]
-            at.read += read
-            at.written += written
-            work = read * m.read_ps[home] + written * m.write_ps[home]
-            at.work += work
-            at.load.work += rounded(work)
-            for link, part in self._wires(node, home, read, written):
-                self.link_work[link] += part
+    def _join(self, name: int, index: int) -> None:
+        of, piece = self.classes[index], self.pieces[name]
+        piece.of = index
+        piece.began = self._clock(of)
+        piece.end = piece.began + piece.left
+        of.begun += piece.began
+        of.members.add(name)
+        self._plan(of)
+        self.changed[index] = self.window[index] = None
 
-    def _by_slot(self) -> list[int]:
-        return [name for name in self.slots if name is not None]
+    def _quit(self, name: int) -> None:
+        """It leaves its class, before its end or at it."""
+        piece = self.pieces[name]
+        assert piece.of is not None
+        of = self.classes[piece.of]
+        left = max(0.0, piece.end - self._clock(of))
+        self._leave(name, left)
+        piece.left = left
 
-    def _count_all(self) -> None:
-        for name in self._by_slot():
-            of = self.pieces[name]
-            self._count(of, self._remaining(of))
+    def _leave(self, name: int, left: float) -> None:
+        piece = self.pieces[name]
+        assert piece.of is not None
+        of = self.classes[piece.of]
+        of.done += piece.left - left
+        of.members.remove(name)
+        of.begun = of.begun - piece.began if of.members else 0.0
+        self._plan(of)
+        self.changed[piece.of] = None
+        piece.of = None
 
-    def _progress(self, now: int) -> None:
+    def _first(self, of: _Class) -> int:
+        return min(of.members, key=lambda name: (self.pieces[name].end, name))
+
+    def _plan(self, of: _Class) -> None:
+        """When the first of its members ends at its present pace."""
+        of.first_end = inf
+        if of.members and of.pace < inf:
+            wait = (self.pieces[self._first(of)].end - of.clock) * of.pace
+            if wait < 2**53:
+                of.first_end = max(of.since + ceil(wait), self.now)
+
+    def _share(self) -> None:
         """Changes at one time are shared out at once, when time passes."""
-        if now != self.now:
-            self._advance(now)
+        for core in self.changed_cores:
+            self._look_at_threads(core)
+        self.changed_cores.clear()
+        for index in self.changed:
+            of = self.classes[index]
+            self.sharing.change(index, len(of.members), self._least_pace(of))
+        self.changed.clear()
+        for index in self.sharing.share():
+            of = self.classes[index]
+            of.clock = self._clock(of) if of.members else 0.0
+            of.since, of.pace = self.now, self.sharing.classes[index].pace
+            self._plan(of)
+
+    # -- time
+
+    def _next_time(self) -> int:
+        self._share()
+        first = min((of.first_end for of in self.classes), default=inf)
+        return self.window_end if first > self.window_end else int(first)
+
+    def _take_ends(self) -> None:
+        """Those whose time has come leave, by time and class."""
+        while self.classes:
+            first = min(self.classes, key=lambda of: of.first_end)
+            if first.first_end > self.now:
+                return
+            name = self._first(first)
+            self._leave(name, 0.0)
+            self._vacate(name)
+            self.ended.append(self.pieces.pop(name).job)
 
     def _advance(self, now: int) -> None:
-        """Ends of pieces up to now, and of the window under way."""
-        self.now = now
-        in_time = self.network.next_event() > now - 1
-        advance = self.network.advance_tick if in_time else self.network.advance
-        for flow in advance(float(now))[1].tolist():
-            name = self.of_flow.pop(flow)
-            self._count(self.pieces[name], 0.0)
-            self.ended.append(self.pieces[name].job)
-            self._leave(name)
-        if now >= self.window_end:
+        if now > self.now:
+            while self.pieces and (at := self._next_time()) < now:
+                self.now = at
+                self._take_ends()
+                if self.now == self.window_end:
+                    self._close_window()
+            if not self.pieces:
+                self._rest(now)
+            self.now = now
+        self._take_ends()
+        if self.now == self.window_end:
             self._close_window()
+
+    def _rest(self, now: int) -> None:
+        """Nothing runs up to now: windows without load are all alike."""
+        for _ in range(2):
+            if self.window_end < now:
+                self.now = self.window_end
+                self._close_window()
+        if self.window_end < now:
+            self.window_end = -(-now // WINDOW_PS) * WINDOW_PS
 
     def _close_window(self) -> None:
         """Latencies follow the loads of the window that is over, and pieces the latencies."""
-        self.window_end = self.now + WINDOW_PS
-        self._count_all()
+        self.window_end += WINDOW_PS
         m, changed = self.machine, set()
-        for home, node in enumerate(self.nodes):
-            load = node.load.close(self.now)
-            if load is None:
-                continue
-            idle_ps = m.latency_ps[home * len(self.nodes) + home]
-            wait_ps = (m.curve.at(load) - 1.0) * idle_ps
-            if abs(wait_ps - node.wait_ps) > WAIT_TOLERANCE * idle_ps:
-                node.wait_ps = wait_ps
-                changed.add(home)
-        for name in self._by_slot():
-            of = self.pieces[name]
-            if any(part.read > 0 and part.home in changed for part in of.piece.memory):
-                del self.of_flow[of.flow]
-                self.network.cancel(of.flow)
-                self._launch(name)
+        for index in self.window:
+            of = self.classes[index]
+            lines = self._served(of)
+            units = (lines - of.marked) / self.lines_of[of.demand]
+            of.marked = lines
+            for home, read, written, _ in self.demands[of.demand].memory:
+                time = read * m.read_ps[home] + written * m.write_ps[home]
+                self.work[home] += rounded(units * time)
+        for home in range(self.n):
+            idle_ps = m.latency_ps[home * self.n + home]
+            load = min(1.0, self.work[home] / WINDOW_PS)
+            self.work[home] = 0
+            if idle_ps > 0:
+                ratio = settled_ratio(m.curve, load * (1 + self.waits[home] / idle_ps))
+                wait_ps = (ratio - 1) * idle_ps
+                if abs(wait_ps - self.waits[home]) > WAIT_TOLERANCE * idle_ps:
+                    self.waits[home] = wait_ps
+                    changed.add(home)
+        for index in self.window:
+            memory = self.demands[self.classes[index].demand].memory
+            if any(use.read > 0 and use.home in changed for use in memory):
+                self.changed[index] = None
+        self.window = {k: None for k in self.window if self.classes[k].members}
+
+
+def equal_part(of_all: float, needs: Sequence[float]) -> float:
+    """Who needs more than this part of what is shared is limited to it; 1 if all is enough."""
+    for before, need in enumerate(sorted(needs)):
+        others = len(needs) - before
+        if need > of_all / others:
+            return of_all / others
+        of_all -= need
+    return 1.0
 
 
 def _way(routes: Routes, start: int, end: int) -> list[int]:
@@ -329,44 +469,3 @@ def _way(routes: Routes, start: int, end: int) -> list[int]:
         found.append(routes.entering[start * routes.vertices + at])
         at = routes.predecessor[start * routes.vertices + at]
     return found
-
-
-class ServedPieces:
-    """A service on SimPy's clock: a piece's end is an event."""
-
-    def __init__(self, env: simpy.Environment, service: SharedService) -> None:
-        self.env, self.service = env, service
-        self.ends: list[simpy.Event] = []
-        self.planned = 0
-
-    def start(self, core: int, piece: Piece) -> tuple[int, simpy.Event]:
-        """A piece begins: its name and its end."""
-        end = self.env.event()
-        self.ends.append(end)
-        name = self.service.start(int(self.env.now), core, piece, len(self.ends) - 1)
-        self._plan()
-        return name, end
-
-    def move(self, name: int, core: int) -> None:
-        """See SharedService."""
-        self.service.move(int(self.env.now), name, core)
-        self._plan()
-
-    def cancel(self, name: int) -> float:
-        """See SharedService; its end never comes."""
-        left = self.service.cancel(int(self.env.now), name)
-        self._plan()
-        return left
-
-    def _plan(self) -> None:
-        self.planned += 1
-        plan, at = self.planned, self.service.next_change()
-
-        def due(_: object) -> None:
-            if plan == self.planned:
-                while (job := self.service.finish(int(self.env.now))) is not None:
-                    self.ends[job].succeed()
-                self._plan()
-
-        if at < NEVER:
-            self.env.timeout(at - int(self.env.now)).callbacks.append(due)

@@ -6,6 +6,7 @@ takes a link (0: from node 0 to 1, 1: back) 4 ns, a request 1 ns.
 """
 
 from collections.abc import Generator
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,9 @@ from numatwin.sim import _kernel
 from numatwin.sim.machine.reference import shared_service as reference
 from numatwin.sim.machine.reference.interconnect import Routes
 from numatwin.sim.machine.reference.memory_controller import LoadCurve
-from numatwin.sim.machine.reference.shared_service import (
-    NEVER,
-    Piece,
-    PieceMemory,
-    ServedPieces,
-    ServiceMachine,
-)
+from numatwin.sim.machine.reference.served_pieces import ServedPieces
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.shared_service import NEVER
 
 NS = 1000
 US = 1_000_000
@@ -44,9 +41,16 @@ MAKERS = [_kernel.SharedService, reference.SharedService]
 BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 
 
-def scan(lines: float, slots: float = 200.0, home: int = 0, written: float = 0.0) -> Piece:
-    """Reads (and writes) so many lines of one node; a unit is a line."""
-    return Piece(lines, slots=slots, memory=(PieceMemory(home, 1.0, written),))
+def scan(slots: float = 200.0, home: int = 0) -> PieceDemand:
+    """Reads lines of one node; a unit is a line."""
+    return PieceDemand(memory=(MemoryUse(home, 1.0, slots=slots),))
+
+
+def begin(
+    service: Any, core: int, demand: PieceDemand, units: float, job: int = 0, now: int = 0
+) -> Any:
+    """Starts a piece; its name."""
+    return service.start(now, core, service.demand(demand), units, job)
 
 
 def played(service: Any, until: int = 10**9) -> list[tuple[int, int]]:
@@ -62,7 +66,7 @@ def played(service: Any, until: int = 10**9) -> list[tuple[int, int]]:
 def test_a_scan_alone_goes_as_fast_as_its_misses_overlap(make: Any) -> None:
     """10 lines at a time, 100 ns each: a line every 10 ns."""
     service = make(MACHINE)
-    service.start(0, 0, scan(1000, slots=10), 7)
+    begin(service, 0, scan(slots=10), 1000, 7)
     assert played(service) == [(10_000 * NS, 7)]
     service.count(20_000 * NS)
     assert (service.lines_read(0), service.controller_ps(0)) == (1000, 1000 * NS)
@@ -79,8 +83,8 @@ def test_two_scans_share_a_controller(make: Any) -> None:
     1500 ns   done
     """
     service = make(MACHINE)
-    service.start(0, 0, scan(1000), 0)
-    service.start(0, 1, scan(500), 1)
+    begin(service, 0, scan(), 1000, 0)
+    begin(service, 1, scan(), 500, 1)
     assert played(service) == [(1000 * NS, 1), (1500 * NS, 0)]
 
 
@@ -89,8 +93,8 @@ def test_a_slow_scan_leaves_the_rest_to_the_other(make: Any) -> None:
     """Scan 0 has 10 lines under way: 0.1 a ns. Scan 1 gets 0.9, and all when scan 0 ends at 900 ns:
     then 900 - 810 = 90 lines are left."""
     service = make(MACHINE)
-    service.start(0, 0, scan(90, slots=10), 0)
-    service.start(0, 1, scan(900), 1)
+    begin(service, 0, scan(slots=10), 90, 0)
+    begin(service, 1, scan(), 900, 1)
     assert played(service) == [(900 * NS, 0), (990 * NS, 1)]
 
 
@@ -98,8 +102,8 @@ def test_a_slow_scan_leaves_the_rest_to_the_other(make: Any) -> None:
 def test_a_scan_that_crosses_a_link(make: Any) -> None:
     """From core 2 a line of node 0 takes link 0 4 ns: 0.25 a ns; the local scan gets 0.75."""
     service = make(MACHINE)
-    service.start(0, 2, scan(100), 0)
-    service.start(0, 0, scan(300), 1)
+    begin(service, 2, scan(), 100, 0)
+    begin(service, 0, scan(), 300, 1)
     assert played(service) == [(400 * NS, 0), (400 * NS, 1)]
     service.count(400 * NS)
     # Lines on link 0, requests on link 1.
@@ -110,8 +114,8 @@ def test_a_scan_that_crosses_a_link(make: Any) -> None:
 def test_written_lines_go_to_their_home(make: Any) -> None:
     """A copy on core 2: reads a line of its node, writes one of node 0: 4 ns of link 1 a line."""
     service = make(MACHINE)
-    copy = Piece(100, slots=200, memory=(PieceMemory(1, 1.0), PieceMemory(0, 0.0, 1.0)))
-    service.start(0, 2, copy, 0)
+    copy = PieceDemand(memory=(MemoryUse(1, 1.0, slots=200), MemoryUse(0, 0.0, 1.0)))
+    begin(service, 2, copy, 100)
     assert played(service) == [(400 * NS, 0)]
     service.count(400 * NS)
     assert (service.lines_read(1), service.lines_written(0)) == (100, 100)
@@ -124,7 +128,7 @@ def test_a_piece_moves_to_another_node_in_the_middle(make: Any) -> None:
     """A scan of 1000 local lines, one a ns, moves at 400 ns to the other node: 600 are left, of
     4 ns each."""
     service = make(MACHINE)
-    piece = service.start(0, 0, scan(1000), 0)
+    piece = begin(service, 0, scan(), 1000, 0)
     service.move(400 * NS, piece, 2)
     assert service.remaining(piece) == 600
     assert service.rate(piece) == 0.25 / NS
@@ -139,8 +143,8 @@ def test_a_piece_that_moves_away_leaves_room(make: Any) -> None:
     """Two scans of 1000 lines on node 0's memory. At 1000 ns one has moved to the other node, where
     the link gives it 0.25 a ns: the other one gets 0.75 and ends after 500 / 0.75 ns more."""
     service = make(MACHINE)
-    first = service.start(0, 0, scan(1000), 0)
-    service.start(0, 1, scan(750), 1)
+    first = begin(service, 0, scan(), 1000, 0)
+    begin(service, 1, scan(), 750, 1)
     service.move(1000 * NS, first, 3)
     # 250 / 0.75 = 333 1/3 ns; then 500 - 83 1/3 lines are left, at 0.25 a ns.
     assert played(service) == [(1_333_334, 1), (3000 * NS, 0)]
@@ -150,11 +154,11 @@ def test_a_piece_that_moves_away_leaves_room(make: Any) -> None:
 def test_threads_of_a_core_share_its_pipeline_and_slots(make: Any) -> None:
     """Two tasks of instructions, 1 ns a unit: half each. Then a scan of 10 slots beside a task."""
     service = make(MACHINE._replace(core_threads=(2, 1, 1, 1)))
-    service.start(0, 0, Piece(100, instructions_ps=1 * NS), 0)
-    service.start(0, 0, Piece(200, instructions_ps=1 * NS), 1)
+    begin(service, 0, PieceDemand(instructions_ps=1 * NS), 100, 0)
+    begin(service, 0, PieceDemand(instructions_ps=1 * NS), 200, 1)
     assert played(service) == [(200 * NS, 0), (300 * NS, 1)]
-    service.start(1000 * NS, 0, Piece(100, instructions_ps=1 * NS), 2)
-    service.start(1000 * NS, 0, scan(20, slots=10), 3)
+    begin(service, 0, PieceDemand(instructions_ps=1 * NS), 100, 2, now=1000 * NS)
+    begin(service, 0, scan(slots=10), 20, 3, now=1000 * NS)
     assert played(service) == [(1100 * NS, 2), (1200 * NS, 3)]
 
 
@@ -162,31 +166,60 @@ def test_threads_of_a_core_share_its_pipeline_and_slots(make: Any) -> None:
 def test_separate_instructions_overlap_with_nothing(make: Any) -> None:
     """A unit: 5 ns apart from 10 ns of misses that overlap with 8 ns of instructions."""
     service = make(MACHINE)
-    piece = Piece(100, 8.0 * NS, 5.0 * NS, 10.0, (PieceMemory(0, 1.0),))
-    service.start(0, 0, piece, 0)
+    demand = PieceDemand(8.0 * NS, 5.0 * NS, (MemoryUse(0, 1.0, slots=10.0),))
+    begin(service, 0, demand, 100)
     assert played(service) == [(1500 * NS, 0)]
 
 
 @BOTH
 def test_latency_follows_load(make: Any) -> None:
-    """A line takes the controller 0.5 ns; latency triples up to full load.
+    """A line takes the controller 0.5 ns; latency triples up to full load. A scan of 100 slots.
 
-    window          line takes           load   wait afterwards
-    0 … 100 µs      100 ns / 100 = 1 ns  0.5    100 ns
-    100 … 180 µs    200 ns / 100 = 2 ns         40,000 of 140,000 lines were left
+    In the first window a line takes 100 ns / 100 = 1 ns: load 0.5 at latency 1, so that 0.5 * 1 is
+    under way. Load x with latency 1 + 2 x has as much under way where x (1 + 2 x) = 0.5: latency
+    1 + 2 x = (1 + sqrt 5) / 2. So it stays: as much is under way in the next window.
+
+    window            line takes
+    0 ... 100 us      1 ns
+    100 us ...        1.618 ns      40,000 or 400,000 lines are left
     """
-    service = make(
-        MACHINE._replace(read_ps=(0.5 * NS, 0.5 * NS), curve=LoadCurve((0.0, 1.0), (1.0, 3.0)))
-    )
-    service.start(0, 0, scan(140_000, slots=100), 0)
-    assert played(service) == [(180 * US, 0)]
+    latency = (1 + 5**0.5) / 2
+    for lines in (140_000, 500_000):
+        service = make(
+            MACHINE._replace(read_ps=(0.5 * NS, 0.5 * NS), curve=LoadCurve((0.0, 1.0), (1.0, 3.0)))
+        )
+        begin(service, 0, scan(slots=100), lines)
+        assert played(service) == [(100 * US + ceil((lines - 100_000) * latency * NS), 0)]
+        assert service.wait_ps(0) == pytest.approx((latency - 1) * 100 * NS)
+
+
+@BOTH
+def test_latency_of_a_full_controller_is_that_of_full_load(make: Any) -> None:
+    """Two scans of 200 slots ask for 2 lines a ns each; 1 is served: each has one in 2 ns. So the
+    latency rises to 300 ns, at which they still ask for 0.67 a ns each: nothing changes."""
+    service = make(MACHINE._replace(curve=LoadCurve((0.0, 1.0), (1.0, 3.0))))
+    for core in (0, 1):
+        begin(service, core, scan(slots=200), 2_000_000, core)
+    assert played(service, 10**10) == [(4000 * US, 0), (4000 * US, 1)]
+    assert service.wait_ps(0) == pytest.approx(200 * NS, rel=0.02)
+
+
+@BOTH
+def test_a_load_that_waits_do_not_slow_sets_the_latency_of_its_load(make: Any) -> None:
+    """Instructions of 2 ns a line hide the misses: load 0.5 whatever the latency, which comes to
+    that of load 0.5 (2), to within the part by which changes are left out."""
+    service = make(MACHINE._replace(curve=LoadCurve((0.0, 1.0), (1.0, 3.0))))
+    demand = PieceDemand(2.0 * NS, 0.0, (MemoryUse(0, 1.0, slots=200),))
+    begin(service, 0, demand, 1_000_000)
+    assert played(service) == []
+    assert service.wait_ps(0) == pytest.approx(100 * NS, abs=4 * NS)
 
 
 @BOTH
 def test_a_cancelled_piece_ends_early(make: Any) -> None:
     service = make(MACHINE)
-    first = service.start(0, 0, scan(1000), 0)
-    service.start(0, 1, scan(1000), 1)
+    first = begin(service, 0, scan(), 1000, 0)
+    begin(service, 1, scan(), 1000, 1)
     assert service.cancel(800 * NS, first) == 600
     assert played(service) == [(1400 * NS, 1)]
     service.count(1400 * NS)
@@ -197,10 +230,10 @@ def test_a_cancelled_piece_ends_early(make: Any) -> None:
 @BOTH
 def test_a_core_without_a_thread_left_is_refused(make: Any) -> None:
     service = make(MACHINE)
-    service.start(0, 0, scan(10), 0)
-    other = service.start(0, 1, scan(10), 1)
+    begin(service, 0, scan(), 10, 0)
+    other = begin(service, 1, scan(), 10, 1)
     with pytest.raises(RuntimeError, match="core 0 has no thread left"):
-        service.start(0, 0, scan(10), 2)
+        begin(service, 0, scan(), 10, 2)
     with pytest.raises(RuntimeError, match="core 0 has no thread left"):
         service.move(0, other, 0)
     assert played(service) == [(20 * NS, 0), (20 * NS, 1)]
@@ -208,33 +241,41 @@ def test_a_core_without_a_thread_left_is_refused(make: Any) -> None:
 
 def test_bad_pieces_are_refused_by_name() -> None:
     service = _kernel.SharedService(MACHINE)
-    for piece, name in (
-        (Piece(-1.0, 1.0), "units"),
-        (Piece(1.0, -1.0), "instructions_ps"),
-        (Piece(1.0), "piece"),
-        (scan(1, slots=0), "slots"),
-        (scan(1, home=2), "memory"),
+    for demand, name in (
+        (PieceDemand(-1.0), "instructions_ps"),
+        (PieceDemand(1.0, -1.0), "separate_ps"),
+        (PieceDemand(), "demand"),
+        (scan(slots=0), "slots"),
+        (scan(home=2), "memory"),
     ):
         with pytest.raises(ValueError, match=name):
-            service.start(0, 0, piece, 0)
+            service.demand(demand)
+    good = service.demand(scan())
+    with pytest.raises(ValueError, match="units"):
+        service.start(0, 0, good, -1.0, 0)
+    with pytest.raises(ValueError, match="demand"):
+        service.start(0, 0, good + 1, 1.0, 0)
     with pytest.raises(ValueError, match="core"):
-        service.start(0, 4, scan(1), 0)
+        service.start(0, 4, good, 1.0, 0)
     with pytest.raises(IndexError, match="no piece 3 is running"):
         service.move(0, 3, 1)
+    with pytest.raises(ValueError, match="smt_throughput"):
+        _kernel.SharedService(MACHINE._replace(smt_throughput=0.0))
 
 
 def test_pieces_on_simpys_clock() -> None:
     env = simpy.Environment()
     pieces = ServedPieces(env, reference.SharedService(MACHINE))
+    demand = pieces.service.demand(scan())
     log = []
 
     def client() -> Generator[simpy.Event, Any, None]:
-        name, end = pieces.start(0, scan(1000))
+        name, end = pieces.start(0, demand, 1000)
         yield env.timeout(400 * NS)
         pieces.move(name, 2)
         yield end
         log.append(env.now)
-        name, _ = pieces.start(0, scan(1000))
+        name, _ = pieces.start(0, demand, 1000)
         yield env.timeout(100 * NS)
         log.append(pieces.cancel(name))
 
@@ -243,16 +284,22 @@ def test_pieces_on_simpys_clock() -> None:
     assert log == [2800 * NS, 900]
 
 
-PIECES = st.builds(
-    Piece,
-    st.floats(0, 3e5),
-    st.floats(10, 3e3),
-    st.floats(0, 100),
-    st.floats(1, 20),
+DEMANDS = st.builds(
+    PieceDemand,
+    st.sampled_from((10.0, 300.0, 3000.0)),
+    st.sampled_from((0.0, 100.0)),
     st.lists(
-        st.builds(PieceMemory, st.integers(0, 1), st.floats(0, 3), st.floats(0, 3)), max_size=3
+        st.builds(
+            MemoryUse,
+            st.integers(0, 1),
+            st.sampled_from((0.0, 1.0, 2.5)),
+            st.sampled_from((0.0, 0.5, 3.0)),
+            st.sampled_from((1.0, 4.0, 20.0)),
+        ),
+        max_size=3,
     ).map(tuple),
 )
+PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
 
 
 @settings(deadline=None)
@@ -267,20 +314,24 @@ PIECES = st.builds(
     )
 )
 def test_kernel_and_reference_agree_and_nothing_is_lost(
-    steps: list[tuple[int, Piece | bool, int]],
+    steps: list[tuple[int, tuple[PieceDemand, float] | bool, int]],
 ) -> None:
-    """Pieces begin, move and are cancelled at any time, on cores of two threads each, under a curve
-    of loaded latency: the same ends to the picosecond; lines read and written are those of the
-    pieces, and nothing is busy for longer than time passed."""
+    """Pieces begin, move and are cancelled at any time, on cores of one and two threads, under a
+    curve of loaded latency: the same ends to the picosecond; lines read and written are those of
+    the pieces, and nothing is busy for longer than time passed."""
     machine = MACHINE._replace(
-        core_threads=(2, 2, 2, 2), curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0))
+        core_threads=(2, 1, 2, 1),
+        curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0)),
+        smt_throughput=1.25,
     )
     both: list[Any] = [make(machine) for make in MAKERS]
-    running: dict[int, tuple[Any, int, Piece]] = {}  # by job: names, core, piece
+    running: dict[
+        int, tuple[Any, int, tuple[PieceDemand, float]]
+    ] = {}  # by job: names, core, piece
     read, written, now, jobs = np.zeros(2), np.zeros(2), 0, 0
 
-    def tell(piece: Piece, units: float) -> None:
-        for home, lines_read, lines_written in piece.memory:
+    def tell(demand: PieceDemand, units: float) -> None:
+        for home, lines_read, lines_written, _ in demand.memory:
             read[home] += units * lines_read
             written[home] += units * lines_written
 
@@ -288,16 +339,15 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
         ended = [played(service, until) for service in both]
         assert ended[0] == ended[1]
         for _, job in ended[0]:
-            piece = running.pop(job)[2]
-            tell(piece, piece.units)
+            tell(*running.pop(job)[2])
 
     for after, what, core in steps:
         now += after
         go_on(now)
-        full = sum(where == core for _, where, _ in running.values()) == 2
-        if isinstance(what, Piece):
+        full = sum(where == core for _, where, _ in running.values()) == machine.core_threads[core]
+        if isinstance(what, tuple):
             if not full:
-                names = [service.start(now, core, what, jobs) for service in both]
+                names = [begin(service, core, *what, jobs, now=now) for service in both]
                 running[jobs] = names, core, what
                 jobs += 1
         elif running:
@@ -312,7 +362,7 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
                     service.cancel(now, name) for service, name in zip(both, names, strict=True)
                 ]
                 assert left[0] == left[1]
-                tell(piece, piece.units - left[0])
+                tell(piece[0], piece[1] - left[0])
                 del running[job]
         go_on(now)
     now += 10**6 * US
@@ -346,7 +396,7 @@ def test_mean_time_of_shared_scans(make: Any) -> None:
         ends: list[tuple[int, int]] = []
         for job, now in enumerate(arrivals):
             ends += played(service, now)
-            service.start(now, 0, scan(lines), job)
+            begin(service, 0, scan(), lines, job, now)
         ends += played(service, 2 * arrivals[-1])
         means.append(np.mean([end - arrivals[job] for end, job in ends if job >= 300]))
     expected = lines * NS / (1 - rho)

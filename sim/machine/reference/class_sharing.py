@@ -1,0 +1,223 @@
+"""Max-min fair paces of classes of alike users, as ``sim/kernel/class_sharing.hpp``.
+
+A class has n members, each of which takes some time of every resource that it needs for a unit of
+work. A member's pace is the time that a unit takes it: at least the class's least pace. Of each
+resource, the sum of n * time / pace is at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+NONE = 2**32 - 1  # in place of a resource
+
+
+# What is added and taken off again, so that sums of doubles are exact.
+TIME, WANTED, USE = 1.5 * 2.0**32, 1.5 * 2.0**18, 1.5 * 2.0**2
+
+
+def rounded(value: float, shift: float) -> float:
+    """To a multiple that a double of this size can hold."""
+    return value + shift - shift
+
+
+@dataclass
+class _Need:
+    resource: int
+    time: float
+    use: float = 0.0
+    at_least: float = 0.0
+
+
+@dataclass
+class _Class:
+    needs: list[_Need]
+    members: int = 0
+    least: float = inf
+    shared_members: int = 0
+    shared_least: float = inf
+    pace: float = inf
+    next: float = inf
+    binding: int = NONE
+    next_binding: int = NONE
+
+
+@dataclass
+class _Resource:
+    use: float = 0.0
+    wanted: float = 0.0
+    bound: int = 0
+    users: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Filling:
+    free: float
+    slope: float = 0.0
+    pace: float = inf
+    blocked: bool = False
+    moved: bool = False
+
+
+class ClassSharing:
+    """See the header; the same calls."""
+
+    def __init__(self, resources: int) -> None:
+        self.resources = [_Resource() for _ in range(resources)]
+        self.classes: list[_Class] = []
+        self.changed: list[int] = []
+
+    def add_class(self, needs: Iterable[tuple[int, float]]) -> int:
+        """A class without members; (resource, time of a unit)."""
+        times = [(resource, rounded(time, TIME)) for resource, time in needs]
+        self.classes.append(_Class([_Need(r, time) for r, time in times if time > 0]))
+        return len(self.classes) - 1
+
+    def change(self, of: int, members: int, least: float) -> None:
+        """From the next ``share`` on."""
+        state = self.classes[of]
+        state.members, state.least = members, least
+        if of not in self.changed:
+            self.changed.append(of)
+
+    def share(self) -> list[int]:
+        """The classes whose pace has changed."""
+        changed = [of for of in self.changed if self._update(of)]
+        self.changed.clear()
+        reached: dict[int, None] = {}  # classes, in the order in which they are reached
+        complete: set[int] = set()  # resources all of whose users are
+        repaced = []
+        for of in changed:
+            state = self.classes[of]
+            for need in state.needs:
+                if self.resources[need.resource].bound:
+                    self._reach_users(need.resource, reached, complete)
+            if state.members:
+                reached[of] = None
+            else:
+                repaced.append(of)
+        self._fill(list(reached))
+        while self._spread(reached, complete):
+            self._fill(list(reached))
+        return repaced + self._commit(reached)
+
+    def _update(self, of: int) -> bool:
+        state = self.classes[of]
+        if state.members == state.shared_members and (
+            state.members == 0 or state.least == state.shared_least
+        ):
+            return False
+        state.shared_least = state.least
+        for need in state.needs:
+            resource = self.resources[need.resource]
+            resource.users.add(of)
+            resource.wanted -= state.shared_members * need.at_least
+            wanted = need.time / state.least if state.least > 0 else inf
+            need.at_least = rounded(min(wanted, 2.0), WANTED)
+            resource.wanted += state.members * need.at_least
+        if state.members == 0:
+            for need in state.needs:
+                resource = self.resources[need.resource]
+                resource.users.remove(of)
+                resource.use -= need.use
+                need.use = 0.0
+            if state.binding != NONE:
+                self.resources[state.binding].bound -= 1
+            state.binding, state.pace, state.shared_members = NONE, inf, 0
+        return True
+
+    def _reach_users(self, index: int, reached: dict[int, None], complete: set[int]) -> bool:
+        """All users of a resource are filled. Whether this reaches more classes."""
+        if index in complete:
+            return False
+        complete.add(index)
+        before = len(reached)
+        reached.update(dict.fromkeys(self.resources[index].users))
+        return len(reached) > before
+
+    def _fill(self, reached: Sequence[int]) -> None:
+        """The next paces of these classes; what others use stays."""
+        filling: dict[int, _Filling] = {}
+        rising: dict[int, list[tuple[int, float]]] = {}
+        for of in reached:
+            state = self.classes[of]
+            parts = []
+            for need in state.needs:
+                resource = self.resources[need.resource]
+                if resource.wanted > 1:
+                    slope = state.members * need.time
+                    at = filling.setdefault(need.resource, _Filling(1 - resource.use))
+                    at.free += need.use
+                    at.slope += slope
+                    parts.append((need.resource, slope))
+            if parts:
+                rising[of] = parts
+            else:
+                state.next, state.next_binding = state.shared_least, NONE
+
+        def freeze(of: int, pace: float, binding: int) -> None:
+            self.classes[of].next, self.classes[of].next_binding = pace, binding
+            rate = 1 / pace
+            for resource, slope in rising.pop(of):
+                at = filling[resource]
+                at.slope -= slope
+                at.free -= rounded(slope * rate, USE)
+                at.moved = at.moved or binding == NONE
+
+        while rising:
+            for at in filling.values():
+                if at.slope == 0:
+                    at.pace = 0.0
+                elif at.free > 0:
+                    at.pace = min(at.pace, at.slope / at.free)
+                at.blocked = at.moved = False
+            slowest = {}
+            for of, parts in list(rising.items()):
+                most = max(filling[r].pace for r, _ in parts)
+                if self.classes[of].shared_least >= most:
+                    freeze(of, self.classes[of].shared_least, NONE)
+                    continue
+                slowest[of] = min(r for r, _ in parts if filling[r].pace == most)
+                for r, _ in parts:
+                    if filling[r].pace < most:
+                        filling[r].blocked = True
+            for of, r in slowest.items():
+                at = filling[r]
+                if not (at.blocked or at.moved):
+                    freeze(of, at.pace, r)
+
+    def _spread(self, reached: dict[int, None], complete: set[int]) -> bool:
+        """Whether the paces found concern classes that were not filled; they join."""
+        more = False
+        for of in list(reached):
+            state = self.classes[of]
+            same = state.next == state.pace and state.members == state.shared_members
+            for need in state.needs:
+                if state.next_binding == need.resource or (
+                    not same and self.resources[need.resource].bound
+                ):
+                    more = self._reach_users(need.resource, reached, complete) or more
+        return more
+
+    def _commit(self, reached: Iterable[int]) -> list[int]:
+        repaced = []
+        for of in reached:
+            state = self.classes[of]
+            if state.next != state.pace or state.members != state.shared_members:
+                rate = 1 / state.next
+                for need in state.needs:
+                    use = rounded(state.members * need.time * rate, USE)
+                    self.resources[need.resource].use += use - need.use
+                    need.use = use
+            if state.next != state.pace:
+                repaced.append(of)
+            if state.next_binding != state.binding:
+                if state.binding != NONE:
+                    self.resources[state.binding].bound -= 1
+                if state.next_binding != NONE:
+                    self.resources[state.next_binding].bound += 1
+                state.binding = state.next_binding
+            state.pace, state.shared_members = state.next, state.members
+        return repaced
