@@ -100,8 +100,8 @@ def test_they_are_the_shares_of_single_flows(
     """After each change: as ``solve_max_min`` of all classes, members as weights; and no resource
     is busy for longer than time passes."""
     sharing = ClassSharing(5)
-    for of in needs:
-        sharing.add_class(of.items())
+    for each in needs:
+        sharing.add_class(each.items())
     for step in changes:
         for of, members, least in step:
             sharing.change(of % len(needs), members, least)
