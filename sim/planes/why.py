@@ -41,7 +41,7 @@ def explain(plane: Explained, operations: Iterable[str]) -> dict[str, Why]:
     if before <= 0:
         return {}
     gains = []
-    for name, scales in _what_ifs(plane).items():
+    for name, scales in what_ifs(plane.machine, plane.costs).items():
         gain = plane.throughput(scales) / before - 1.0
         gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
     # What rounding and the search leave in doubt does not decide the order.
@@ -50,8 +50,8 @@ def explain(plane: Explained, operations: Iterable[str]) -> dict[str, Why]:
     return dict.fromkeys(operations, why)
 
 
-def _what_ifs(plane: Explained) -> dict[str, Scales]:
-    machine, costs = plane.machine, plane.costs
+def what_ifs(machine: Machine, costs: CostModel) -> dict[str, Scales]:
+    """Machines with 10% more of one resource, by its name in words."""
     found = {
         "core speed": Scales(cores=MORE),
         "outstanding misses": Scales(misses=MORE),

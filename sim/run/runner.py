@@ -24,7 +24,7 @@ from .assumptions import assumptions_in, told
 from .fact_range import fact_range
 from .record import Record
 from .scenario import NATIVE, Scenario
-from .what_if import FLOW, Predictor, first_moment
+from .what_if import FLOW, Predictor, first_moment, flow_plane
 
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
@@ -124,12 +124,8 @@ def _costs(scenario: Scenario) -> CostModel | None:
     """The cost model of its first moment in the flow plane; None where that does not play it."""
     if FLOW not in system_of(scenario.system).planes:
         return None
-    return first_moment(scenario).costs
-
-
-def flow_plane(scenario: Scenario) -> FlowPlane:
-    """The flow plane of ``scenario``, which draws nothing at random."""
-    return FlowPlane(scenario, system_of(scenario.system).model(FLOW)(scenario))
+    found: CostModel = first_moment(scenario).costs
+    return found
 
 
 def maker_of(scenario: Scenario) -> Maker:

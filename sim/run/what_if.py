@@ -80,9 +80,17 @@ class Predictor:
         )
 
 
-def first_moment(scenario: Scenario) -> FlowPlane:
+def flow_plane(scenario: Scenario) -> Any:
+    """The flow plane of ``scenario``, which draws nothing at random: the system's own, or one for
+    the ``FlowSystem`` that it has.
+    """
+    model = system_of(scenario.system).model(FLOW)(scenario)
+    return model if hasattr(model, "advance") else FlowPlane(scenario, model)
+
+
+def first_moment(scenario: Scenario) -> Any:
     """The flow plane of the scenario after its first moment."""
-    plane = FlowPlane(scenario, system_of(scenario.system).model(FLOW)(scenario))
+    plane = flow_plane(scenario)
     plane.advance(min(MOMENT_S, scenario.horizon_s))
     return plane
 

@@ -102,7 +102,8 @@ class System:
 
     ``spec``: the model of a scenario's ``system``. ``operations``: kinds of operations of the
     workloads that it plays. ``families`` of policies, in the order in which they are asked.
-    ``planes``: by name, what makes its model. For ``flow``, of an Experiment a ``FlowSystem``; for
+    ``planes``: by name, what makes its model. For ``flow``, of an Experiment a ``FlowSystem``, or
+    a ``Plane`` of the system's own; for
     planes that draw at random, of an Experiment and the number of a replication a ``RandomPlane``
     (a ``Maker``); for ``native``, of an Experiment and what is told the part of the data that is
     loaded (or None) a context, which gives a ``Maker`` and leaves nothing running.

@@ -12,8 +12,8 @@ from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.rate_solver import _Search
 from numatwin.sim.planes.rates import Loads, Rates
-from numatwin.sim.run.runner import flow_plane
 from numatwin.sim.run.scenario import load_scenario, scenario_names
+from numatwin.sim.run.what_if import flow_plane
 from numatwin.sim.systems.eris.event_model import machine_of
 from numatwin.sim.systems.eris.event_plane import ErisEvents
 from numatwin.sim.systems.eris.partitioned import PartitionedDemands

@@ -27,7 +27,7 @@ from numatwin.sim.machine.defaults import TYPICAL_LOADED_LATENCY
 from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.rates import Rates
-from numatwin.sim.run.runner import flow_plane
+from numatwin.sim.run.what_if import flow_plane
 from numatwin.topologies import load_machine
 
 SEED = 1909

@@ -22,7 +22,7 @@ from small_scenarios import (
 )
 
 from numatwin.sim.run.record import Record
-from numatwin.sim.run.runner import flow_plane
+from numatwin.sim.run.what_if import flow_plane
 from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
 
 PLACEMENTS = ["partitioned", "interleaved", "single-ram"]

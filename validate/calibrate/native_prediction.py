@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...sim.run.runner import flow_plane
 from ...sim.run.scenario import Scenario
+from ...sim.run.what_if import flow_plane
 from ...topologies.machine import Machine
 from .engine_calibration import Facts, NativeSteps, Tried, native_steps
 from .observation import Observation

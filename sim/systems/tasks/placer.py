@@ -18,7 +18,8 @@ scheduling for analytical workloads in main-memory column-stores, PVLDB 10 (2016
 
 The source leaves open: when a part is cold (here: no recent use, and less than ``eligibility`` of a
 thread on average over the time that the merge takes), what a hotspot is (here as in 2), and whether
-it acts on nodes where an action is still under way (here it does not: their use is no guide).
+it acts on nodes where an action was under way in the last period (here it does not: their use is no
+guide).
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ class AdaptivePlacer:
                 raise ValueError(f"{name}: expected a number above 0, and at most 1")
         self.eligibility, self.imbalance, self.saturated = eligibility, imbalance, saturated
         self._histories: dict[tuple[str, int, int], UseHistory] = {}
+        self._acting: set[int | None] = set()  # nodes with an action under way when last asked
 
     def decide(self, observation: PlacerObservation) -> tuple[PlacerCommand, ...]:
         """At most one move or partitioning, and merges of cold tables."""
@@ -178,7 +180,8 @@ class AdaptivePlacer:
         threads = observation.threads
         acting = {part.use.node for part in seen if part.use.busy}
         acting |= {node for part in seen for node in part.use.targets}
-        nodes = [k for k in np.flatnonzero(threads > 0).tolist() if k not in acting]
+        before, self._acting = self._acting, acting
+        nodes = [k for k in np.flatnonzero(threads > 0).tolist() if k not in acting | before]
         part_used = {k: used[k] / threads[k] for k in nodes}
         for hot, cold in sorted(
             permutations(nodes, 2), key=lambda pair: part_used[pair[1]] - part_used[pair[0]]

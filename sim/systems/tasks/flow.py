@@ -1,0 +1,362 @@
+"""The flow plane of tasks: rates of queries, constant between what policies and copies change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....inputs import InputError
+from ...kernel.sums import group_sums
+from ...machine.costs import LINE_BYTES, CostModel
+from ...planes.experiment import Experiment
+from ...planes.outcome import Gain, Outcome, Why
+from ...planes.plane import Command, StartPhase
+from ...planes.why import GAIN_MIN, what_ifs
+from .build import mix_shares, program_with
+from .commands import (
+    SAMPLE_S,
+    AllocateCore,
+    AllowStealing,
+    CoresObservation,
+    MergeTable,
+    MovePart,
+    PartitionTable,
+    PartUse,
+    PlacerObservation,
+    ReleaseCore,
+    StealingObservation,
+)
+from .facts import ENGINE, TasksFacts
+from .layout import PAGE_BYTES, Layout
+from .piece_log import PieceLog
+from .steady_state import Rates, State, SteadyState
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Clients of a mix that ask for a blocked query wait there: a piece of time ends when so many of
+# those that are left do.
+STUCK_PART = 0.1
+
+
+class TasksFlow:
+    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment, self.machine = experiment, experiment.machine
+        self.workload, self.system = experiment.workload, experiment.system
+        self.costs = CostModel(self.machine)
+        self.program = program_with(experiment, self.costs)
+        self.steady = SteadyState(self.program, self.costs)
+        self.queries = tuple(query.name for query in self.program.queries)
+        facts = self.machine.description.engines.get(ENGINE)
+        self.facts = TasksFacts() if facts is None else facts.read_as(TasksFacts)
+        memory = np.array([node.memory_bytes for node in self.machine.nodes], dtype=np.float64)
+        pages = np.nan_to_num(memory, nan=2.0**62) // PAGE_BYTES
+        self.layout = Layout(
+            self.program.tables,
+            pages.astype(np.int64),
+            self.facts.move_s,
+            self.facts.partition_s,
+            [node.id for node in self.machine.nodes],
+        )
+        workers = self.program.scheduling.workers
+        self.cores = np.minimum(workers, [node.cores for node in self.machine.nodes])
+        self._per_core = np.divide(
+            workers, self.cores, where=self.cores > 0, out=np.zeros(len(workers))
+        )
+        self.allocated = {
+            (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
+        }
+        self.stealable: frozenset[str] = frozenset()
+        self._shares = tuple(query.share for query in self.program.queries)
+        polling = bool(np.isinf(self.program.scheduling.look_s))
+        self.log = PieceLog(self.machine, self.costs, workers, self.queries, polling=polling)
+        self._time_s = 0.0
+        self._stuck = 0.0  # clients of the mix that wait for a part that is being moved
+        self._left: dict[int, float] = {}  # pages that copies have still to move
+        self._rates: Rates | None = None
+        self._known: dict[State, Rates] = {}
+        self._watched: dict[str, _Watched] = {}
+
+    @property
+    def time_s(self) -> float:
+        """The time reached."""
+        return self._time_s
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def advance(self, until_s: float) -> None:
+        """See Plane."""
+        while self._time_s < until_s:
+            rates = self.rates()
+            left = until_s - self._time_s
+            step = min(left, self._next_change(rates))
+            if left - step < 1e-9 * max(until_s, 1.0):
+                step = left
+            self._play(rates, step)
+            self._time_s = until_s if step == left else self._time_s + step
+            self._after(rates, step)
+
+    def rates(self) -> Rates:
+        """Of the present state."""
+        if self._rates is None:
+            state = self._state()
+            # A policy may take the system back to where it was; clients who get stuck do not.
+            if state not in self._known:
+                if len(self._known) > 256:
+                    self._known.clear()
+                self._known[state] = self.steady.solve(state)
+            self._rates = self._known[state]
+        return self._rates
+
+    def _state(self) -> State:
+        free = self.program.mix_clients - self._stuck
+        return State(
+            parts=tuple(self.layout.parts.items()),
+            clients=tuple(float(query.clients) for query in self.program.queries),
+            mix_clients=free if free >= 1.0 else 0.0,
+            shares=self._shares,
+            stealable=self.stealable,
+            workers=tuple(self._allowed().tolist()),
+            copies=self.layout.copies,
+        )
+
+    def _allowed(self) -> Ints:
+        """(n,) workers that may run: those of allocated cores."""
+        on = np.zeros(len(self.cores))
+        for node, _ in self.allocated:
+            on[node] += 1
+        return np.ceil(on * self._per_core).astype(np.int64)
+
+    def _next_change(self, rates: Rates) -> float:
+        """How long these rates hold, unless the control plane acts."""
+        ends = [
+            self._left_of(copy.number, copy.pages) / pages_per_s if pages_per_s > 0 else np.inf
+            for copy, pages_per_s in zip(
+                self.layout.copies, rates.pages_per_s.tolist(), strict=True
+            )
+        ]
+        getting_stuck = self._stuck_per_s(rates)
+        if getting_stuck > 0:
+            free = self.program.mix_clients - self._stuck
+            ends.append(max(STUCK_PART * free, 1.0) / getting_stuck)
+        return min(ends, default=np.inf)
+
+    def _left_of(self, number: int, pages: int) -> float:
+        return self._left.setdefault(number, float(pages))
+
+    def _stuck_per_s(self, rates: Rates) -> float:
+        """Clients of the mix per second who draw a query that is blocked."""
+        mixed = [k for k, query in enumerate(self.program.queries) if not query.clients]
+        share = sum(self._shares[k] for k in mixed if k in rates.blocked)
+        if not self.program.mix_clients or share == 0:
+            return 0.0
+        asked = sum(float(rates.queries[k]) for k in mixed)
+        return asked * share / max(1.0 - share, share / max(self.program.mix_clients, 1.0))
+
+    def _play(self, rates: Rates, step: float) -> None:
+        columns = {f"parts/{name}": float(len(parts)) for name, parts in self.layout.parts.items()}
+        columns |= {
+            f"waiting/node {node.id}": float(waiting)
+            for node, waiting in zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
+        }
+        columns["allocated cores"] = float(len(self.allocated))
+        self.log.add(self._time_s, step, rates, self._allowed(), columns)
+        for watched in self._watched.values():
+            watched.pieces.append((self._time_s, step, rates))
+
+    def _after(self, rates: Rates, step: float) -> None:
+        """What the piece of time has brought: pages that were copied, clients who are stuck."""
+        stuck = min(self._stuck + self._stuck_per_s(rates) * step, float(self.program.mix_clients))
+        ended = []
+        for copy, pages_per_s in zip(self.layout.copies, rates.pages_per_s.tolist(), strict=True):
+            left = self._left_of(copy.number, copy.pages) - pages_per_s * step
+            self._left[copy.number] = left
+            if left <= 1e-6 * copy.pages:
+                ended.append(copy.number)
+        for number in ended:
+            del self._left[number]
+            self.layout.arrived(number, self._time_s)
+        if ended or stuck != self._stuck:
+            self._rates = None
+        blocked = any(part.blocked for parts in self.layout.parts.values() for part in parts)
+        self._stuck = stuck if blocked else 0.0
+
+    # -- control ----------------------------------------------------------------------------------
+
+    def observe(self, family: str) -> Any:
+        """See Plane."""
+        watched = self._watched.setdefault(family, _Watched())
+        if not watched.pieces:
+            watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), self.rates()))
+        seen = {
+            "placer": self._seen_by_placer,
+            "stealing": self._seen_by_stealing,
+            "cores": self._seen_by_cores,
+        }[family](watched)
+        watched.pieces = []
+        return seen
+
+    def _seen_by_placer(self, watched: _Watched) -> PlacerObservation:
+        n = len(self.machine.nodes)
+        samples = watched.samples(self._time_s)
+        parts_cpu: dict[tuple[str, int], Floats] = {}
+        parts_Bps: dict[tuple[str, int], Floats] = {}
+        node_cpu, node_Bps = np.zeros((n, samples)), np.zeros((n, samples))
+        for weight, rates in watched.weights(self._time_s, samples):
+            local = ~rates.stolen
+            running = rates.running * local
+            Bps = rates.lines_per_s * LINE_BYTES * local
+            node_cpu += group_sums(rates.node, running, n)[:, None] * weight
+            node_Bps += group_sums(rates.node, Bps, n)[:, None] * weight
+            for f in np.flatnonzero(local & (rates.running > 0)).tolist():
+                key = rates.batches[rates.batch[f]].part
+                if key is not None:
+                    for sums, amount in ((parts_cpu, running[f]), (parts_Bps, Bps[f])):
+                        sums[key] = sums.get(key, np.zeros(samples)) + amount * weight
+        none = np.zeros(samples)
+        return PlacerObservation(
+            time_s=self._time_s,
+            parts=tuple(
+                PartUse(
+                    name,
+                    p,
+                    part.node,
+                    part.rows,
+                    part.pages,
+                    part.busy,
+                    part.targets,
+                    parts_cpu.get((name, p), none),
+                    parts_Bps.get((name, p), none),
+                )
+                for name, parts in self.layout.parts.items()
+                for p, part in enumerate(parts)
+            ),
+            threads=self._allowed(),
+            node_cpu=node_cpu,
+            node_memory_Bps=node_Bps,
+            memory_peak_Bps=self.costs.memory_Bps,
+            free_pages=self.layout.free_pages,
+            move_s=self.facts.move_s,
+            partition_s=self.facts.partition_s,
+        )
+
+    def _seen_by_stealing(self, watched: _Watched) -> StealingObservation:
+        rates, n = self.rates(), len(self.machine.nodes)
+        drawn = dict.fromkeys(self.program.classes, 0.0)
+        running = dict.fromkeys(self.program.classes, 0.0)
+        for f, count in enumerate(rates.running.tolist()):
+            name = rates.batches[rates.batch[f]].stage.task_class
+            drawn[name] += float(rates.lines_per_s[f]) * LINE_BYTES
+            running[name] += count
+        busy = group_sums(rates.node, rates.running, n)
+        return StealingObservation(
+            time_s=self._time_s,
+            memory_Bps={
+                name: drawn[name] / running[name] if running[name] > 0 else float("nan")
+                for name in self.program.classes
+            },
+            waiting=np.rint(rates.waiting).astype(np.int64),
+            idle=np.rint(np.maximum(self._allowed() - busy, 0.0)).astype(np.int64),
+            threshold_Bps=self.facts.threshold_Bps,
+        )
+
+    def _seen_by_cores(self, watched: _Watched) -> CoresObservation:
+        length = sum(piece[1] for piece in watched.pieces)
+        load = links = controllers = 0.0
+        used = np.zeros(len(self.machine.nodes))
+        for _, step, rates in watched.pieces:
+            part = step / length
+            load += part * float(rates.running.sum())
+            links += part * float(rates.served.link_Bps.sum())
+            controllers += part * float(rates.served.memory_Bps.sum())
+            used += part * rates.served.memory_Bps
+        allowed = int(self._allowed().sum())
+        return CoresObservation(
+            time_s=self._time_s,
+            cores=self.cores,
+            allocated=tuple(sorted(self.allocated)),
+            cpu_load=min(load / allowed, 1.0),
+            memory_bytes=used,
+            interconnect_Bps=links,
+            controllers_Bps=controllers,
+        )
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """See Plane. Where each worker has a queue of its own, these count as one a node."""
+        for command in commands:
+            if isinstance(command, StartPhase):
+                shares = mix_shares(command.phase, self.workload.operations)
+                self._shares = tuple(shares.get(name, 0.0) for name in self.queries)
+            elif isinstance(command, (MovePart, PartitionTable, MergeTable)):
+                self.layout.order(command, self._time_s)
+            elif isinstance(command, AllowStealing):
+                self.stealable = command.classes
+            elif isinstance(command, AllocateCore):
+                self.allocated.add((command.node, command.core))
+            elif isinstance(command, ReleaseCore):
+                self.allocated.remove((command.node, command.core))
+            else:
+                raise InputError(f"tasks know no command {type(command).__name__}")
+            self._rates = None
+
+    # -- the result -------------------------------------------------------------------------------
+
+    def outcome(self) -> Outcome:
+        """See Plane. ``why`` holds at the end of the run."""
+        self.layout.check()
+        return self.log.outcome(
+            why=self._why(),
+            events=self.layout.events,
+            model={
+                "pages_moved": self.layout.arrived_pages,
+                "parts": {
+                    name: [[part.rows, self._id(part.node)] for part in parts]
+                    for name, parts in self.layout.parts.items()
+                },
+            },
+            warnings=tuple(dict.fromkeys(self.costs.warnings)),
+        )
+
+    def _id(self, node: int | None) -> int | None:
+        return None if node is None else self.machine.nodes[node].id
+
+    def _why(self) -> Mapping[str, Why]:
+        """What 10% more of each resource would bring to all queries together, as things are now."""
+        before = float(self.rates().queries.sum())
+        if before <= 0:
+            return {}
+        gains, state = [], self._state()
+        for name, scales in what_ifs(self.machine, self.costs).items():
+            costs = CostModel(self.machine, scales)
+            found = SteadyState(program_with(self.experiment, costs), costs).solve(state)
+            gain = float(found.queries.sum()) / before - 1.0
+            gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
+        gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
+        binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
+        return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
+
+
+class _Watched:
+    """Pieces of time since a family of policies was last asked: begin, length, rates."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[float, float, Rates]] = []
+
+    def samples(self, now_s: float) -> int:
+        """S, how many samples of ``SAMPLE_S`` there are."""
+        return max(round((now_s - self.pieces[0][0]) / SAMPLE_S), 1)
+
+    def weights(self, now_s: float, samples: int) -> list[tuple[Floats, Rates]]:
+        """For each piece the part of each sample (S,) that it fills, and its rates."""
+        edges = np.linspace(self.pieces[0][0], now_s, samples + 1)
+        length = edges[1] - edges[0]
+        found = []
+        for begin, step, rates in self.pieces:
+            inside = np.minimum(edges[1:], begin + step) - np.maximum(edges[:-1], begin)
+            found.append((np.clip(inside, 0.0, None) / length, rates))
+        return found

@@ -1,0 +1,151 @@
+"""What a run of tasks as flows leaves behind: pieces of time with constant rates, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....topologies import Machine
+from ...kernel.sums import group_sums
+from ...machine.costs import CostModel
+from ...machine.threads import place_workers
+from ...planes.machine_use import MachineUse
+from ...planes.outcome import ControlEvent, Outcome, Series, Why
+from .steady_state import Rates
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class PieceLog:
+    """Of runs with ``workers`` (n,) on each node that answer ``queries``.
+
+    ``polling``: workers without work keep their core busy, as energy counts it.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        costs: CostModel,
+        workers: Ints,
+        queries: Sequence[str],
+        *,
+        polling: bool,
+    ) -> None:
+        self.machine, self.costs, self.queries, self.polling = machine, costs, queries, polling
+        self.workers = workers
+        on = np.repeat(np.arange(len(workers)), workers)
+        placed = place_workers(machine, on)
+        self.core_node = placed.core_node
+        self.use = MachineUse(machine, placed, costs)
+        n = len(machine.nodes)
+        self._start: list[float] = []
+        self._length: list[float] = []
+        self._rates: list[Floats] = []
+        self._use: list[Floats] = []
+        self._columns: list[Mapping[str, float]] = []
+        self._memory_bytes, self._link_bytes = np.zeros(n), np.zeros(len(costs.link_Bps))
+        self._pair_bytes = np.zeros((n, n))
+        self._response_s = np.zeros(len(queries))
+        self._done = np.zeros(len(queries))
+        self._active = np.zeros(n)
+        self._tasks: dict[str, float] = {}
+        self._stolen: dict[str, float] = {}
+
+    def add(
+        self, time_s: float, length_s: float, rates: Rates, allowed: Ints, columns: dict[str, float]
+    ) -> None:
+        """A piece in which these rates held, ``allowed`` (n,) workers might run, and ``columns``
+        of the series were constant.
+        """
+        n, served = len(self.machine.nodes), rates.served
+        on = group_sums(rates.node, rates.running, n)
+        held = group_sums(rates.node, rates.running * served.held[: len(rates.node)], n)
+        cores = np.maximum(np.bincount(self.core_node, minlength=n), 1)
+        busy = np.minimum(on / cores, 1.0)[self.core_node]
+        misses = np.minimum(held / cores, 1.0)[self.core_node]
+        self._start.append(time_s)
+        self._length.append(length_s)
+        self._rates.append(rates.queries)
+        self._use.append(self.use.row(busy, misses, served.memory_use, served.link_use))
+        self._columns.append(columns)
+        self._memory_bytes += served.memory_Bps * length_s
+        self._link_bytes += served.link_Bps * length_s
+        self._pair_bytes += served.pair_Bps * length_s
+        self._done += rates.queries * length_s
+        self._response_s += rates.queries * rates.response_s * length_s
+        self._active += np.minimum(allowed if self.polling else on, cores) * length_s
+        stolen = rates.stolen
+        for f, running in enumerate(rates.running.tolist()):
+            done = running / float(rates.task_s[f]) * length_s
+            name = rates.batches[rates.batch[f]].stage.task_class
+            self._tasks[name] = self._tasks.get(name, 0.0) + done
+            if stolen[f]:
+                self._stolen[name] = self._stolen.get(name, 0.0) + done
+
+    def outcome(
+        self,
+        why: Mapping[str, Why],
+        events: Sequence[ControlEvent],
+        model: Mapping[str, Any],
+        warnings: tuple[str, ...],
+    ) -> Outcome:
+        """All pieces together, with what else is known."""
+        length, use = np.array(self._length), np.array(self._use)
+        total_s = float(length.sum())
+        memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
+        known = bool(self.machine.links) or len(self.machine.nodes) == 1
+        links_Bps = float(link_Bps.sum()) if known else None
+        latency = {}
+        for k, name in enumerate(self.queries):
+            mean_s = self._response_s[k] / self._done[k] if self._done[k] > 0 else None
+            latency[name] = {
+                "mean": None if mean_s is None else mean_s * 1e9,
+                "p50": None,
+                "p99": None,
+                "p999": None,
+            }
+        traffic = self._pair_bytes / total_s
+        return Outcome(
+            throughput=dict(zip(self.queries, (self._done / total_s).tolist(), strict=True)),
+            operations=dict(zip(self.queries, self._done.tolist(), strict=True)),
+            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
+            resources=self.use.resource_uses(length @ use / total_s, memory_Bps, link_Bps),
+            latency_ns=latency,
+            why=why,
+            energy_J=self.use.energy_J(self._active / total_s, memory_Bps, link_Bps, total_s),
+            events=tuple(events),
+            model={
+                **model,
+                "tasks": {name: round(count, 3) for name, count in self._tasks.items()},
+                "stolen": {name: round(count, 3) for name, count in self._stolen.items()},
+                "traffic_Bps": traffic.tolist(),
+                "interconnect_ratio": interconnect_ratio(traffic),
+            },
+            warnings=warnings,
+            series=self._series(use),
+            steps=len(length),
+        )
+
+    def _series(self, use: Floats) -> Series:
+        rates = np.array(self._rates)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "time_s": np.array(self._start),
+            "duration_s": np.array(self._length),
+        }
+        for k, name in enumerate(self.queries):
+            columns[f"throughput/{name}"] = rates[:, k]
+        for k, name in enumerate(self.use.names):
+            columns[f"utilisation/{name}"] = use[:, k]
+        for name in dict.fromkeys(name for row in self._columns for name in row):
+            columns[name] = np.array([row.get(name, np.nan) for row in self._columns])
+        return columns
+
+
+def interconnect_ratio(traffic_Bps: Floats) -> float:
+    """Of ``traffic_Bps`` (n, n), what nodes read and write of others' memory, by all of it."""
+    total = float(traffic_Bps.sum())
+    return float(traffic_Bps.sum() - np.trace(traffic_Bps)) / total if total > 0 else 0.0

@@ -1,0 +1,175 @@
+"""Rates of tasks as flows: cases worked by hand, and laws that hold for any."""
+
+from typing import Any
+
+import hand_programs as hand
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.systems.tasks.commands import MovePart
+from numatwin.sim.systems.tasks.layout import Layout
+from numatwin.sim.systems.tasks.program import MemoryUse, Program, Stage
+from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState
+from numatwin.topologies import load_machine
+
+MACHINE = load_machine("xeon-4s-ivb")
+COSTS = CostModel(MACHINE)
+NODES = len(MACHINE.nodes)
+FOUR = (4,) * NODES
+PEAK_LINES = 67.5e9 / 64
+
+
+def layout_of(program: Program) -> Layout:
+    return Layout(program.tables, np.full(NODES, 10**12), 59e-6, 109e-6, list(range(NODES)))
+
+
+def solve(
+    program: Program, *, stealable: frozenset[str] = frozenset(), layout: Layout | None = None
+) -> Rates:
+    where = layout or layout_of(program)
+    state = State(
+        parts=tuple(where.parts.items()),
+        clients=tuple(float(query.clients) for query in program.queries),
+        mix_clients=float(program.mix_clients),
+        shares=tuple(query.share for query in program.queries),
+        stealable=stealable,
+        workers=tuple(program.scheduling.workers.tolist()),
+        copies=where.copies,
+    )
+    return SteadyState(program, COSTS).solve(state)
+
+
+def cpu_bound(task_class: str = "scan", **more: Any) -> Stage:
+    """100 ns an entry, nothing from memory."""
+    return hand.scan(nodes=NODES, task_class=task_class, memory=(), **more)
+
+
+def test_one_client_has_all_workers_of_its_node() -> None:
+    """1,000,000 entries of 100 ns over 4 workers: 25 ms, and no other node takes part."""
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=4)),
+        tables=[hand.table(rows=1_000_000)],
+        workers=FOUR,
+    )
+    rates = solve(program)
+    assert rates.response_s[0] == pytest.approx(0.025, rel=1e-6)
+    assert rates.queries[0] == pytest.approx(40.0, rel=1e-6)
+    assert rates.running.sum() == pytest.approx(4.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("clients", [1, 3, 4, 5, 16, 1_024])
+def test_clients_with_one_task_each_are_served_by_four_workers(clients: int) -> None:
+    """A task of 0.1 s: as many run as there are clients, or workers."""
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=1), clients=clients),
+        tables=[hand.table(rows=1_000_000)],
+        workers=FOUR,
+    )
+    assert solve(program).queries[0] == pytest.approx(min(clients, 4) / 0.1, rel=1e-4)
+
+
+def test_stealing_gives_what_is_bound_by_cores_all_nodes() -> None:
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=1), clients=1_024),
+        tables=[hand.table(rows=1_000_000)],
+        workers=FOUR,
+    )
+    rates = solve(program, stealable=frozenset({"scan"}))
+    assert rates.queries[0] == pytest.approx(16 / 0.1, rel=0.01)
+    assert rates.running[rates.stolen].sum() == pytest.approx(12.0, rel=0.02)
+
+
+def memory_bound(table: int = 0, task_class: str = "scan") -> Stage:
+    """A line an entry, that a worker could read in 1 ns: 16 workers would draw 1 TB/s."""
+    return hand.scan(
+        table,
+        NODES,
+        task_class=task_class,
+        instructions_ns=0.1,
+        slots=1_000.0,
+        memory=(MemoryUse("part", 1.0),),
+    )
+
+
+def test_what_is_bound_by_memory_has_its_nodes_bandwidth_stolen_or_not() -> None:
+    rows = 10_000_000
+    program = hand.program(
+        hand.query(memory_bound(), clients=64), tables=[hand.table(rows=rows)], workers=(15,) * 4
+    )
+    alone = solve(program).queries[0]
+    assert alone == pytest.approx(PEAK_LINES / rows, rel=1e-3)
+    stolen = solve(program, stealable=frozenset({"scan"})).queries[0]
+    assert stolen == pytest.approx(alone, rel=1e-3)
+
+
+def test_tables_of_one_node_share_it_and_twice_as_much_is_done_once_one_has_moved() -> None:
+    tables = [hand.table("a", 10_000_000, (0,)), hand.table("b", 10_000_000, (0,))]
+    program = hand.program(
+        hand.query(memory_bound(0, "a"), name="a", clients=64),
+        hand.query(memory_bound(1, "b"), name="b", clients=64),
+        tables=tables,
+        workers=(15,) * 4,
+    )
+    layout = layout_of(program)
+    before = solve(program, layout=layout).queries
+    (copy,) = layout.order(MovePart("b", 0, 2), 0.0)
+    meanwhile = solve(program, layout=layout)
+    assert meanwhile.queries[1] == 0.0
+    assert meanwhile.blocked == {1}
+    assert meanwhile.pages_per_s[0] == pytest.approx(1 / 59e-6, rel=1e-3)
+    layout.arrived(copy.number, 1.0)
+    after = solve(program, layout=layout).queries
+    assert before[0] == pytest.approx(before[1], rel=1e-6)
+    np.testing.assert_allclose(after, 2 * before, rtol=2e-3)
+
+
+def test_a_mix_shares_its_clients_by_shares() -> None:
+    """Tasks of 0.1 s and 0.3 s, one in four of them long: 0.15 s on average, 4 workers."""
+    long = hand.scan(
+        nodes=NODES, task_class="long", memory=(), instructions_ns=300.0, concurrency=1
+    )
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=1), name="short", clients=0, share=0.75),
+        hand.query(long, name="long", clients=0, share=0.25),
+        tables=[hand.table(rows=1_000_000)],
+        workers=FOUR,
+        mix_clients=64,
+    )
+    rates = solve(program).queries
+    assert rates.sum() == pytest.approx(4 / 0.15, rel=1e-3)
+    assert rates[1] / rates[0] == pytest.approx(1 / 3, rel=1e-6)
+
+
+@pytest.mark.parametrize(("arrivals_per_s", "expected"), [(10.0, 10.0), (1_000.0, 40.0)])
+def test_open_clients_get_what_they_ask_for_up_to_what_there_is(
+    arrivals_per_s: float, expected: float
+) -> None:
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=1), clients=0, share=1.0),
+        tables=[hand.table(rows=1_000_000)],
+        workers=FOUR,
+        arrivals_per_s=arrivals_per_s,
+    )
+    assert solve(program).queries[0] == pytest.approx(expected, rel=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(hand.programs(nodes=NODES), st.booleans())
+def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:
+    """Little's law for clients; no more runs than there are workers, no resource is overused."""
+    stealable = frozenset(program.classes) if steals else frozenset()
+    rates = solve(program, stealable=stealable)
+    on = np.bincount(rates.node, rates.running, NODES)
+    assert (on <= program.scheduling.workers + 1e-6).all()
+    assert (rates.served.memory_use <= 1 + 1e-9).all()
+    assert (rates.served.link_use <= 1 + 1e-9).all()
+    assert (rates.queries > 0).all()
+    cycle_s = program.think_s + rates.response_s
+    for k, query in enumerate(program.queries):
+        if query.clients:
+            assert rates.queries[k] * cycle_s[k] == pytest.approx(query.clients, rel=1e-4)
+    if program.mix_clients:
+        assert float(rates.queries @ cycle_s) == pytest.approx(program.mix_clients, rel=1e-4)
