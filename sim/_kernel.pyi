@@ -1076,6 +1076,14 @@ class PartsSetup:
     """[n, v] vertex before it"""
     vertices: int
     """v"""
+    interrupted_every_ps: float
+    """a core, on average: see machine/disturbances"""
+    interruption_ps: list[float]
+    """[I] how long each kind of interruption lasts"""
+    interruption_share: list[float]
+    """[I] of this kind or one before it, up to 1"""
+    interruption_keys: list[tuple[int, int]]
+    """[C] of each core's stream; none: nobody interrupts"""
     def __init__(
         self,
         *,
@@ -1092,6 +1100,10 @@ class PartsSetup:
         entering: _AnyIndices = ...,
         predecessor: _AnyIndices = ...,
         vertices: int = ...,
+        interrupted_every_ps: float = ...,
+        interruption_ps: _AnyFloats = ...,
+        interruption_share: _AnyFloats = ...,
+        interruption_keys: Sequence[tuple[int, int]] = ...,
     ) -> None: ...
 
 class Parts:
@@ -1100,6 +1112,7 @@ class Parts:
     See sim/machine/reference/parts.py, which has the same calls.
     """
     def __init__(self, setup: PartsSetup) -> None: ...
+    def execute(self, now: int, thread: int, work: tuple[float, float, float]) -> int: ...
     def read(self, now: int, node: int, home: int, lines: float) -> int: ...
     def latency_ps(self, now: int, node: int, home: int) -> float: ...
     def hand_over(self, now: int, start: int, end: int, lines: float) -> int: ...

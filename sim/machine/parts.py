@@ -7,13 +7,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._kernel import Histogram, PartsSetup
+from ..kernel.streams import stream_key
 from .costs import LINE_BYTES, CostModel
-from .disturbances.facts import PS_PER_S
+from .disturbances.facts import PS_PER_S, STREAM
 from .threads import Workers
 
 
-def parts_setup(costs: CostModel, workers: Workers) -> PartsSetup:
-    """The parts of ``costs.machine`` in ps, with a thread for each of the ``workers``."""
+def parts_setup(
+    costs: CostModel, workers: Workers, seed: int = 0, replication: int = 0
+) -> PartsSetup:
+    """The parts of ``costs.machine`` in ps, with a thread for each of the ``workers``.
+
+    ``seed``, ``replication``: what interruptions of cores are drawn by.
+    """
     machine = costs.machine
     line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
     load, load_ratio = costs.loaded_latency
@@ -29,6 +35,15 @@ def parts_setup(costs: CostModel, workers: Workers) -> PartsSetup:
             "predecessor": machine.routes.predecessor,
             "vertices": machine.routes.vertices,
         }
+    interruptions: dict[str, Any] = {}
+    if (found := costs.disturbances.interruptions) is not None:
+        names = [STREAM.format(f"core {k}") for k in range(workers.cores)]
+        interruptions = {
+            "interrupted_every_ps": found.every_ps,
+            "interruption_ps": found.length_ps,
+            "interruption_share": found.share,
+            "interruption_keys": [stream_key(seed, replication, name) for name in names],
+        }
     return PartsSetup(
         core_node=workers.core_node,
         core=workers.core,
@@ -39,6 +54,7 @@ def parts_setup(costs: CostModel, workers: Workers) -> PartsSetup:
         load=load,
         load_ratio=load_ratio,
         **links,
+        **interruptions,
     )
 
 

@@ -81,6 +81,7 @@ class FlowSystem(Protocol[Made]):
 
     def settled(self, demands: Made, time_s: float) -> None:
         """Rates were found for the present state; the next pieces of time are played with them."""
+        return None
 
     def transfers(self, demands: Made) -> TransferDemand | None:
         """The T transfers under way in the background: volumes that move between cores."""
@@ -92,6 +93,7 @@ class FlowSystem(Protocol[Made]):
 
     def moved(self, amounts: Floats, time_s: float) -> None:
         """``amounts`` (T,) more were moved by ``time_s``."""
+        return None
 
     def columns(self) -> Mapping[str, float]:
         """What the record's series shall show of the present state, by column."""
@@ -99,6 +101,7 @@ class FlowSystem(Protocol[Made]):
 
     def played(self, piece: Piece) -> None:
         """So much was done in a piece of time."""
+        return None
 
     def observe(self, family: str, time_s: float) -> Any:
         """What policies of that family see, since one was last asked."""
@@ -106,9 +109,11 @@ class FlowSystem(Protocol[Made]):
 
     def apply(self, command: Any, demands: Made, time_s: float) -> None:
         """Carries out a policy's command."""
+        return None
 
     def check_conservation(self) -> None:
         """Raises AssertionError where something was lost or doubled."""
+        return None
 
     def warnings(self) -> Sequence[str]:
         """What a user should know of this run."""

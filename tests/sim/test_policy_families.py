@@ -1,14 +1,19 @@
 """Policies by family, on a system that the simulator does not know: see toy_system."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toy_system
 from small_scenarios import LOOKUP, small_file
 from toy_system import LOG
 
 from numatwin.inputs import InputError
+from numatwin.sim.machine.demands import Demand
+from numatwin.sim.planes.flow import FlowPlane
+from numatwin.sim.planes.flow_system import MachineDemands
 from numatwin.sim.run.record import load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
@@ -187,3 +192,25 @@ def test_none_of_a_family_that_another_system_has_is_no_matter(toy: Path) -> Non
 def test_a_system_that_nobody_knows(toy: Path) -> None:
     with pytest.raises(InputError, match="system: unknown kind: found 'toys', expected one of"):
         load_scenario(toy, settings=["system.kind=toys"])
+
+
+class Messages(toy_system.ToyFlow):
+    """One client; each unit sends two lines from node 0 to node 1, and is 400 ns on its way."""
+
+    def demand(self, demands: MachineDemands, time_s: float) -> Demand:
+        sent = np.array([[0.0, 2.0], [0.0, 0.0]])
+        whole = super().demand(demands, time_s)
+        return replace(whole, sent=sent, customers=1.0, delay_s=400e-9)
+
+
+def test_a_client_waits_for_messages_and_links_carry_them(toy: Path, tmp_path: Path) -> None:
+    """1 / (100 ns + 400 ns) = 2 M/s; of a line 64 + 8 B go there, 8 B of its request come back."""
+    path = small_file(tmp_path, LOOKUP, nodes=2)
+    path.write_text(path.read_text().replace("placement: partitioned, threads: cores", "kind: toy"))
+    scenario = load_scenario(path)
+    plane = FlowPlane(scenario, Messages(scenario))
+    plane.advance(1.0)
+    outcome = plane.outcome()
+    assert outcome.throughput["lookup"] == pytest.approx(2e6)
+    traffic = {use.ends: use.Bps for use in outcome.resources if use.kind == "link"}
+    assert traffic == pytest.approx({(0, 1): 2e6 * 2 * 72, (1, 0): 2e6 * 2 * 8})

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "kernel/described.hpp"
+#include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
 #include "kernel/trace.hpp"
+#include "machine/disturbances/kernel/disturbances.hpp"
 #include "machine/kernel/interconnect.hpp"
 #include "machine/kernel/memory_controller.hpp"
 #include "machine/kernel/os_thread.hpp"
@@ -32,6 +34,10 @@ struct PartsSetup {
     FIELD(Positions, entering, "[n, v] last link on the way from a node to a vertex");
     FIELD(Positions, predecessor, "[n, v] vertex before it");
     FIELD(std::size_t, vertices, "v");
+    FIELD(double, interrupted_every_ps, "a core, on average: see machine/disturbances");
+    FIELD(Numbers, interruption_ps, "[I] how long each kind of interruption lasts");
+    FIELD(Numbers, interruption_share, "[I] of this kind or one before it, up to 1");
+    FIELD(StreamKeys, interruption_keys, "[C] of each core's stream; none: nobody interrupts");
     END_OF_FIELDS;
 };
 
@@ -47,8 +53,18 @@ class Parts {
         const std::size_t n = of.read_ps.size();
         for (std::size_t k = 0; k < n; ++k)
             memory.emplace_back(of.read_ps[k], of.write_ps[k], latency_ps_[k * n + k]);
+        if (!of.interruption_keys.empty())
+            disturbances_ =
+                Disturbances({of.interrupted_every_ps, of.interruption_ps, of.interruption_share},
+                             streams_of(of.interruption_keys));
     }
 
+    // A thread begins a phase: when it is over, interruptions of its core included.
+    Time execute(Time now, std::size_t thread, const CoreWork& work) {
+        const std::uint32_t core = threads.core_of(thread);
+        const Time done = threads.begin(now, thread, work);
+        return threads.extend(thread, disturbances_.stretched(core, now, done));
+    }
     // A core of `node` reads lines of memory of `home`: when controller and links are done.
     Time read(Time now, std::size_t node, std::size_t home, double lines) {
         return links.send_lines(now, home, node, lines, memory[home].serve(now, lines, 0));
@@ -87,10 +103,13 @@ class Parts {
         const std::size_t hops = links > 0 ? n * of.vertices : 0;
         require(of.entering.size() == hops, "entering: expected [n, v]");
         require(of.predecessor.size() == hops, "predecessor: expected [n, v]");
+        const std::size_t keys = of.interruption_keys.size();
+        require(keys == 0 || keys == of.core_node.size(), "interruption_keys: expected [C]");
         for (const auto node : of.core_node) require(node < n, "core_node: expected below n");
         return of;
     }
 
+    Disturbances disturbances_;
     LoadCurve curve_;
     Numbers latency_ps_, handed_ps_;  // [n, n]
 };

@@ -2,6 +2,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <tuple>
+
 #include "kernel/arrays.hpp"
 #include "kernel/register.hpp"
 #include "kernel/struct_binding.hpp"
@@ -34,6 +36,14 @@ void register_parts(py::module_& module) {
                       "Threads on cores, memory controllers and links of a machine.\n\n"
                       "See sim/machine/reference/parts.py, which has the same calls.")
         .def(py::init<const PartsSetup&>(), py::arg("setup"))
+        .def(
+            "execute",
+            [](Parts& self, Time now, std::size_t thread,
+               const std::tuple<double, double, double>& work) {
+                const auto& [instructions, held, separate] = work;
+                return self.execute(now, thread, {instructions, held, separate});
+            },
+            py::arg("now"), py::arg("thread"), py::arg("work"))
         .def("read", &Parts::read, py::arg("now"), py::arg("node"), py::arg("home"),
              py::arg("lines"))
         .def("latency_ps", &Parts::latency_ps, py::arg("now"), py::arg("node"), py::arg("home"))

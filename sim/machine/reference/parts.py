@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import simpy
 
-from ..._kernel import Histogram, PartsSetup
+from ..._kernel import Histogram, PartsSetup, Stream
+from ..disturbances.facts import Interruptions
+from ..disturbances.reference.disturbances import Disturbances
 from .clock import run_until
+from .core import CoreWork
 from .interconnect import Interconnect, Routes
 from .memory_controller import LoadCurve, MemoryController
 from .os_thread import OsThreads
@@ -32,11 +35,23 @@ class Parts:
             MemoryController(setup.read_ps[k], setup.write_ps[k], self.idle_ps[k][k])
             for k in range(n)
         ]
+        self.disturbances = Disturbances()
+        if setup.interruption_keys:
+            kinds = tuple(setup.interruption_ps), tuple(setup.interruption_share)
+            self.disturbances = Disturbances(
+                Interruptions(setup.interrupted_every_ps, *kinds),
+                [Stream(*key) for key in setup.interruption_keys],
+            )
         self.links = Interconnect(
             setup.link_data_ps,
             setup.link_request_ps,
             Routes(setup.entering, setup.predecessor, setup.vertices),
         )
+
+    def execute(self, now: int, thread: int, work: CoreWork) -> int:
+        """A thread begins a phase: when it is over, interruptions of its core included."""
+        core, done = self.threads.core_of(thread), self.threads.begin(now, thread, work)
+        return self.threads.extend(thread, self.disturbances.stretched_ps(core, now, done))
 
     def read(self, now: int, node: int, home: int, lines: float) -> int:
         """A core of ``node`` reads lines of memory of ``home``: when controller and links are

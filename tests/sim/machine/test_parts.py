@@ -13,6 +13,7 @@ from numatwin.sim._kernel import PartsSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.parts import parts_setup
 from numatwin.sim.machine.reference import parts as reference
+from numatwin.sim.machine.reference.core import CoreWork
 from numatwin.sim.machine.threads import place_workers
 
 NS = 1000
@@ -72,6 +73,25 @@ def test_latency_follows_the_load_of_the_last_window(make: Any) -> None:
     assert parts.latency_ps(100_000 * NS, 1, 0) == pytest.approx(190 * NS)
 
 
+@BOTH
+def test_execution_is_interrupted(make: Any) -> None:
+    """Work of 50 ns with 100 ns of misses before it; then again on a core that stands still for
+    1 µs every 10 ns or so: at least once within 150 ns."""
+    work = CoreWork(held=100.0 * NS, separate=50.0 * NS)
+    parts = make(PartsSetup(**TWO))
+    assert parts.execute(5, 1, work) == 5 + 150 * NS
+    assert parts.counts_at(200 * NS)["busy"].tolist() == [0, 150 * NS]
+    interrupted = TWO | {
+        "interrupted_every_ps": 10.0 * NS,
+        "interruption_ps": [1_000.0 * NS],
+        "interruption_share": [1.0],
+        "interruption_keys": [(1, 2), (3, 4)],
+    }
+    done = make(PartsSetup(**interrupted)).execute(0, 1, work)
+    assert done >= 1_150 * NS
+    assert done == _kernel.Parts(PartsSetup(**interrupted)).execute(0, 1, work)
+
+
 @given(
     st.lists(
         st.tuples(
@@ -105,6 +125,7 @@ def test_both_do_the_same(program: list[tuple[int, int, int, int]]) -> None:
         ("entering", [0]),
         ("predecessor", [0]),
         ("core_node", [0, 2]),
+        ("interruption_keys", [(1, 2)]),
     ],
 )
 def test_what_does_not_fit_is_refused(field: str, value: list[float]) -> None:
