@@ -1,5 +1,6 @@
 """From a scenario to a Program: tables in parts, queries as stages, what an entry demands."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,22 @@ def test_a_scenario_may_say_the_parts_of_all_tables_as_far_as_rows_go(tmp_path: 
     few = made(tmp_path, ("kind: tasks", "kind: tasks, parts: 4"), ("rows: 1_000_000", "rows: 3"),
                ("parts: 2, ", ""), ("1024", "3"))  # fmt: skip
     assert [part.rows for part in few.tables[0].parts] == [1] * 3
+
+
+def test_the_document_on_queries_shows_what_can_be_run(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[3] / "docs" / "describe-queries.md").read_text("utf-8")
+    for name, text in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", document, re.S):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    own = re.search(r"```yaml\n( +filter:.*?)```", document, re.S)
+    assert own
+    with (tmp_path / "sales.yaml").open("r+", encoding="utf-8") as file:
+        text = file.read().replace("      shops:", f"{own[1]}      shops:", 1)
+        file.seek(0)
+        file.write(text)
+    program = program_of(load_scenario(tmp_path / "scenario.yaml"))
+    assert [len(query.stages) for query in program.queries] == [6, 3]
+    scenario = (tmp_path / "scenario.yaml").read_text(encoding="utf-8")
+    scenario = scenario.replace("sales.yaml", "traced.yaml").replace("articles: 3", "sales: [2]")
+    (tmp_path / "traced-scenario.yaml").write_text(scenario, encoding="utf-8")
+    traced = program_of(load_scenario(tmp_path / "traced-scenario.yaml"))
+    assert traced.classes == ("scan", "probe")
