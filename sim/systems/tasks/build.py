@@ -27,21 +27,28 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     system, machine, workload = scenario.system, scenario.machine, scenario.workload
     assert isinstance(system, TasksSystem)
     workers, stored = system.workers(machine), system.stored(workload)
-    entry_costs = EntryCosts(costs, workers)
+    tables, clients = system.placed(machine, workload), workload.description.clients
     shares = mix_shares(workload.at(0.0), workload.operations)
-    queries = []
-    for name, operation in workload.operations.items():
-        assert operation.operators is not None
-        traces = workload.at(0.0).operations[name].traces
-        made = QueryStages(stored, entry_costs, system.instructions, system.concurrency, traces)
-        for node in query_graph(operation.operators, stored):
-            made.add(node)
-        queries.append(
-            Query(name, tuple(made.stages), operation.clients or 0, shares.get(name, 0.0))
-        )
-    clients = workload.description.clients
+
+    def worked_out(entry_costs: EntryCosts) -> list[Query]:
+        found = []
+        for name, operation in workload.operations.items():
+            assert operation.operators is not None
+            asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
+            traces = workload.at(0.0).operations[name].traces
+            made = QueryStages(name, asking, stored, tables, entry_costs, system, traces)
+            for node in query_graph(operation.operators, stored):
+                made.add(node)
+            own = operation.clients or 0
+            found.append(Query(name, tuple(made.stages), own, shares.get(name, 0.0)))
+        return found
+
+    # Once to see what stages share the caches, and once with what they find there.
+    alone = EntryCosts(costs, workers)
+    worked_out(alone)
+    queries = worked_out(EntryCosts(costs, workers, alone.survey.hits()))
     return Program(
-        tables=system.placed(machine, workload),
+        tables=tables,
         queries=tuple(queries),
         scheduling=Scheduling(
             workers=workers,

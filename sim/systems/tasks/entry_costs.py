@@ -2,15 +2,14 @@
 
 Lines that are read in order come from memory, and prefetchers fetch them ahead. An access at random
 to a structure finds its line in the core's own cache, in the last-level cache, or in memory, as
-Che's approximation says of a structure of this size that is used evenly: what an entry of this
-stage uses competes for the caches; what other stages use, and lines that stream through, do not.
-Each last-level cache has a copy of its own of what all threads share, and as many private
-structures as threads use it. Page walks are not counted.
+Che's approximation says of structures that are used evenly. A core's own cache is that of the stage
+that runs there, the last-level cache is shared by all stages (``cache_sharing.py``). Page walks are
+not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from ...machine.caches import hit_rates
 from ...machine.costs import LINE_BYTES, CacheFacts, CostModel
+from .cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
 from .program import EntryCost, MemoryUse, Place
 
 Floats = npt.NDArray[np.float64]
@@ -34,41 +34,40 @@ class InOrder:
     written_bytes: float = 0.0
 
 
-@dataclass(frozen=True)
-class AtRandom:
-    """``count`` accesses per entry, each to any line of a structure of ``structure_bytes``.
+class EntryCosts:
+    """Costs of entries on a machine with ``workers`` (n,) on its nodes.
 
-    ``own``: each thread has one of its own. ``written``: the line is changed, too.
+    ``last_hits``: of accesses in last-level caches, (n, R), by the stage's key, from a survey of
+    all stages; a stage that is not there has these caches for itself.
     """
 
-    place: Place
-    count: float
-    structure_bytes: float
-    own: bool = False
-    written: bool = False
-
-
-class EntryCosts:
-    """Costs of entries on a machine with ``workers`` (n,) on its nodes."""
-
-    def __init__(self, costs: CostModel, workers: npt.NDArray[np.int64]) -> None:
-        self.costs, self.workers = costs, workers
+    def __init__(
+        self,
+        costs: CostModel,
+        workers: npt.NDArray[np.int64],
+        last_hits: Mapping[str, Floats] | None = None,
+    ) -> None:
+        self.costs, self.workers, self.last_hits = costs, workers, last_hits or {}
         cores = np.minimum(workers, costs.cores)
         self._core_node = np.repeat(np.arange(len(workers)), cores.astype(np.int64))
         self._cores = cores
         self._threads = np.divide(workers, cores, out=np.ones_like(cores), where=cores > 0)
-        self._with_workers = np.flatnonzero(workers)
+        self.survey = CacheSurvey(costs.last_cache, self._sharing(costs.last_cache))
 
     def of(
         self,
         instructions: float,
         in_order: Sequence[InOrder] = (),
         at_random: Sequence[AtRandom] = (),
+        use: StageUse | None = None,
     ) -> EntryCost:
-        """The cost of an entry that does all this."""
+        """The cost of an entry that does all this; ``use``: of the stage that it is one of."""
         costs, n = self.costs, len(self.workers)
         at_random = [access for access in at_random if access.count > 0]
-        memory, last = self._found(at_random)
+        if use is None:
+            use = StageUse("", 1.0, *used_where(None, self.workers))
+        self.survey.add(use, instructions, at_random)
+        memory, last = self._found(at_random, use)
         accesses = sum(access.count for access in at_random)
         slots = costs.random_misses_of(self._core_node, max(instructions, 1.0) / max(accesses, 1.0))
         uses = {place: [0.0, 0.0] for place in PLACES}
@@ -93,21 +92,26 @@ class EntryCosts:
             ),
         )
 
-    def _found(self, at_random: Sequence[AtRandom]) -> tuple[list[float], Floats]:
-        """Accesses of each structure that go to memory, on average over nodes with workers; (n,)
-        accesses that find their line in the last-level cache."""
+    def _found(self, at_random: Sequence[AtRandom], use: StageUse) -> tuple[list[float], Floats]:
+        """Accesses of each structure that go to memory, on average over the nodes where the stage
+        is used; (n,) accesses that find their line in the last-level cache."""
         n = len(self.workers)
         if not at_random:
             return [], np.zeros(n)
         private = self._hits(at_random, self.costs.private_cache)
-        last = np.maximum(self._hits(at_random, self.costs.last_cache), private)
+        found = self.last_hits.get(use.key)
+        if found is None:
+            found = self._hits(at_random, self.costs.last_cache)
+        # On other nodes, where a task may be stolen to, as on average.
+        found = np.where(use.nodes[:, None] > 0, found, use.nodes @ found)
+        last = np.maximum(found, private)
         counts = np.array([access.count for access in at_random])
-        missed = ((1.0 - last) * counts)[self._with_workers].mean(axis=0)
+        missed = use.nodes @ ((1.0 - last) * counts)
         return [float(each) for each in missed], np.asarray(((last - private) * counts).sum(axis=1))
 
     def _hits(self, at_random: Sequence[AtRandom], cache: CacheFacts) -> Floats:
         """(n, R) part of the accesses to each structure that find their line in such caches."""
-        threads = np.maximum(np.minimum(cache.sharers, self._cores), 1.0) * self._threads
+        threads = self._sharing(cache)
         lines = np.stack(
             [
                 np.ceil(access.structure_bytes / LINE_BYTES)
@@ -118,6 +122,11 @@ class EntryCosts:
         )
         rate = np.tile([access.count for access in at_random], (len(threads), 1))
         return hit_rates(lines, rate, cache.lines)
+
+    def _sharing(self, cache: CacheFacts) -> Floats:
+        """(n,) threads that share a cache."""
+        cores = np.maximum(np.minimum(cache.sharers, self._cores), 1.0)
+        return np.asarray(cores * self._threads)
 
 
 def _together(

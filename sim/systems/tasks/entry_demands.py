@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from math import expm1, log1p
 
 from ....workloads.query_graphs import ColumnOf
-from .entry_costs import AtRandom, InOrder
+from .cache_sharing import AtRandom
+from .entry_costs import InOrder
 
 SLOT_BYTES = 8.0  # a key, a sum, a count, or a position and a pointer in a hash table
 LOAD_FACTOR = 0.5  # of hash tables: half of the slots are taken

@@ -7,7 +7,8 @@ Positions of rows take 4 bytes, 8 where a table has more rows than these count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ....workloads.operators import (
     AggregateSpec,
@@ -21,7 +22,8 @@ from ....workloads.operators import (
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
 from ....workloads.task_trace import TaskTrace
-from .entry_costs import AtRandom, EntryCosts, InOrder
+from .cache_sharing import AtRandom, StageUse, used_where
+from .entry_costs import EntryCosts, InOrder
 from .entry_demands import (
     LINE_BITS,
     SLOT_BYTES,
@@ -31,8 +33,8 @@ from .entry_demands import (
     lines_per_entry,
     table_bytes,
 )
-from .instructions import OperatorInstructions
-from .program import Entries, EntryCost, Place, Stage
+from .program import Entries, EntryCost, Place, Stage, Table
+from .spec import TasksSystem
 from .tables import id_bits, part_dictionary_bytes
 
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
@@ -41,21 +43,27 @@ MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
 class QueryStages:
     """The stages of one query, operator by operator.
 
-    ``workers``: of all nodes, the number of tasks of a stage without a hint on an idle machine.
+    ``tables``: of ``objects``, as they are placed; ``weight``: how often the query is asked, of
+    all. ``workers``: of all nodes, the number of tasks of a stage without a hint on an idle
+    machine.
     """
 
     def __init__(
         self,
+        query: str,
+        weight: float,
         objects: Mapping[str, DataObject],
+        tables: Sequence[Table],
         costs: EntryCosts,
-        counts: OperatorInstructions,
-        concurrency: int | None,
+        system: TasksSystem,
         traces: Mapping[str, TaskTrace],
     ) -> None:
-        self.objects, self.costs, self.counts = objects, costs, counts
-        self.table_at = {name: at for at, name in enumerate(objects)}
+        self.query, self.weight = query, weight
+        self.objects, self.tables, self.costs = objects, tables, costs
+        self.counts, self.concurrency = system.instructions, system.concurrency
+        self.traces = traces
+        self.table_at = {table.name: at for at, table in enumerate(tables)}
         self.workers = int(costs.workers.sum())
-        self.concurrency, self.traces = concurrency, traces
         self.stages: list[Stage] = []
         self.results: dict[str, Results] = {}
 
@@ -141,7 +149,7 @@ class QueryStages:
             Stage(
                 name=f"{node.name}/merge",
                 task_class="merge",
-                cost=self._cost(merging),
+                cost=self._cost(f"{node.name}/merge", merging, groups, None),
                 entries=Entries(per_input_task=groups, most=max(source.entries, 1.0)),
                 table=None,
                 inputs=(stage, *meanwhile),
@@ -170,7 +178,7 @@ class QueryStages:
             Stage(
                 name=f"{node.name}/dictionaries",
                 task_class="merge",
-                cost=self._cost(demands),
+                cost=self._cost(f"{node.name}/dictionaries", demands, values, table),
                 entries=Entries(per_part=values),
                 table=self.table_at[table],
                 parts_min=2,
@@ -180,7 +188,8 @@ class QueryStages:
 
     def _join(self, node: OperatorNode, spec: JoinSpec) -> Results:
         built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
-        hash_table = AtRandom("interleaved", 1.0, table_bytes(built.entries, 2), written=True)
+        size, name = table_bytes(built.entries, 2), f"{self.query}/{node.name}"
+        hash_table = AtRandom("interleaved", 1.0, size, written=True, name=name)
         demands = Demands().more(0.0, InOrder("local", read_bytes=built.bytes))
         self._value(demands, node.reads["build_key"][0], built)
         demands.more(counts.build, hash_table)
@@ -192,7 +201,7 @@ class QueryStages:
         pair_bytes = 2 * self._position_bytes(probing.table)
         demands.more(
             counts.probe + counts.match * spec.matches,
-            AtRandom("interleaved", 1.0, hash_table.structure_bytes),
+            replace(hash_table, written=False),
             InOrder("local", written_bytes=pair_bytes * spec.matches),
         )
         probe = self._stage(
@@ -238,10 +247,11 @@ class QueryStages:
                 if spec.structure is not None:
                     accesses, size = one.accesses / one.tasks, spec.structure.value
                     demands.more(0.0, AtRandom("part", accesses, size))
+                name = f"{node.name}/{operator}/{one.part}"
                 stage = Stage(
-                    name=f"{node.name}/{operator}/{one.part}",
+                    name=name,
                     task_class=spec.task_class or operator,
-                    cost=self._cost(demands),
+                    cost=self._cost(name, demands, float(one.tasks), one.part),
                     entries=Entries(constant=float(one.tasks)),
                     table=self.table_at[one.part],
                     inputs=before,
@@ -268,10 +278,12 @@ class QueryStages:
             demands.more(
                 self.counts.value_id,
                 InOrder("part", read_bytes=near * LINE_BITS / 8),
-                AtRandom("part", alone, size),
+                AtRandom("part", alone, size, name=f"ids of {column.table}.{column.column}"),
             )
         else:
-            demands.more(self.counts.value_id, AtRandom("interleaved", 1.0, rows * bits / 8))
+            name = f"all ids of {column.table}.{column.column}"
+            vector = AtRandom("interleaved", 1.0, rows * bits / 8, name=name)
+            demands.more(self.counts.value_id, vector)
 
     def _value(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """The same, and the value of the id from the dictionary."""
@@ -279,7 +291,8 @@ class QueryStages:
         if column not in source.made:
             place: Place = "part" if column.table == source.table else "interleaved"
             size = part_dictionary_bytes(self.objects[column.table], column.column)
-            demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size))
+            name = f"values of {column.table}.{column.column}, {place}"
+            demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size, name=name))
 
     def _bits(self, column: ColumnOf) -> int:
         stored = self.objects[column.table].columns
@@ -315,8 +328,13 @@ class QueryStages:
     def _tasks(self, spec: AnyOperator) -> int:
         return spec.concurrency or self.concurrency or self.workers
 
-    def _cost(self, demands: Demands) -> EntryCost:
-        return self.costs.of(demands.instructions, demands.in_order, demands.at_random)
+    def _cost(self, name: str, demands: Demands, entries: float, table: str | None) -> EntryCost:
+        """Of an entry of the stage ``name``, which has so many."""
+        placed = None if table is None else self.tables[self.table_at[table]]
+        use = StageUse(
+            f"{self.query}/{name}", self.weight * entries, *used_where(placed, self.costs.workers)
+        )
+        return self.costs.of(demands.instructions, demands.in_order, demands.at_random, use)
 
     def _stage(
         self,
@@ -330,11 +348,12 @@ class QueryStages:
     ) -> int:
         """Adds a stage; its position. ``entries`` come from the rows of a table, if of any."""
         spec = node.spec
+        name = node.name if step is None else f"{node.name}/{step}"
         return self._append(
             Stage(
-                name=node.name if step is None else f"{node.name}/{step}",
+                name=name,
                 task_class=spec.task_class or task_class,
-                cost=self._cost(demands),
+                cost=self._cost(name, demands, entries, table),
                 entries=Entries(constant=entries)
                 if table is None
                 else Entries(per_row=entries / self._rows(table)),

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.entry_costs import AtRandom, EntryCosts, InOrder
+from numatwin.sim.systems.tasks.cache_sharing import AtRandom
+from numatwin.sim.systems.tasks.entry_costs import EntryCosts, InOrder
 from numatwin.sim.systems.tasks.entry_demands import found_of, lines_per_entry
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.topologies import load_machine

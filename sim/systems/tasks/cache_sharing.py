@@ -1,0 +1,130 @@
+"""How the structures that all stages access at random share the last-level caches.
+
+All queries run at once, each as often as clients ask for it, on the nodes where parts of its
+tables lie at the start. What several stages access (a dictionary) is there once; a part's structure
+is in the caches of its node, one for all parts in those of every node that uses it, and a task's
+own table once for each thread that runs such a task, in proportion to the stage's instructions. Of
+a hash table there is one for each kind of query. Lines that stream through take no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...machine.caches import hit_rates
+from ...machine.costs import LINE_BYTES, CacheFacts
+from .program import Place, Table
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """``count`` accesses per entry, each to any line of a structure of ``structure_bytes``.
+
+    ``name``: the same of all stages that access the same one; empty for one of this stage alone.
+    ``own``: each thread has one of its own. ``written``: the line is changed, too.
+    """
+
+    place: Place
+    count: float
+    structure_bytes: float
+    own: bool = False
+    written: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class StageUse:
+    """How much a stage is used: ``entries`` of it per query, times how often the query is asked.
+
+    ``key``: its name among all stages of all queries. ``nodes`` (n,): where, the sum is 1;
+    ``parts`` (n,): how many parts it works on there.
+    """
+
+    key: str
+    entries: float
+    nodes: Floats
+    parts: Floats
+
+
+def used_where(table: Table | None, workers: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """(n,) share of a stage's entries that each node does, and parts of its table there.
+
+    Entries go with rows; those of an interleaved part, of one on a node without workers, and of no
+    table, are done on all nodes with workers alike.
+    """
+    everywhere = np.where(workers > 0, 1.0, 0.0)
+    everywhere /= max(everywhere.sum(), 1.0)
+    if table is None:
+        return everywhere, np.ceil(everywhere)
+    nodes, parts = np.zeros(len(workers)), np.zeros(len(workers))
+    for part in table.parts:
+        if part.node is None or not workers[part.node]:
+            nodes += part.rows * everywhere
+            parts += np.ceil(everywhere)
+        else:
+            nodes[part.node] += part.rows
+            parts[part.node] += 1
+    return nodes / max(nodes.sum(), 1.0), parts
+
+
+@dataclass
+class _Structure:
+    lines: Floats
+    rate: Floats
+    work: float
+    own: bool
+
+
+class CacheSurvey:
+    """Collects what all stages access at random in caches of one level.
+
+    ``threads`` (n,): those that share a cache.
+    """
+
+    def __init__(self, cache: CacheFacts, threads: Floats) -> None:
+        self.cache, self.threads = cache, threads
+        self._structures: dict[str, _Structure] = {}
+        self._of: dict[str, list[str]] = {}
+        self._work = 0.0
+
+    def add(self, use: StageUse, instructions: float, at_random: Sequence[AtRandom]) -> None:
+        """A stage whose entries do this."""
+        work = use.entries * instructions
+        self._work += work
+        self._of[use.key] = []
+        for at, access in enumerate(at_random):
+            name = access.name or f"{use.key}/{at}"
+            self._of[use.key].append(name)
+            there = use.parts if access.place == "part" else np.where(use.nodes > 0, 1.0, 0.0)
+            lines = np.ceil(access.structure_bytes / LINE_BYTES) * there
+            rate = use.entries * access.count * use.nodes
+            if name in self._structures:
+                known = self._structures[name]
+                known.lines = np.maximum(known.lines, lines)
+                known.rate = known.rate + rate
+            else:
+                self._structures[name] = _Structure(lines, rate, work, access.own)
+
+    def hits(self) -> dict[str, Floats]:
+        """(n, R) part of a stage's accesses to each of its R structures that find their line, by
+        the stage's key.
+        """
+        if not self._structures:
+            return {key: np.zeros((len(self.threads), 0)) for key in self._of}
+        lines = np.stack(
+            [
+                one.lines * (self.threads * one.work / self._work if one.own else 1.0)
+                for one in self._structures.values()
+            ],
+            axis=1,
+        )
+        rate = np.stack([one.rate for one in self._structures.values()], axis=1)
+        found = hit_rates(lines, rate, self.cache.lines)
+        column = {name: at for at, name in enumerate(self._structures)}
+        return {key: found[:, [column[name] for name in names]] for key, names in self._of.items()}
