@@ -35,7 +35,12 @@ def test_policies_by_what_they_control(numatwin: CommandLine) -> None:
     rows = numatwin("policy", "list", "--json").json()["policies"]
     assert all(row.keys() == {"name", "title", "family", "system"} for row in rows)
     assert all(row["title"] for row in rows)
-    assert {(row["family"], row["system"]) for row in rows} == {("balancing", "eris")}
+    assert {(row["family"], row["system"]) for row in rows} == {
+        ("balancing", "eris"),
+        ("placer", "tasks"),
+        ("stealing", "tasks"),
+        ("cores", "tasks"),
+    }
     names = [row["name"] for row in rows]
     assert set(names) >= {"none", "ma-1"}
     head, *lines = numatwin("policy", "list").out.splitlines()

@@ -56,7 +56,9 @@ def test_pieces_of_time_make_up_the_run(name: str) -> None:
     assert set(record.throughput) == set(record.operations)
     for operation, done in record.operations.items():
         per_s = record.series[f"throughput/{operation}"]
-        assert (per_s > 0).all()
+        # Queries of a table wait while it is moved.
+        assert (per_s >= 0).all()
+        assert (per_s > 0).all() or name == "hana-fig10"
         assert done == pytest.approx(float(per_s @ length_s), rel=1e-9)
         assert record.throughput[operation] == pytest.approx(done / record.horizon_s, rel=1e-9)
 
