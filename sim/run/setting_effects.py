@@ -53,7 +53,8 @@ def idle_settings(
         if time.perf_counter() - began + _wall_s(record) <= BUDGET_S:
             effect = _effect(record, setting, (*settings[:at], *settings[at + 1 :]), load)
         if effect is not None:
-            found.append({"setting": shown, **effect, "instead": instead or None})
+            bound = instead if setting.partition(".")[0] in PARTS else ""
+            found.append({"setting": shown, **effect, "instead": bound or None})
     return tuple(found)
 
 
@@ -72,15 +73,16 @@ def _effect(
         return None  # of draws: which, how many and for how long
     try:
         without = load(others)
+        if without.hash == record.scenario_hash:
+            return {"throughput": dict.fromkeys(record.throughput, 0.0), "changes": []}
+        operations = without.workload.operations
+        if without.plane != record.plane or set(operations) != set(record.throughput):
+            return None
+        if record.plane == FLOW:
+            return _of_flows(record, without, played)
+        return _of_draws(record, without)
     except InputError:
-        return None  # it needs the setting
-    if without.hash == record.scenario_hash:
-        return {"throughput": dict.fromkeys(record.throughput, 0.0), "changes": []}
-    if without.plane != record.plane or set(without.workload.operations) != set(record.throughput):
-        return None
-    if record.plane == FLOW:
-        return _of_flows(record, without, played)
-    return _of_draws(record, without)
+        return None  # nothing runs without it
 
 
 def _of_flows(record: Record, without: Scenario, played: bool) -> dict[str, Any] | None:

@@ -63,6 +63,12 @@ def test_settings_that_need_each_other_are_not_taken_apart(tmp_path: Path) -> No
     assert found["system.home=1"]["changes"] == ["use of resources"]
 
 
+def test_a_setting_without_which_the_data_do_not_fit(tmp_path: Path) -> None:
+    """100 million keys of 1,000 B are more than 64 GiB: without the one setting the other fails."""
+    settings = ("workload.objects.index.keys=1000", "workload.objects.index.value_size=1000 B")
+    assert told(small_file(tmp_path, LOOKUP), *settings) == {}
+
+
 def test_an_adapter_whose_transport_binds() -> None:
     """25 times the bandwidth of the adapter: the transport has no more than 6.8 GB/s a port."""
     (idle,) = told("nam-fig6-rsi", f"{NIC}=170 GB/s").values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,18 +14,27 @@ from ....workloads.schema import DataObject
 from ....workloads.workload import ResolvedOperation
 from ...machine.caches import hit_rates
 from .partitions import PopularityClasses
-from .prefix_tree import LINE_BYTES, ArrayTree, PrefixTree
+from .prefix_tree import LINE_BYTES, POINTER_BYTES, WORD_BYTES, ArrayTree, PrefixTree
 
 Floats = npt.NDArray[np.float64]
 
 PAGE_ENTRY_BYTES = 8.0
 
 
-def tree_of(stored: DataObject, *, native: bool = False) -> PrefixTree:
-    """The tree of an index of the workload: that of ERIS, or of the native engine."""
+def tree_of(stored: DataObject, inline_bytes: float, *, native: bool = False) -> PrefixTree:
+    """The tree of an index of the workload: that of ERIS, or of the native engine.
+
+    Values above ``inline_bytes`` lie out of line, in whole words.
+    """
     assert stored.keys is not None
-    kind = ArrayTree if native else PrefixTree
-    return kind(stored.keys, stored.prefix_bits, stored.key_size.value + stored.value_size.value)
+    value_bytes, far_bytes = stored.value_size.value, 0.0
+    if value_bytes > inline_bytes:
+        far_bytes = math.ceil(value_bytes / WORD_BYTES) * float(WORD_BYTES)
+        value_bytes = float(POINTER_BYTES)
+    entry_bytes = stored.key_size.value + value_bytes
+    if native:
+        return ArrayTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, value_bytes)
+    return PrefixTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes)
 
 
 @dataclass(frozen=True)
@@ -94,18 +104,21 @@ def _mixture(parts: list[tuple[float, Density]]) -> Density:
 class Regions:
     """Lines of a tree that are used alike: ``lines`` and ``rate`` (n, rows, Q).
 
-    Rows: the tree's levels, root first, then the entries; then, in the same order, the entries of
-    the page table for each of these, read when the translation buffer does not know the page.
+    Rows: the tree's levels, root first, then the entries, then values out of line if there are any;
+    then, in the same order, the entries of the page table for each of these, read when the
+    translation buffer does not know the page. ``row_lines`` (rows / 2,): lines that an operation
+    touches together, which ``lines`` and ``rate`` count one by one.
     """
 
     lines: Floats
     rate: Floats
+    row_lines: Floats
 
 
 def placed_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
     """Regions of the contiguous ``keys`` (n, Q), asked for with ``mass`` (n, Q)."""
     lines = np.moveaxis(tree.level_lines(keys), 0, 1)
-    return Regions(lines, np.broadcast_to(mass[:, None, :], lines.shape))
+    return Regions(lines, np.broadcast_to(mass[:, None, :], lines.shape), tree.row_lines)
 
 
 def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
@@ -126,16 +139,17 @@ def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
     claimed = free_before - free_after
     colder = np.maximum(mass.sum(axis=1)[:, None] - np.cumsum(mass, axis=1), 0.0)
     rate = mass[:, None, :] * free_before + claimed * colder[:, None, :]
-    return Regions(level_lines * claimed, rate)
+    return Regions(level_lines * claimed, rate, tree.row_lines)
 
 
 def with_page_walks(regions: Regions, page_bytes: float, reach: Floats, sharers: Floats) -> Regions:
-    """``regions`` and the page-table lines behind them.
+    """``regions``, each line counted, and the page-table lines behind them.
 
     ``reach`` (n,): pages that a core's translation buffer knows; ``sharers`` (n,): cores that the
     regions are divided among, 1 where each core uses them all.
     """
-    lines, rate = regions.lines, regions.rate
+    each, rate = regions.row_lines[:, None], regions.rate
+    lines = regions.lines * each
     pages = lines * (LINE_BYTES / page_bytes)
     per_core = np.maximum(pages / sharers[:, None, None], np.minimum(lines, 1.0))
     known = hit_rates(
@@ -144,7 +158,8 @@ def with_page_walks(regions: Regions, page_bytes: float, reach: Floats, sharers:
     table = np.maximum(pages * (PAGE_ENTRY_BYTES / LINE_BYTES), np.minimum(lines, 1.0))
     return Regions(
         np.concatenate([lines, table], axis=1),
-        np.concatenate([rate, rate * (1.0 - known)], axis=1),
+        np.concatenate([rate * each, rate * (1.0 - known)], axis=1),
+        regions.row_lines,
     )
 
 
@@ -173,15 +188,15 @@ class Walk:
 
 
 def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk:
-    """The walk over a tree of ``rows`` levels, entries included.
+    """The walk over a tree of ``rows`` rows, of which an upsert writes the last.
 
     Classes of scattered keys share lines: their walks are averaged into one class.
     """
     rate, private, last = regions.rate, hits.private, hits.last
     missed = (1.0 - private) * (1.0 - last)
     found = (1.0 - private) * last
-    # The operations of a class all read one line of each level.
-    per_class = rate[:, :rows]
+    # The operations of a class all read one line of each level, or so many together.
+    per_class = rate[:, :rows] / regions.row_lines[:, None]
     each = per_class.sum(axis=2, keepdims=True) if scattered else per_class
     each = each.max(axis=1, keepdims=True)
 

@@ -362,7 +362,7 @@ class PartitionedDemands(ErisDemands):
         )
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
-            rows = self.trees[name].levels + 1
+            rows = self.trees[name].rows
             walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
         noted = [
@@ -396,8 +396,10 @@ class PartitionedDemands(ErisDemands):
             per_unit = (0.0, flat * counts.flush_line, 0.0, flat, flat)
         else:
             tree = self.trees[name]
-            whole, flat = tree.bytes_per_key / LINE_BYTES, tree.entry_bytes / LINE_BYTES
-            per_unit = (counts.flatten_key, counts.rebuild_key, whole, flat, whole)
+            whole, flat = tree.bytes_per_key / LINE_BYTES, tree.pair_bytes / LINE_BYTES
+            copied = self.copied_instructions(name)
+            flatten, rebuild = counts.flatten_key + copied, counts.rebuild_key + copied
+            per_unit = (flatten, rebuild, whole, flat, whole)
         at_source, at_target, read, moved, written = (
             np.full(len(source), part) for part in per_unit
         )
@@ -424,7 +426,7 @@ class PartitionedDemands(ErisDemands):
         stored = self.objects[name]
         if stored.kind == "column":
             return stored.entry_size.value
-        return self.trees[name].entry_bytes
+        return self.trees[name].pair_bytes
 
     def _scan_sources(self, phase: PhaseState, partitions: Partitions) -> tuple[Floats, Floats]:
         """(A,) what part of its lines a worker's scan gets from memory, and from the last cache.

@@ -23,6 +23,7 @@ from .costs import ErisCosts
 from .index import Hits, Regions, tree_of
 from .overlap import overlap_of
 from .partitions import ColumnPartitions, IndexPartitions
+from .prefix_tree import WORD_BYTES
 from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +51,9 @@ class ErisDemands(ABC):
     ) -> None:
         self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
         self.trees = {
-            name: tree_of(stored, native=costs.implementation.array_tree)
+            name: tree_of(
+                stored, system.inline_values.value, native=costs.implementation.array_tree
+            )
             for name, stored in objects.items()
             if stored.kind == "index"
         }
@@ -102,7 +105,13 @@ class ErisDemands(ABC):
             entry = counts.upsert_shared if shared else counts.upsert_entry
             if counts.upsert_level is not None and not shared:
                 level = counts.upsert_level
-        return tree.levels * level + entry
+        steps = tree.levels + (1 if tree.far_bytes else 0)
+        return steps * level + entry + self.copied_instructions(name)
+
+    def copied_instructions(self, name: str) -> float:
+        """Of copying a value: what is beyond its first word, by the line."""
+        more_bytes = max(self.objects[name].value_size.value - WORD_BYTES, 0.0)
+        return more_bytes / LINE_BYTES * self.costs.instructions.flush_line
 
     def _hits(
         self,
@@ -158,14 +167,14 @@ class ErisDemands(ABC):
         nodes = np.unique(self.workers.node)
         for name in dict.fromkeys(name for name, *_ in found):
             tree = self.trees[name]
-            rows = tree.levels + 1
+            rows = tree.rows
             operations, hits, shared = 0.0, 0.0, 0.0
             missed, walks = np.zeros(2 * rows), 0.0
             for regions, hit in ((r, h) for of, r, h in found if of == name):
                 rate, last = regions.rate[nodes], hit.last[nodes]
                 accesses = rate * (1.0 - hit.private[nodes])
                 met = (accesses * last)[:, :rows]
-                operations += float(rate[:, :rows].sum(axis=(0, 2)).max())
+                operations += float((rate[:, :rows].sum(axis=(0, 2)) / tree.row_lines).max())
                 hits += float(met.sum())
                 shared += float((met * shared_state(last[:, :rows], sharers)).sum())
                 missed += (accesses * (1.0 - last)).sum(axis=(0, 2))

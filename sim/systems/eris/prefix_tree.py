@@ -2,10 +2,13 @@
 
 A node holds 2^prefix_bits pointers of 8 bytes; the last level points to (key, value) entries that
 lie densely. Keys fill a dense domain, so a level has as many slots as the level below has nodes.
+Values that are larger than an entry may hold lie elsewhere, one beside the other, each in whole
+words of 8 bytes; the entry has a pointer to its own.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,18 +16,31 @@ import numpy.typing as npt
 
 POINTER_BYTES = 8
 LINE_BYTES = 64
+WORD_BYTES = 8
+
+
+def lines_of(size_bytes: float) -> float:
+    """Cache lines that an item touches, on average: those of a size lie one beside the other.
+
+    Its first byte is at any multiple of what its size and a line's have in common, as likely at one
+    as at another.
+    """
+    size = max(round(size_bytes), 1)
+    return 1.0 + (size - math.gcd(size, LINE_BYTES)) / LINE_BYTES
 
 
 @dataclass(frozen=True)
 class PrefixTree:
     """The tree over a domain of ``keys`` dense keys.
 
-    ``prefix_bits``: bits of the key that one level consumes; ``entry_bytes``: key and value.
+    ``prefix_bits``: bits of the key that one level consumes; ``entry_bytes``: key and value, or key
+    and pointer; ``far_bytes``: of a value that lies out of line, 0 where entries hold them.
     """
 
     keys: int
     prefix_bits: int = 8
     entry_bytes: float = 16.0
+    far_bytes: float = 0.0
 
     @property
     def levels(self) -> int:
@@ -32,13 +48,43 @@ class PrefixTree:
         return max(1, -(-(max(self.keys - 1, 1)).bit_length() // self.prefix_bits))
 
     @property
+    def rows(self) -> int:
+        """Levels, entries, and values that lie out of line."""
+        return self.levels + (2 if self.far_bytes else 1)
+
+    @property
+    def row_lines(self) -> npt.NDArray[np.float64]:
+        """(rows,) cache lines of each row that an operation touches."""
+        found = np.ones(self.rows)
+        found[self.levels] = lines_of(self._row_bytes)
+        if self.far_bytes:
+            found[-1] = lines_of(self.far_bytes)
+        return found
+
+    @property
+    def _row_bytes(self) -> float:
+        """Of an entry, as it lies beside others."""
+        return self.entry_bytes
+
+    @property
+    def written_bytes(self) -> float:
+        """Of what an upsert writes, as it lies beside others of the kind."""
+        return self.far_bytes or self.entry_bytes
+
+    @property
+    def pair_bytes(self) -> float:
+        """Of key and value."""
+        return self.entry_bytes + (self.far_bytes - POINTER_BYTES if self.far_bytes else 0.0)
+
+    @property
     def bytes_per_key(self) -> float:
-        """Memory per key: slots of all levels and the entry."""
+        """Memory per key: slots of all levels, the entry, a value that lies out of line."""
         return (
             float(self.level_slots(np.array([float(self.keys)])).sum())
             * POINTER_BYTES
             / max(self.keys, 1)
             + self.entry_bytes
+            + self.far_bytes
         )
 
     def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -48,11 +94,22 @@ class PrefixTree:
         return np.asarray(np.maximum(keys / below.reshape(shape), np.minimum(keys, 1.0)))
 
     def level_lines(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """(levels + 1, …) cache lines per level, root first, the entries last."""
+        """(rows, …) cache lines per level, root first, then of entries, then of values out of line.
+
+        Of a row of which each operation touches several together (``row_lines``), these are one.
+        """
         slots = self.level_slots(keys) * (POINTER_BYTES / LINE_BYTES)
-        entries = np.asarray(keys, dtype=np.float64)[None] * (self.entry_bytes / LINE_BYTES)
+        return self._with_entries(slots, keys, self._row_bytes)
+
+    def _with_entries(
+        self, levels: npt.NDArray[np.float64], keys: npt.NDArray[np.float64], row_bytes: float
+    ) -> npt.NDArray[np.float64]:
+        each = np.asarray(keys, dtype=np.float64)[None]
+        rows = [levels, each * (row_bytes / LINE_BYTES / self.row_lines[self.levels])]
+        if self.far_bytes:
+            rows.append(each * (self.far_bytes / LINE_BYTES / self.row_lines[-1]))
         some = np.minimum(np.asarray(keys, dtype=np.float64), 1.0)
-        return np.asarray(np.maximum(np.concatenate([slots, entries]), some))
+        return np.asarray(np.maximum(np.concatenate(rows), some))
 
 
 @dataclass(frozen=True)
@@ -64,6 +121,10 @@ class ArrayTree(PrefixTree):
     """
 
     value_bytes: float = 8.0
+
+    @property
+    def _row_bytes(self) -> float:
+        return self.value_bytes
 
     @property
     def leaf_bits(self) -> int:
@@ -85,7 +146,8 @@ class ArrayTree(PrefixTree):
     def bytes_per_key(self) -> float:
         """Memory per key: slots of all levels, heads and values."""
         keys = float(max(self.keys, 1))
-        return float(self.level_lines(np.array([keys])).sum()) * LINE_BYTES / keys
+        lines = self.level_lines(np.array([keys]))[:, 0] * self.row_lines
+        return float(lines.sum()) * LINE_BYTES / keys
 
     def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """(levels, …) slots in use per level of nodes, then heads."""
@@ -95,9 +157,7 @@ class ArrayTree(PrefixTree):
         return np.asarray(np.maximum(keys / parts, np.minimum(keys, 1.0)))
 
     def level_lines(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """(levels + 1, …) cache lines per level, root first, then heads, the values last."""
+        """(rows, …) likewise: levels, heads, values or pointers to them, values out of line."""
         lines = self.level_slots(keys) * (POINTER_BYTES / LINE_BYTES)
         lines[-1] *= self.head_bytes / POINTER_BYTES
-        values = np.asarray(keys, dtype=np.float64)[None] * (self.value_bytes / LINE_BYTES)
-        some = np.minimum(np.asarray(keys, dtype=np.float64), 1.0)
-        return np.asarray(np.maximum(np.concatenate([lines, values]), some))
+        return self._with_entries(lines, keys, self._row_bytes)

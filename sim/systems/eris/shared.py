@@ -112,7 +112,7 @@ class SharedDemands(ErisDemands):
         most = 0.0
         for name, operations in self._by_object(phase).items():
             upserts = [o for o in operations if o.kind == "upsert"]
-            per_line = LINE_BYTES / self.trees[name].entry_bytes if name in self.trees else 0.0
+            per_line = LINE_BYTES / self.trees[name].written_bytes if name in self.trees else 0.0
             for spread in popularities(upserts, time_s):
                 most = max(most, spread.weight * hottest_line(spread, per_line))
         private, _ = self._caches_in_use

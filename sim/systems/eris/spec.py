@@ -42,7 +42,10 @@ class ErisSystem(SystemSpec):
     send it in a round. ``command_size``: bytes of a command on its way, a key and as much again
     for operation, object and callback. ``result_size``: bytes sent back;
     0 B where the answer is handed on by callback. ``batch``: commands of one group at most, whose
-    memory latencies overlap; a full buffer by default. ``page_size``: of the memory that holds the
+    memory latencies overlap; a full buffer by default. ``inline_values``: values of up to this
+    size stand in the entries of their index; larger ones lie elsewhere, and the entry points to
+    them. A word of 8 B by default, as in trees whose slots hold either (ART: Leis et al., ICDE
+    2013, section III.C), and in the native engine. ``page_size``: of the memory that holds the
     data; huge pages by default, as Linux gives to large allocations since 2011.
     """
 
@@ -63,6 +66,9 @@ class ErisSystem(SystemSpec):
         SizeOrZero, Default("Answers are handed on by callback", ("0 B", "16 B"))
     ] = Quantity(0.0, 0.0, 0.0)
     batch: Annotated[Count, Default("A full buffer of buffer_commands")] = 128
+    inline_values: Annotated[
+        Size, Default("A word, as in trees whose slots hold a value or a pointer", ("8 B", "16 B"))
+    ] = Quantity(8.0, 8.0, 8.0)
     page_size: Annotated[
         Size,
         Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),

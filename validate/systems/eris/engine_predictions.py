@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....sim.machine.costs import LINE_BYTES
 from ....sim.systems.eris.costs import ErisCosts
-from ....sim.systems.eris.prefix_tree import PrefixTree
+from ....sim.systems.eris.index import tree_of
 from ....sim.systems.eris.routing import split_instructions
 from ....topologies.machine import Machine
 from ....topologies.measurements import Parameters
@@ -33,5 +33,4 @@ def routing_measured_s(machine: Machine, given: Parameters) -> float | None:
 
 def key_bytes(stored: DataObject) -> float:
     """Of a key of an index its entry, and its share of the tree's nodes."""
-    entry = stored.key_size.value + stored.value_size.value
-    return PrefixTree(stored.keys or 1, stored.prefix_bits, entry).bytes_per_key
+    return tree_of(stored, stored.value_size.value).bytes_per_key
