@@ -9,8 +9,9 @@ from small_scenarios import LOOKUP, NODE, UPSERT, ran, rate, small, small_file
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record
-from numatwin.sim.run.runner import flow_plane, run_scenario
+from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.what_if import flow_plane
 from numatwin.sim.systems.eris.index import tree_of
 from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, lines_of
 from numatwin.workloads.schema import DataObject
@@ -118,7 +119,7 @@ def test_the_reference_plays_the_same_values() -> None:
 def test_moved_partitions_take_their_values_along(tmp_path: Path) -> None:
     def moved_bytes(*settings: str) -> float:
         plane = flow_plane(small(small_file(tmp_path, LOOKUP, nodes=2), *settings))
-        return float(plane.demands.transfer_bytes("index"))  # type: ignore[attr-defined]
+        return float(plane.demands.transfer_bytes("index"))
 
     assert moved_bytes(FEW) == 16.0
     assert moved_bytes(*of("1000 B")) == moved_bytes(*of("1000 B", "1000 B")) == 1008.0
