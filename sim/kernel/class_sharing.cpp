@@ -82,16 +82,15 @@ bool ClassSharing::update(Index of) {
 
 // The class itself, and all users of what bounds any.
 void ClassSharing::reach_around(Index of) {
-    const Class& state = class_[of];
-    for (std::uint32_t k = state.first; k < state.first + state.count; ++k)
-        if (resource_[need_[k].resource].bound > 0) reach_users(need_[k].resource);
-    if (state.members > 0)
+    reach_bounding(class_[of]);
+    if (class_[of].members > 0)
         reach(of);
     else
         repaced_.push_back(of);
 }
 
 void ClassSharing::enter(Class& state, Index of) {
+    ++present_;
     for (std::uint32_t k = state.first; k < state.first + state.count; ++k) {
         std::vector<User>& user = resource_[need_[k].resource].user;
         need_[k].place = static_cast<std::uint32_t>(user.size());
@@ -100,6 +99,7 @@ void ClassSharing::enter(Class& state, Index of) {
 }
 
 void ClassSharing::leave(Class& state) {
+    --present_;
     for (std::uint32_t k = state.first; k < state.first + state.count; ++k) {
         NeedState& need = need_[k];
         Resource& resource = resource_[need.resource];
@@ -122,15 +122,19 @@ void ClassSharing::reach(Index of) {
     reached_.push_back(of);
 }
 
-// All users of the resource are filled. Returns whether this reaches more classes.
-bool ClassSharing::reach_users(Index index) {
+// All users of the resource are filled.
+void ClassSharing::reach_users(Index index) {
     Resource& resource = resource_[index];
-    if (resource.reached) return false;
+    if (resource.reached) return;
     resource.reached = true;
     complete_.push_back(index);
-    const std::size_t before = reached_.size();
     for (const User& user : resource.user) reach(user.of);
-    return reached_.size() > before;
+}
+
+// All users of what the class uses and what bounds any are filled.
+void ClassSharing::reach_bounding(const Class& state) {
+    for (std::uint32_t k = state.first; k < state.first + state.count; ++k)
+        if (resource_[need_[k].resource].bound > 0) reach_users(need_[k].resource);
 }
 
 // Finds the next paces of all classes that are reached; what others use stays.
@@ -226,18 +230,15 @@ void ClassSharing::freeze(const Rising& rising, double pace, Index binding) {
 
 // Whether the paces found concern classes that were not filled; these are from now on.
 bool ClassSharing::spread() {
-    bool more = false;
     const std::size_t filled = reached_.size();
+    if (filled == present_) return false;
     for (std::size_t c = 0; c < filled; ++c) {
         const Class& state = class_[reached_[c]];
-        const bool same = state.next == state.pace && state.members == state.shared_members;
-        for (std::uint32_t k = state.first; k < state.first + state.count; ++k) {
-            const Index resource = need_[k].resource;
-            if (state.next_binding == resource || (!same && resource_[resource].bound > 0))
-                more = reach_users(resource) || more;
-        }
+        if (state.next_binding != none) reach_users(state.next_binding);
+        if (state.next != state.pace || state.members != state.shared_members)
+            reach_bounding(state);
     }
-    return more;
+    return reached_.size() > filled;
 }
 
 void ClassSharing::commit() {

@@ -18,9 +18,10 @@ namespace numatwin {
 // Max-min fair: each member has its least pace, or uses a full resource none of whose users is
 // faster. So members of a class are alike, and a thousand cost as much as one.
 //
-// share() fills only what a change can have reached: changed classes, with all users of the
-// resources that bound one of them, others' use taken as it is. Where this changes the use of a
-// resource that bounds others, or fills one that others use, these join, and it is done again.
+// share() fills only what a change can have reached, others' use taken as it is: changed classes
+// and all users of the resources that bound any and that they use. Where the paces found change the
+// use of a resource that bounds others, or fill one that others use, these join, and it is done
+// again.
 //
 // Filling goes by local bottlenecks (Bertsekas and Gallager, Data Networks, 2nd ed., 6.5.2, for all
 // bottlenecks at a time). The pace of a resource is what its rising users would have if all were
@@ -109,7 +110,8 @@ class ClassSharing {
     void enter(Class& state, Index of);
     void leave(Class& state);
     void reach(Index of);
-    bool reach_users(Index resource);
+    void reach_users(Index resource);
+    void reach_bounding(const Class& state);
     void fill();
     void gather();
     void freeze(const Rising& rising, double pace, Index binding);
@@ -122,6 +124,7 @@ class ClassSharing {
     std::vector<Index> changed_;   // classes, since the last share()
     std::vector<Index> reached_;   // classes that this one fills
     std::vector<Index> complete_;  // resources all of whose users it fills
+    std::size_t present_ = 0;      // classes with members
     std::vector<Index> repaced_;
     std::vector<Filling> filling_;
     std::vector<Rising> rising_;

@@ -40,12 +40,14 @@ std::uint32_t demand_of(SharedService& service, const DemandTuple& of) {
     return service.demand({instructions_ps, separate_ps, memory});
 }
 
-// Every core does one task after the other; which ones come in turn, for each node from its own.
+// Every thread does one task after the other; which ones come in turn, for each node from its own.
 class ClosedTasks {
   public:
     ClosedTasks(ServiceMachine machine, const std::vector<DemandTuple>& demands,
                 const std::vector<std::vector<std::pair<double, std::uint32_t>>>& tasks)
-        : core_node_(machine.core_node), service_(std::move(machine)) {
+        : core_node_(machine.core_node),
+          threads_(machine.core_threads),
+          service_(std::move(machine)) {
         std::vector<std::uint32_t> number;
         for (const DemandTuple& demand : demands) number.push_back(demand_of(service_, demand));
         for (const auto& of_node : tasks) {
@@ -55,7 +57,8 @@ class ClosedTasks {
             if (list.task.empty()) throw std::invalid_argument("tasks: expected some by node");
         }
         for (const std::int64_t node : core_node_) list_.at(static_cast<std::size_t>(node));
-        for (std::size_t core = 0; core < core_node_.size(); ++core) next(core);
+        for (std::size_t core = 0; core < core_node_.size(); ++core)
+            for (std::int64_t k = 0; k < threads_[core]; ++k) next(core);
         plan();
     }
     void handle(const Event&) {
@@ -95,7 +98,7 @@ class ClosedTasks {
         clock.schedule(at, 0);
     }
 
-    Positions core_node_;
+    Positions core_node_, threads_;
     SharedService service_;
     std::vector<List> list_;
     Time planned_ = never;

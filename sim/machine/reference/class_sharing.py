@@ -87,20 +87,18 @@ class ClassSharing:
         changed = [of for of in self.changed if self._update(of)]
         self.changed.clear()
         reached: dict[int, None] = {}  # classes, in the order in which they are reached
-        complete: set[int] = set()  # resources all of whose users are
         repaced = []
         for of in changed:
-            state = self.classes[of]
-            for need in state.needs:
-                if self.resources[need.resource].bound:
-                    self._reach_users(need.resource, reached, complete)
-            if state.members:
+            self._reach_bounding(of, reached)
+            if self.classes[of].members:
                 reached[of] = None
             else:
                 repaced.append(of)
-        self._fill(list(reached))
-        while self._spread(reached, complete):
+        before = -1
+        while len(reached) > before:
             self._fill(list(reached))
+            before = len(reached)
+            self._spread(reached)
         return repaced + self._commit(reached)
 
     def _update(self, of: int) -> bool:
@@ -128,14 +126,15 @@ class ClassSharing:
             state.binding, state.pace, state.shared_members = NONE, inf, 0
         return True
 
-    def _reach_users(self, index: int, reached: dict[int, None], complete: set[int]) -> bool:
-        """All users of a resource are filled. Whether this reaches more classes."""
-        if index in complete:
-            return False
-        complete.add(index)
-        before = len(reached)
+    def _reach_users(self, index: int, reached: dict[int, None]) -> None:
+        """All users of a resource are filled."""
         reached.update(dict.fromkeys(self.resources[index].users))
-        return len(reached) > before
+
+    def _reach_bounding(self, of: int, reached: dict[int, None]) -> None:
+        """All users of what the class uses and what bounds any are filled."""
+        for need in self.classes[of].needs:
+            if self.resources[need.resource].bound:
+                self._reach_users(need.resource, reached)
 
     def _fill(self, reached: Sequence[int]) -> None:
         """The next paces of these classes; what others use stays."""
@@ -188,18 +187,14 @@ class ClassSharing:
                 if not (at.blocked or at.moved):
                     freeze(of, at.pace, r)
 
-    def _spread(self, reached: dict[int, None], complete: set[int]) -> bool:
-        """Whether the paces found concern classes that were not filled; they join."""
-        more = False
+    def _spread(self, reached: dict[int, None]) -> None:
+        """Reaches whom the paces found concern, but were not filled."""
         for of in list(reached):
             state = self.classes[of]
-            same = state.next == state.pace and state.members == state.shared_members
-            for need in state.needs:
-                if state.next_binding == need.resource or (
-                    not same and self.resources[need.resource].bound
-                ):
-                    more = self._reach_users(need.resource, reached, complete) or more
-        return more
+            if state.next_binding != NONE:
+                self._reach_users(state.next_binding, reached)
+            if state.next != state.pace or state.members != state.shared_members:
+                self._reach_bounding(of, reached)
 
     def _commit(self, reached: Iterable[int]) -> list[int]:
         repaced = []

@@ -403,3 +403,74 @@ def test_mean_time_of_shared_scans(make: Any) -> None:
     half = 4.437 * np.std(means, ddof=1) / np.sqrt(len(means))  # Student's t, 11 degrees, 99.9 %
     assert half < 0.15 * expected
     assert abs(np.mean(means) - expected) <= half
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(1, 1e4), st.sampled_from((5.0, 20.0, 100.0))), max_size=8),
+    st.sampled_from((0.5, 0.9)),
+)
+def test_a_faster_controller_slows_nobody(scans: list[tuple[float, float]], faster: float) -> None:
+    """Of pieces that share one controller alone (with several, one that gains may slow others)."""
+    ends = []
+    for read_ps in (1.0 * NS, faster * NS):
+        machine = ServiceMachine(
+            (read_ps,), (read_ps,), (100.0 * NS,), FLAT, (0,) * len(scans), (1,) * len(scans)
+        )
+        service = _kernel.SharedService(machine)
+        for job, (lines, slots) in enumerate(scans):
+            begin(service, job, scan(slots=slots), lines, job)
+        ends.append({job: end for end, job in played(service)})
+    assert ends[0].keys() == ends[1].keys() == set(range(len(scans)))
+    assert all(ends[1][job] <= ends[0][job] + 1 for job in ends[0])
+
+
+@BOTH
+def test_what_a_unit_is_does_not_matter(make: Any) -> None:
+    """Two scans share a controller; a unit of the second is two lines. 0.5 lines a ns each."""
+    service = make(MACHINE)
+    begin(service, 0, scan(), 1000, 0)
+    begin(service, 1, PieceDemand(memory=(MemoryUse(0, 2.0, slots=200.0),)), 500, 1)
+    assert played(service) == [(2000 * NS, 0), (2000 * NS, 1)]
+
+
+@BOTH
+def test_a_short_one_of_a_class_ends_first_and_others_go_on(make: Any) -> None:
+    """Three scans of one demand share a controller; one comes later, one is cancelled.
+
+    time       lines/ns   left of 0, 1, 2
+    0          1/2        600, 1000, -
+    600 ns     1/3        300, 700, 900     2 comes
+    1500 ns    1/2        -, 400, 600       0 has ended
+    1700 ns    1          -, 300, -         2 is cancelled, with 500 left
+    2000 ns               1 ends
+    """
+    service = make(MACHINE._replace(core_node=(0, 0, 0, 1)))
+    begin(service, 0, scan(), 600, 0)
+    begin(service, 1, scan(), 1000, 1)
+    late = begin(service, 2, scan(), 900, 2, now=600 * NS)
+    assert played(service, 1600 * NS) == [(1500 * NS, 0)]
+    assert service.cancel(1700 * NS, late) == pytest.approx(500)
+    assert played(service) == [(2000 * NS, 1)]
+
+
+@BOTH
+def test_smt_throughput_is_what_threads_have_together(make: Any) -> None:
+    """Two threads of instructions on a core that does 1.25 times as much with both: 0.625 each."""
+    service = make(MACHINE._replace(core_threads=(2, 1, 1, 1), smt_throughput=1.25))
+    for job, units in enumerate((500, 1125)):
+        begin(service, 0, PieceDemand(instructions_ps=1 * NS), units, job)
+    # 625 are left when the first one has ended.
+    assert played(service) == [(800 * NS, 0), (1425 * NS, 1)]
+
+
+@BOTH
+def test_traffic_by_node_and_home(make: Any) -> None:
+    """Core 0 (node 0) reads 100 lines of node 1 and writes 50 there; core 2 reads 30 of its own."""
+    service = make(MACHINE)
+    begin(service, 0, PieceDemand(memory=(MemoryUse(1, 1.0, 0.5, 10.0),)), 100, 0)
+    begin(service, 2, scan(home=1), 30, 1)
+    assert len(played(service)) == 2
+    service.count(10**9)
+    found = [[service.lines(node, home) for home in (0, 1)] for node in (0, 1)]
+    assert found == [[0, 150], [0, 30]]
