@@ -17,6 +17,7 @@ from .compare import compare
 from .crossvalidate import crossvalidate
 from .failures import exit_status
 from .listings import (
+    draw_policy,
     list_policies,
     list_scenarios,
     list_workloads,
@@ -96,8 +97,9 @@ _add(workload, "list", list_workloads, "workload list")
 _add(workload, "show", show_workload, "workload show lookup-zipf > mine.yaml")
 app.add_typer(workload, name="workload")
 
-policy = _group("List the policies of the control plane.")
+policy = _group("List and draw the policies of the control plane.")
 _add(policy, "list", list_policies, "policy list")
+_add(policy, "draw", draw_policy, "policy draw cores=adaptive --out net.svg")
 app.add_typer(policy, name="policy")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .files import check_ending
 from .output import console, print_json, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -74,6 +76,46 @@ def list_policies(json: Json = False) -> None:
     columns = ("policy", "what", "family", "system")
     cells = ([row["name"], row["title"], row["family"], row["system"]] for row in rows)
     console().print(table(columns, cells, left=4))
+
+
+def draw_policy(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="FAMILY=POLICY",
+            help="A policy that has a picture, such as cores=adaptive.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="The picture to write, an .svg file.", show_default=False
+        ),
+    ],
+) -> None:
+    """Draw a policy: the Petri net of an allocator of cores, its places and guards."""
+    from ..inputs import InputError
+    from ..inputs.atomic import write_text_atomically
+    from ..sim.systems.registry import systems
+
+    check_ending(out, ".svg")
+    family_name, _, name = policy.rpartition("=")
+    drawn = {
+        f"{family.name}={title}": picture
+        for system in systems()
+        for family in system.families
+        for title in family.titles
+        if (picture := family.draw(title)) is not None
+    }
+    found = [
+        key for key in drawn if key == policy or (not family_name and key.endswith(f"={name}"))
+    ]
+    if len(found) != 1:
+        raise InputError(
+            "no policy with a picture", token=policy, expected=f"one of {', '.join(drawn)}"
+        )
+    print(write_text_atomically(out, drawn[found[0]]))
 
 
 def _print_named(titles: dict[str, str], noun: str, json: bool) -> None:

@@ -38,6 +38,7 @@ from ...control.policy_spec import PolicySpec
 from ...planes.outcome import ControlEvent
 from .check import check_cores
 from .commands import AllocateCore, CoresCommand, CoresObservation, ReleaseCore
+from .net_picture import net_svg
 from .petri_net import PetriNet, Token, Transition
 
 TH_MIN, TH_MAX = 0.1, 0.7
@@ -115,19 +116,19 @@ def elastic_net(cores: int, th_min: float = TH_MIN, th_max: float = TH_MAX) -> P
         ),
         start="Stable",
         positions={
-            "Checks": (0, 1),
+            "Checks": (0, 1.5),
             "Idle": (2, 0),
-            "Stable": (2, 1),
-            "Overload": (2, 2),
-            "Provision": (4, 1),
-            "t0": (1, 0.4),
-            "t1": (1, 1),
-            "t2": (1, 1.6),
-            "t3": (3, 1.7),
-            "t4": (2, 1.5),
-            "t5": (3, 0.3),
-            "t6": (2, -0.8),
-            "t7": (1, 2.6),
+            "Stable": (2, 1.5),
+            "Overload": (2, 3),
+            "Provision": (4, 1.5),
+            "t0": (1, 0.75),
+            "t1": (1, 1.3),
+            "t2": (1, 2.35),
+            "t3": (3, 2.25),
+            "t4": (2, 2.25),
+            "t5": (3, 0.9),
+            "t6": (2, -0.9),
+            "t7": (1, 1.8),
         },
     )
 
@@ -232,6 +233,10 @@ def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
     return AllCores()
 
 
+def _draw(name: str) -> str | None:
+    return net_svg(elastic_net(2), f"Allocation of cores, {name}") if name in MODES else None
+
+
 def _event(command: CoresCommand, policy: str, time_s: float) -> ControlEvent:
     what = "allocate" if isinstance(command, AllocateCore) else "release"
     details = {"policy": policy, "action": what, "node": command.node, "core": command.core}
@@ -255,4 +260,5 @@ CORES = Family(
     check=check_cores,
     event=_event,
     types=(CoresObservation, AllocateCore, ReleaseCore),
+    draw=_draw,
 )
