@@ -15,76 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "systems/commits/kernel/protocol.hpp"
 #include "systems/commits/run_setup.hpp"
 
 namespace numatwin::native {
 
-// Kinds of a history's rows and causes of aborts: sim/systems/commits/history.py.
-enum class RowKind : std::int64_t {
-    begin,
-    read,
-    write,
-    install,
-    commit,
-    rolled_back,
-    outcome,
-    abort,
-    died,
-    fenced,
-    skipped,
-    broken
-};
-enum Cause : std::int64_t {
-    granted = -1,
-    cause_snapshot,
-    cause_conflict,
-    cause_locked,
-    cause_lease,
-    cause_timestamps,
-    causes
-};
-
-// Messages by type: sim/systems/commits/parameters.py, the protocol's own in order.
-enum class OneSided : std::uint32_t {
-    snapshot_read,
-    snapshot_data,
-    read,
-    record,
-    cas,
-    cas_result,
-    write,
-    write_done,
-    unlock,
-    unlock_done,
-    bit,
-    bit_done,
-    claim,
-    claim_result,
-    break_lock,
-    break_result,
-    complaint,
-    complaint_done,
-    revoke,
-    revoked
-};
-enum class TwoPhase : std::uint32_t {
-    snapshot_request,
-    snapshot,
-    read,
-    record,
-    commit_request,
-    timestamp_request,
-    timestamp,
-    prepare,
-    vote,
-    install,
-    installed,
-    rollback,
-    finished,
-    outcome,
-    hello,  // not of the protocol: to set up a connection before the run
-    hello_back
-};
 constexpr std::size_t message_types = 20;
 
 struct Row {

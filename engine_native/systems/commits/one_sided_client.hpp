@@ -77,7 +77,7 @@ class OneSidedClient final : public CommitClient {
     bool claims() const { return setup_.skip_after_ns > 0; }
     bool remedied() const { return leases() || claims(); }
     // The request's type; the answer's is the next one.
-    void count(OneSided type, std::uint64_t by = 1) {
+    void count(OneSided::Type type, std::uint64_t by = 1) {
         counters().messages[static_cast<std::size_t>(type)].add(by);
         counters().messages[static_cast<std::size_t>(type) + 1].add(by);
     }

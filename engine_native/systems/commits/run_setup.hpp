@@ -11,6 +11,7 @@
 
 #include "fabric/fabric.hpp"
 #include "kernel/described.hpp"
+#include "systems/commits/kernel/protocol.hpp"
 
 namespace numatwin::native {
 
@@ -80,12 +81,8 @@ struct RunSetup {
         return factors.empty() ? 1 : factors[client];
     }
 
-    // Storage server of a record, as sim/systems/commits/workload.py: by key; created ones in turn.
     std::uint32_t server_of(std::int64_t key) const {
-        const auto servers = static_cast<std::int64_t>(storage.size());
-        if (key < records) return static_cast<std::uint32_t>(key % servers);
-        const std::int64_t created = key - records;
-        return static_cast<std::uint32_t>((created % clients + created / clients) % servers);
+        return server_of_key(key, records, clients, storage.size());
     }
     // Which block of its server a record lies in. A client's created records take turns in its
     // part of each server, the oldest giving way.

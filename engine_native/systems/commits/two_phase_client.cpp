@@ -13,7 +13,7 @@ void TwoPhaseClient::connect() {
     for (std::uint32_t node = 0; node < setup_.nodes; ++node) await(TwoPhase::hello_back);
 }
 
-TwoPhaseHead TwoPhaseClient::head(TwoPhase type) const {
+TwoPhaseHead TwoPhaseClient::head(TwoPhase::Type type) const {
     TwoPhaseHead made;
     made.type = type;
     made.from = made.client = client_;
@@ -29,7 +29,7 @@ void TwoPhaseClient::post(std::uint32_t role, const TwoPhaseMessage& message) {
     fabric_.send(peers_[role - setup_.clients], message.bytes());
 }
 
-TwoPhaseView TwoPhaseClient::await(TwoPhase type) {
+TwoPhaseView TwoPhaseClient::await(TwoPhase::Type type) {
     for (std::uint32_t spun = 0;;) {
         if (!fabric_.receive(answer_)) {
             if (++spun <= fabric_.spins) continue;

@@ -20,8 +20,8 @@ class TwoPhaseClient final : public CommitClient {
   private:
     void post(std::uint32_t role, const TwoPhaseMessage& message);
     // The next message of that type about this transaction.
-    TwoPhaseView await(TwoPhase type);
-    TwoPhaseHead head(TwoPhase type) const;
+    TwoPhaseView await(TwoPhase::Type type);
+    TwoPhaseHead head(TwoPhase::Type type) const;
 
     std::vector<Fabric::Peer> peers_;  // by node
     TwoPhaseMessage message_;

@@ -11,7 +11,7 @@
 namespace numatwin::native {
 
 struct TwoPhaseHead {
-    TwoPhase type{};
+    TwoPhase::Type type{};
     std::uint32_t from = 0;  // role
     std::uint32_t client = 0;
     std::uint32_t updates = 0;  // of the keys aboard, the first ones; the others are inserts

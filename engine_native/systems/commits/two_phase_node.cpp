@@ -185,7 +185,7 @@ void TwoPhaseNode::roll_back(const TwoPhaseView& view) {
 
 // Transaction manager.
 
-TwoPhaseHead TwoPhaseNode::head_for(const Managed& managed, TwoPhase type) const {
+TwoPhaseHead TwoPhaseNode::head_for(const Managed& managed, TwoPhase::Type type) const {
     TwoPhaseHead made = TwoPhaseView(managed.request).head();
     made.type = type;
     made.from = role_;

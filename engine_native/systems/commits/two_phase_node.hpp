@@ -69,7 +69,7 @@ class TwoPhaseNode final : public CommitNode {
     bool takes_part(const Managed& managed, std::size_t server) const {
         return setup_.every_rm || !managed.at[server].empty();
     }
-    TwoPhaseHead head_for(const Managed& managed, TwoPhase type) const;
+    TwoPhaseHead head_for(const Managed& managed, TwoPhase::Type type) const;
     static std::uint64_t id_of(const TwoPhaseHead& head) {
         return static_cast<std::uint64_t>(head.transaction) * LockWord::owners_max * 8 +
                head.client;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/kernel/message_path.hpp"
+#include "systems/commits/kernel/protocol.hpp"
 
 namespace numatwin {
 
@@ -22,7 +23,7 @@ struct Message : MessageHead {
     bool refused;
     bool signaled;        // whether an answer is wanted
     std::int8_t status;   // granted, or the cause of an abort
-    std::uint8_t row;     // that a timestamp is traced as
+    RowKind row;          // that a timestamp is traced as
     std::int64_t number;  // of the transaction
     std::int64_t key;     // of the record
     std::int64_t cid;     // a commit timestamp, or the version of a record
@@ -52,16 +53,15 @@ class Cluster : public MessagePath<Message> {
     const std::vector<Row>& trace() const { return trace_; }
 
   protected:
-    void log(std::int64_t kind, std::int64_t client, std::int64_t number, std::int64_t a,
+    void log(RowKind kind, std::int64_t client, std::int64_t number, std::int64_t a,
              std::int64_t b = 0) {
-        if (traced_) trace_.push_back({clock.now(), kind, client, number, a, b});
+        if (traced_)
+            trace_.push_back({clock.now(), static_cast<std::int64_t>(kind), client, number, a, b});
     }
 
   private:
-    static constexpr std::int64_t message_row = 12;  // history.MESSAGE
-
     void note(const Message& received) final {
-        log(message_row, received.sender, received.receiver, received.type);
+        log(RowKind::message, received.sender, received.receiver, received.type);
     }
 
     std::vector<Row> trace_;

@@ -93,7 +93,7 @@ void Commits::happened(const Event& event) {
     if (event.kind != died) return happened_to_protocol(event);
     if (has_stopped(event.subject)) return;
     stop(event.subject);
-    log(died_row, event.subject, 0);
+    log(RowKind::died, event.subject, 0);
 }
 
 void Commits::go_on(std::uint32_t client) {
@@ -157,14 +157,14 @@ void Commits::begun(std::uint32_t client, bool fetched) {
     Client& self = client_[client];
     if (fetched) self.copy_uses = setup_.snapshot_every;
     --self.copy_uses;
-    log(begin_row, client, self.snapshot);
+    log(RowKind::begin, client, self.snapshot);
     transact(client);
 }
 
 bool Commits::log_reads(std::uint32_t client) {
     bool all = true;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
-        log(read_row, client, read_key(client, slot), version_read(client, slot));
+        log(RowKind::read, client, read_key(client, slot), version_read(client, slot));
         all = all && version_read(client, slot) != Records::dropped;
     }
     return all;
@@ -172,7 +172,7 @@ bool Commits::log_reads(std::uint32_t client) {
 
 void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
     Client& self = client_[client];
-    log(outcome_row, client, cid);
+    log(RowKind::outcome, client, cid);
     ++committed_;
     latency_.add(clock.now() - self.began);
     latency_total_ += clock.now() - self.began;
@@ -181,7 +181,7 @@ void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
 
 void Commits::end_aborted(std::uint32_t client, std::int64_t cause) {
     Client& self = client_[client];
-    log(abort_row, client, cause);
+    log(RowKind::abort, client, cause);
     ++aborts_[static_cast<std::size_t>(cause)];
     self.copy_uses = 0;
     give_way(client);

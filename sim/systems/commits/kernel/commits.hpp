@@ -15,6 +15,7 @@
 #include "kernel/philox.hpp"
 #include "kernel/statistics.hpp"
 #include "systems/commits/kernel/cluster.hpp"
+#include "systems/commits/kernel/protocol.hpp"
 #include "systems/commits/kernel/records.hpp"
 #include "systems/commits/kernel/timestamps.hpp"
 
@@ -74,31 +75,6 @@ struct CommitSetup {
 // Clients in a closed loop, and what both protocols share.
 class Commits : public Cluster {
   public:
-    // The rows' kinds and the causes of aborts: ../history.py.
-    enum RowKind : std::int64_t {
-        begin_row,
-        read_row,
-        write_row,
-        install_row,
-        commit_row,
-        rolled_back_row,
-        outcome_row,
-        abort_row,
-        died_row,
-        fenced_row,
-        skipped_row,
-        broken_row
-    };
-    static constexpr std::int8_t granted = -1;
-    enum Cause : std::int8_t {
-        cause_snapshot,
-        cause_conflict,
-        cause_locked,
-        cause_lease,
-        cause_timestamps,
-        causes
-    };
-
     Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
             const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
@@ -152,7 +128,7 @@ class Commits : public Cluster {
         clock.schedule(clock.now(), resumed, client);
     }
     void go_on(std::uint32_t client);
-    void log(std::int64_t kind, std::uint32_t client, std::int64_t a, std::int64_t b = 0) {
+    void log(RowKind kind, std::uint32_t client, std::int64_t a, std::int64_t b = 0) {
         Cluster::log(kind, client, client_[client].transaction, a, b);
     }
 
@@ -171,10 +147,7 @@ class Commits : public Cluster {
     }
     // Indices of storage servers, and the places of nodes.
     std::uint32_t server_of(std::int64_t key) const {
-        const auto servers = static_cast<std::int64_t>(setup_.storage.size());
-        if (key < setup_.records) return static_cast<std::uint32_t>(key % servers);
-        const std::int64_t created = key - setup_.records, n = clients();
-        return static_cast<std::uint32_t>((created % n + created / n) % servers);
+        return server_of_key(key, setup_.records, clients(), setup_.storage.size());
     }
     std::uint32_t node(std::uint32_t index) const { return clients() + index; }
     std::uint32_t storage(std::uint32_t server) const { return node(setup_.storage[server]); }
@@ -200,28 +173,12 @@ class Commits : public Cluster {
 };
 
 // Snapshot isolation by 2PC; a transaction manager runs each transaction's end.
-class TwoPhaseCommits final : public Commits {
+class TwoPhaseCommits final : public Commits, private TwoPhase {
   public:
     TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                     const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
   private:
-    enum Type : std::uint32_t {
-        snapshot_request,
-        snapshot,
-        read,
-        record,
-        commit_request,
-        timestamp_request,
-        timestamp,
-        prepare,
-        vote,
-        install,
-        installed,
-        rollback,
-        finished,
-        outcome
-    };
     enum OwnPhase : std::uint32_t { have_read = first_own_phase, have_computed, have_outcome };
     enum OwnEvent : std::uint32_t { manager_resumed = first_own_of_protocol };
 
@@ -269,34 +226,12 @@ class TwoPhaseCommits final : public Commits {
 };
 
 // RSI: clients commit with READ, CAS and WRITE.
-class OneSidedCommits final : public Commits {
+class OneSidedCommits final : public Commits, private OneSided {
   public:
     OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                     const Durations& compute, std::uint64_t seed, std::uint64_t replication);
 
   private:
-    enum Type : std::uint32_t {
-        snapshot_read,
-        snapshot_data,
-        read,
-        record,
-        cas,
-        cas_result,
-        write,
-        write_done,
-        unlock,
-        unlock_done,
-        bit,
-        bit_done,
-        claim,
-        claim_result,
-        break_lock,
-        break_result,
-        complaint,
-        complaint_done,
-        revoke,
-        revoked
-    };
     // What a client is about: it posts a phase's requests, and goes on when all are complete.
     enum OwnPhase : std::uint32_t {
         fetching = first_own_phase,
@@ -325,7 +260,7 @@ class OneSidedCommits final : public Commits {
         Time since = 0;          // when that last changed
         Time locking_since = 0;
         std::int64_t cause = granted;
-        std::uint8_t bit_row = commit_row;
+        RowKind bit_row = RowKind::commit;
         std::int64_t bit_cid = 0, bit_end = 0;  // from there, each of its own before the end
         std::int64_t fetched = 0;
         std::int64_t top = 0;  // the highest timestamp used, as a claim or a fetch found it
@@ -377,7 +312,7 @@ class OneSidedCommits final : public Commits {
     void undo(std::uint32_t client);
     void complain_about_locks(std::uint32_t client);
     void give_up(std::uint32_t client);
-    void set_bit(std::uint32_t client, std::uint8_t row);
+    void set_bit(std::uint32_t client, RowKind row);
     void bit_posted(std::uint32_t client);
     void after_bit(std::uint32_t client);
     void complain(std::uint32_t client, std::int64_t owner);

@@ -117,7 +117,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
             self.left = writes();
             const std::int64_t cid = own.next_cid;
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
-                log(write_row, client, written_key(client, slot), cid);
+                log(RowKind::write, client, written_key(client, slot), cid);
             for (std::uint32_t slot = 0; slot < writes(); ++slot) {
                 const std::int64_t key = written_key(client, slot);
                 const std::uint32_t at = request(client, write, storage(server_of(key)));
@@ -187,17 +187,18 @@ void OneSidedCommits::at_memory(std::uint32_t at) {
             }
             case write:
                 if (f.key < setup_.records) record_.install(record_.find(f.key), f.cid);
-                Cluster::log(install_row, f.client, f.number, f.key, f.cid);
+                Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
                 break;
             case unlock:
                 record_.unlock(record_.find(f.key), f.owner);
                 break;
             case break_lock:
                 if (record_.unlock(record_.find(f.key), f.owner))
-                    Cluster::log(broken_row, f.client, f.number, f.key, f.owner);
+                    Cluster::log(RowKind::broken, f.client, f.number, f.key, f.owner);
                 break;
             default:  // claim
-                f.status = vector_.claim(f.cid) ? granted : std::int8_t{cause_timestamps};
+                f.status =
+                    static_cast<std::int8_t>(vector_.claim(f.cid) ? granted : cause_timestamps);
                 f.newest = vector_.top();
         }
     }
@@ -295,7 +296,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
             return claim_or_write(client);
         case writing:
             own.claimed = false;
-            return set_bit(client, commit_row);
+            return set_bit(client, RowKind::commit);
         case unlocking:
             own.reported = 0;
             for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
@@ -362,13 +363,13 @@ void OneSidedCommits::give_up(std::uint32_t client) {
     OwnClient& own = own_[client];
     own.claimed = false;
     const bool keeps = setup_.in_step && own.next_cid > own.known + clients() && !lags(own);
-    if (own.next_cid <= own.known + reach() && !keeps) return set_bit(client, rolled_back_row);
+    if (own.next_cid <= own.known + reach() && !keeps) return set_bit(client, RowKind::rolled_back);
     end_aborted(client, own.cause);
 }
 
 // The bit.
 
-void OneSidedCommits::set_bit(std::uint32_t client, std::uint8_t row) {
+void OneSidedCommits::set_bit(std::uint32_t client, RowKind row) {
     OwnClient& own = own_[client];
     own.bit_row = row;
     own.bit_cid = own.next_cid;
@@ -393,7 +394,7 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
 
 void OneSidedCommits::after_bit(std::uint32_t client) {
     const OwnClient& own = own_[client];
-    if (own.bit_row == commit_row) return end_committed(client, own.bit_cid);
+    if (own.bit_row == RowKind::commit) return end_committed(client, own.bit_cid);
     end_aborted(client, own.cause);
 }
 
@@ -414,7 +415,7 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
     if (event.kind == fence_done) {
         fence.known = true;
         for (const std::int64_t cid : vector_.retire(event.subject))
-            Cluster::log(commit_row, event.subject, -1, cid);
+            Cluster::log(RowKind::commit, event.subject, -1, cid);
         if (!fence.waiting.empty()) clock.schedule(clock.now(), fence_known, event.subject);
         return end_complaint(fence.complaint);
     }
@@ -438,8 +439,8 @@ void OneSidedCommits::delivered(std::uint32_t at) {
             f.refused = is_fenced(f.receiver, client);
             for (std::int64_t cid = f.cid; !f.refused && cid < f.cid_end; cid += clients())
                 if (vector_.set(cid))
-                    Cluster::log(cid == f.cid ? f.row : std::uint8_t{rolled_back_row}, client,
-                                 f.number, cid);
+                    Cluster::log(cid == f.cid ? f.row : RowKind::rolled_back, client, f.number,
+                                 cid);
             if (!f.signaled) return free_message(at);
             return send_message(answer(at, bit_done));
         case bit_done: {

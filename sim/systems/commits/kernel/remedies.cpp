@@ -54,7 +54,7 @@ void OneSidedCommits::end_complaint(std::uint32_t at) {
 // Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
 std::int64_t OneSidedCommits::skip_stalled(std::uint32_t client) {
     const std::int64_t skipped = vector_.skip();
-    if (skipped > 0) log(skipped_row, client, skipped);
+    if (skipped > 0) log(RowKind::skipped, client, skipped);
     if (setup_.lease_ps == CommitSetup::none || vector_.highest() == vector_.top()) return -1;
     const std::int64_t following = vector_.highest() + 1;
     if (suspect_ != following) {
@@ -92,7 +92,7 @@ bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) 
 void OneSidedCommits::learn_of_fence(std::uint32_t client) {
     if (has_stopped(client)) return;
     stop(client);
-    log(fenced_row, client, 0);
+    log(RowKind::fenced, client, 0);
 }
 
 }  // namespace numatwin

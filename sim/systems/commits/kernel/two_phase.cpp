@@ -115,7 +115,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
         for (std::uint32_t s = 0; s < servers; ++s)
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
                 if (server_[at * writes() + slot] == s)
-                    Cluster::log(write_row, client, managed_[at].number, key_of(at, slot),
+                    Cluster::log(RowKind::write, client, managed_[at].number, key_of(at, slot),
                                  managed_[at].cid);
         managed_[at].left = taking_part;
         send(at, outcome, client);  // (6)
@@ -198,7 +198,7 @@ void TwoPhaseCommits::install_at(std::uint32_t managed, std::uint32_t server) {
         if (server_[managed * writes() + slot] != server) continue;
         const std::int64_t key = key_of(managed, slot);
         if (slot < setup_.updates) record_.install(record_.find(key), m.cid);
-        Cluster::log(install_row, m.client, m.number, key, m.cid);
+        Cluster::log(RowKind::install, m.client, m.number, key, m.cid);
     }
 }
 
@@ -268,8 +268,8 @@ void TwoPhaseCommits::delivered(std::uint32_t at) {
         case finished: {
             const Managed& m = managed_[managed];
             counter_.finish(m.cid);
-            Cluster::log(m.vote == granted ? commit_row : rolled_back_row, m.client, m.number,
-                         m.cid);
+            Cluster::log(m.vote == granted ? RowKind::commit : RowKind::rolled_back, m.client,
+                         m.number, m.cid);
             return release(at);
         }
         case outcome: {

@@ -1,0 +1,89 @@
+// What models and engine of commits have in common: rows of a history, messages, where records lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace numatwin {
+
+// Kinds of a history's rows and causes of aborts: ../history.py.
+enum class RowKind : std::uint8_t {
+    begin,
+    read,
+    write,
+    install,
+    commit,
+    rolled_back,
+    outcome,
+    abort,
+    died,
+    fenced,
+    skipped,
+    broken,
+    message
+};
+enum Cause : std::int64_t {
+    granted = -1,
+    cause_snapshot,
+    cause_conflict,
+    cause_locked,
+    cause_lease,
+    cause_timestamps,
+    causes
+};
+
+// Messages by type, the protocol's own in order: ../parameters.py.
+struct OneSided {
+    enum Type : std::uint32_t {
+        snapshot_read,
+        snapshot_data,
+        read,
+        record,
+        cas,
+        cas_result,
+        write,
+        write_done,
+        unlock,
+        unlock_done,
+        bit,
+        bit_done,
+        claim,
+        claim_result,
+        break_lock,
+        break_result,
+        complaint,
+        complaint_done,
+        revoke,
+        revoked
+    };
+};
+struct TwoPhase {
+    enum Type : std::uint32_t {
+        snapshot_request,
+        snapshot,
+        read,
+        record,
+        commit_request,
+        timestamp_request,
+        timestamp,
+        prepare,
+        vote,
+        install,
+        installed,
+        rollback,
+        finished,
+        outcome,
+        hello,  // not of the protocol: to set up a connection before the run
+        hello_back
+    };
+};
+// The storage server of a record: by key; those that a client creates, in turn from its own.
+inline std::uint32_t server_of_key(std::int64_t key, std::int64_t records, std::int64_t clients,
+                                   std::size_t servers) {
+    const auto n = static_cast<std::int64_t>(servers);
+    if (key < records) return static_cast<std::uint32_t>(key % n);
+    const std::int64_t created = key - records;
+    return static_cast<std::uint32_t>((created % clients + created / clients) % n);
+}
+
+}  // namespace numatwin
