@@ -1343,12 +1343,12 @@ def play_closed_tasks(
         float,
     ],
     demands: Sequence[tuple[float, float, Sequence[tuple[int, float, float, float]]]],
-    tasks: Sequence[Sequence[tuple[float, int]]],
+    by_node: Sequence[Sequence[tuple[float, int]]],
     until_ps: int,
 ) -> int:
     """How many tasks end before until_ps, where each core does one after the other.
 
-    tasks: for each node, units and the demand's position of those that its cores do, in turn, again and again. Releases the GIL.
+    by_node: units and the demand's position of those that its cores do, in turn, again and again. Releases the GIL.
     """
 
 class Histogram:

@@ -148,9 +148,9 @@ void register_shared_service(py::module_& module) {
         .def("link_ps", &SharedService::link_ps, py::arg("link"))
         .def("core_busy", &SharedService::core_busy, py::arg("core"));
     module.def("play_closed_tasks", &play_closed, py::arg("machine"), py::arg("demands"),
-               py::arg("tasks"), py::arg("until_ps"),
+               py::arg("by_node"), py::arg("until_ps"),
                "How many tasks end before until_ps, where each core does one after the other.\n\n"
-               "tasks: for each node, units and the demand's position of those that its cores do, "
+               "by_node: units and the demand's position of those that its cores do, "
                "in turn, again and again. Releases the GIL.");
 }
 
