@@ -2,74 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
 namespace numatwin {
+
+using service::is_amount;
+using service::require;
+
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 // Whole picoseconds are exact in doubles up to 2^53, two and a half hours.
 constexpr double far = 0x1p53;
 constexpr Time window = LoadWindow::window;
 
-void require(bool holds, const char* field, const char* expected) {
-    if (!holds) throw std::invalid_argument(std::string(field) + ": expected " + expected);
-}
-
-bool is_amount(double value) {
-    return value >= 0 && value < infinity;
-}
-
-void check(const ServiceMachine& of) {
-    const std::size_t n = of.read_ps.size(), links = of.data_ps.size();
-    const auto vertices = static_cast<std::size_t>(of.vertices);
-    const auto in_range = [](const Positions& values, std::int64_t least, std::size_t below) {
-        return std::ranges::all_of(values, [&](std::int64_t value) {
-            return value >= least && value < static_cast<std::int64_t>(below);
-        });
-    };
-    require(n > 0 && std::ranges::all_of(of.read_ps, is_amount), "read_ps", "times from 0 on");
-    require(of.write_ps.size() == n && std::ranges::all_of(of.write_ps, is_amount), "write_ps",
-            "a time from 0 on for each node");
-    require(of.latency_ps.size() == n * n && std::ranges::all_of(of.latency_ps, is_amount),
-            "latency_ps", "a time from 0 on for each pair of nodes");
-    require(of.curve.load.size() >= 2 && of.curve.ratio.size() == of.curve.load.size(), "curve",
-            "at least two loads, and a ratio for each");
-    require(in_range(of.core_node, 0, n), "core_node", "nodes");
-    require(of.core_threads.size() == of.core_node.size() && in_range(of.core_threads, 1, 1u << 16),
-            "core_threads", "at least one for each core");
-    require(in_range(of.data_ps, 0, std::numeric_limits<std::int64_t>::max()), "data_ps",
-            "times from 0 on");
-    require(of.request_ps.size() == links &&
-                in_range(of.request_ps, 0, std::numeric_limits<std::int64_t>::max()),
-            "request_ps", "a time from 0 on for each link");
-    require(of.smt_throughput > 0 && is_amount(of.smt_throughput), "smt_throughput", "above 0");
-    if (links == 0) return;
-    require(vertices >= n && of.entering.size() == n * vertices, "entering",
-            "a link for each node and vertex");
-    require(of.predecessor.size() == n * vertices, "predecessor",
-            "a vertex for each node and vertex");
-    for (std::size_t a = 0; a < n; ++a)
-        for (std::size_t b = 0; b < n; ++b) {
-            std::size_t at = b, steps = 0;
-            while (at != a) {
-                const auto link = of.entering[a * vertices + at];
-                const auto before = of.predecessor[a * vertices + at];
-                require(link >= 0 && link < static_cast<std::int64_t>(links), "entering",
-                        "links on the way from node to node");
-                require(before >= 0 && before < of.vertices && ++steps <= vertices, "predecessor",
-                        "ways that end");
-                at = static_cast<std::size_t>(before);
-            }
-        }
-}
-
 }  // namespace
 
 SharedService::SharedService(ServiceMachine machine)
-    : machine_((check(machine), std::move(machine))),
+    : machine_((machine.check(), std::move(machine))),
       data_ps_(machine_.data_ps.begin(), machine_.data_ps.end()),
       request_ps_(machine_.request_ps.begin(), machine_.request_ps.end()),
       hop_(machine_.entering.size()),
@@ -462,7 +412,7 @@ void SharedService::close_window() {
         node.work = 0;
         node.changed = false;
         if (!(idle_ps > 0)) continue;
-        const double ratio = settled_ratio(load * (1 + node.wait_ps / idle_ps));
+        const double ratio = settled_ratio(machine_.curve, load * (1 + node.wait_ps / idle_ps));
         const double wait_ps = (ratio - 1) * idle_ps;
         if (std::abs(wait_ps - node.wait_ps) <= wait_tolerance * idle_ps) continue;
         node.wait_ps = wait_ps;
@@ -475,19 +425,6 @@ void SharedService::close_window() {
         of.counted = !of.member.empty();
         return !of.counted;
     });
-}
-
-// Latency over that without load, where load times this is so much; at most that at full load.
-double SharedService::settled_ratio(double under_way) const {
-    const Numbers &x = machine_.curve.load, &y = machine_.curve.ratio;
-    std::size_t k = 1;
-    while (k + 1 < x.size() && x[k] * y[k] < under_way) ++k;
-    // On y = base + slope * x: slope * x^2 + base * x = under_way.
-    const double slope = (y[k] - y[k - 1]) / (x[k] - x[k - 1]);
-    const double base = y[k - 1] - slope * x[k - 1];
-    const double root = std::sqrt(std::max(0.0, base * base + 4 * slope * under_way));
-    const double load = base > 0 ? 2 * under_way / (base + root) : (root - base) / (2 * slope);
-    return base + slope * std::min(load, 1.0);
 }
 
 Time SharedService::next_time() {

@@ -42,36 +42,9 @@
 #include "kernel/event_queue.hpp"
 #include "kernel/indexed_heap.hpp"
 #include "machine/kernel/interconnect.hpp"
-#include "machine/kernel/memory_controller.hpp"
+#include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {
-
-// n nodes, C cores, 2L directed links, v vertices (nodes first); times in picoseconds.
-struct ServiceMachine {
-    Numbers read_ps, write_ps;        // [n] of a line at the controller; 0: not limited
-    Numbers latency_ps;               // [n, n] of a line of node j's memory on node i, without load
-    LoadCurve curve;                  // latency by load
-    Positions core_node;              // [C]
-    Positions core_threads;           // [C] how many pieces run on a core at most
-    Positions data_ps;                // [2L] wire time of a line
-    Positions request_ps;             // [2L] and of a request for one
-    Positions entering, predecessor;  // [n, v] as for Interconnect
-    std::int64_t vertices = 0;
-    double smt_throughput = 1;  // of a core that runs several threads, over that of one thread
-};
-
-// Lines of one node's memory, per unit of a piece. `slots` are read at a time.
-struct MemoryUse {
-    std::uint32_t home;
-    double read, written;
-    double slots;
-};
-
-// What a unit of a piece takes.
-struct PieceDemand {
-    double instructions_ps, separate_ps;  // separate: overlaps with nothing
-    std::span<const MemoryUse> memory;
-};
 
 // A model keeps one timer, at next_change(), which it sets anew after each call that changes
 // something; when it goes off, it calls finish() until that returns false.
@@ -203,7 +176,6 @@ class SharedService {
     void rest(Time now);
     Time next_time();
     void close_window();
-    double settled_ratio(double under_way) const;
 
     template <class Use>
     void each_link(std::size_t from, std::size_t to, Use use) const {

@@ -261,6 +261,9 @@ def test_bad_pieces_are_refused_by_name() -> None:
         service.move(0, 3, 1)
     with pytest.raises(ValueError, match="smt_throughput"):
         _kernel.SharedService(MACHINE._replace(smt_throughput=0.0))
+    for curve in (LoadCurve((0.0,), (1.0,)), LoadCurve((0.5, 0.5), (1.0, 2.0))):
+        with pytest.raises(ValueError, match="curve: expected at least two rising loads"):
+            _kernel.SharedService(MACHINE._replace(curve=curve))
 
 
 def test_pieces_on_simpys_clock() -> None:

@@ -1,0 +1,80 @@
+// Checks of what pieces of work share, and how its latency follows its load.
+#include "machine/kernel/service_machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace numatwin {
+
+void service::require(bool holds, const char* field, const char* expected) {
+    if (!holds) throw std::invalid_argument(std::string(field) + ": expected " + expected);
+}
+
+bool service::is_amount(double value) {
+    return value >= 0 && value < std::numeric_limits<double>::infinity();
+}
+
+void ServiceMachine::check() const {
+    using service::is_amount, service::require;
+    const std::size_t n = read_ps.size(), links = data_ps.size();
+    const auto all_vertices = static_cast<std::size_t>(vertices);
+    const auto in_range = [](const Positions& values, std::int64_t least, std::size_t below) {
+        return std::ranges::all_of(values, [&](std::int64_t value) {
+            return value >= least && value < static_cast<std::int64_t>(below);
+        });
+    };
+    require(n > 0 && std::ranges::all_of(read_ps, is_amount), "read_ps", "times from 0 on");
+    require(write_ps.size() == n && std::ranges::all_of(write_ps, is_amount), "write_ps",
+            "a time from 0 on for each node");
+    require(latency_ps.size() == n * n && std::ranges::all_of(latency_ps, is_amount), "latency_ps",
+            "a time from 0 on for each pair of nodes");
+    require(curve.load.size() >= 2 && curve.ratio.size() == curve.load.size() &&
+                std::ranges::adjacent_find(curve.load, std::greater_equal{}) == curve.load.end() &&
+                std::ranges::all_of(curve.ratio, [](double ratio) { return ratio > 0; }),
+            "curve", "at least two rising loads, and a ratio above 0 for each");
+    require(in_range(core_node, 0, n), "core_node", "nodes");
+    require(core_threads.size() == core_node.size() && in_range(core_threads, 1, 1u << 16),
+            "core_threads", "at least one for each core");
+    require(in_range(data_ps, 0, std::numeric_limits<std::int64_t>::max()), "data_ps",
+            "times from 0 on");
+    require(request_ps.size() == links &&
+                in_range(request_ps, 0, std::numeric_limits<std::int64_t>::max()),
+            "request_ps", "a time from 0 on for each link");
+    require(smt_throughput > 0 && is_amount(smt_throughput), "smt_throughput", "above 0");
+    if (links == 0) return;
+    require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
+            "a link for each node and vertex");
+    require(predecessor.size() == n * all_vertices, "predecessor",
+            "a vertex for each node and vertex");
+    for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t b = 0; b < n; ++b) {
+            std::size_t at = b, steps = 0;
+            while (at != a) {
+                const auto link = entering[a * all_vertices + at];
+                const auto before = predecessor[a * all_vertices + at];
+                require(link >= 0 && link < static_cast<std::int64_t>(links), "entering",
+                        "links on the way from node to node");
+                require(before >= 0 && before < vertices && ++steps <= all_vertices, "predecessor",
+                        "ways that end");
+                at = static_cast<std::size_t>(before);
+            }
+        }
+}
+
+double settled_ratio(const LoadCurve& curve, double under_way) {
+    const Numbers &x = curve.load, &y = curve.ratio;
+    std::size_t k = 1;
+    while (k + 1 < x.size() && x[k] * y[k] < under_way) ++k;
+    // On y = base + slope * x: slope * x^2 + base * x = under_way.
+    const double slope = (y[k] - y[k - 1]) / (x[k] - x[k - 1]);
+    const double base = y[k - 1] - slope * x[k - 1];
+    const double root = std::sqrt(std::max(0.0, base * base + 4 * slope * under_way));
+    const double load = base > 0 ? 2 * under_way / (base + root) : (root - base) / (2 * slope);
+    return base + slope * std::min(load, 1.0);
+}
+
+}  // namespace numatwin
