@@ -64,6 +64,7 @@ def _refused(*arguments: Any, **options: Any) -> str:
 
 def test_the_bundled_scenarios() -> None:
     assert scenario_names() == (
+        "elastic-modes",
         "eris-fig1",
         "eris-fig11",
         "eris-fig11-shared",
@@ -102,6 +103,8 @@ def test_the_bundled_scenarios() -> None:
         "nam-rsi-straggler",
         "nam-rsi-straggler-skip",
         "nam-rsi-zipf",
+        "short-and-long",
+        "snc4-tpch",
     )
 
 

@@ -64,6 +64,7 @@ class ServiceTimes:
         self.costs, self.n = costs, len(costs.machine.nodes)
         self.links = len(costs.link_Bps)
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self._last: tuple[Kinds, Floats] | None = None
         ratio = np.interp(LOADS, *costs.loaded_latency)
         self._under_way, self._ratio = LOADS * ratio, ratio
         idle = np.diag(costs.idle_s)
@@ -76,7 +77,9 @@ class ServiceTimes:
         costs, n = self.costs, self.n
         lines = (kinds.read + kinds.written).sum(axis=1)
         per_line = np.where(lines > 0, lines, 1.0)
-        use = self._uses(kinds) / per_line[:, None]
+        if self._last is None or self._last[0] is not kinds:  # asked for often, in a search
+            self._last = kinds, self._uses(kinds) / per_line[:, None]
+        use = self._last[1]
         running = np.flatnonzero(count > 0)
         rows, columns = np.nonzero(use[running])
         row_ptr = np.searchsorted(rows, np.arange(len(running) + 1)).astype(np.int64)
