@@ -55,26 +55,36 @@ class SystemSpec(Strict):
         """Raises DescriptionError for what would come after the end of the run."""
 
     def assumptions(self) -> Iterator[Assumption]:
-        """Fields marked as ``Default`` that the scenario leaves out."""
+        """Fields marked as ``Default`` that the scenario leaves out; of one that is a group of
+        numbers, each number that it leaves out.
+        """
+        plain = self.model_dump(mode="json")
         for name, field in type(self).model_fields.items():
             mark = next((m for m in field.metadata if isinstance(m, Default)), None)
-            if mark is not None and name not in self.model_fields_set:
-                yield _of_field(name, self.model_dump(mode="json")[name], mark)
+            if mark is None:
+                continue
+            group = getattr(self, name)
+            if isinstance(group, Strict):
+                for part in type(group).model_fields:
+                    if part not in group.model_fields_set:
+                        yield _of_field((name, part), plain[name][part], mark)
+            elif name not in self.model_fields_set:
+                yield _of_field((name,), plain[name], mark)
 
     def arrival_streams(self, machine: Machine) -> int:
         """Into how many streams the arrivals of open clients are divided."""
         return 1
 
 
-def _of_field(name: str, value: Any, mark: Default) -> Assumption:
+def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
     number, unit = split_quantity(value)
     low, high = mark.between or (times_value(value, LESS), times_value(value, MORE))
     return Assumption(
-        name.replace("_", " "),
+        " of ".join([place[0].replace("_", " "), *place[1:]]),
         number,
         unit,
         mark.source,
-        *(Variant(_in_unit(one, unit), {("system", name): one}) for one in (low, high)),
+        *(Variant(_in_unit(one, unit), {("system", *place): one}) for one in (low, high)),
     )
 
 

@@ -196,6 +196,20 @@ def test_defaults_of_specs_are_listed_until_stated() -> None:
     assert {one.name for one in stated.system.assumptions()} == before - {"page size"}
 
 
+def test_groups_of_defaults_are_listed_one_by_one() -> None:
+    """Tasks: what an entry takes in each loop of a column store."""
+    names = [one.name for one in load_scenario("hana-fig10").system.assumptions()]
+    assert names[:2] == ["wake", "task"]
+    assert "instructions of scan_row" in names
+    stated = load_scenario("hana-fig10", settings=["system.instructions.scan_row=3.0"])
+    left = [one.name for one in stated.system.assumptions()]
+    assert left == [name for name in names if name != "instructions of scan_row"]
+    scenario = load_scenario("hana-fig10")
+    row = next(one for one in scenario.system.assumptions() if one.name.endswith("scan_row"))
+    assert row.low is not None
+    assert varied(scenario, row.low).system.instructions.scan_row == pytest.approx(2.25)
+
+
 @pytest.mark.parametrize("name", COMMITS)
 def test_commits(name: str) -> None:
     """No flow plane plays them: a short replication with the same draws does."""

@@ -15,7 +15,7 @@ from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import DataObject, Workload
 from ....workloads.schema import PARTS_MAX
-from ..descriptor import SystemSpec
+from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -78,9 +78,15 @@ class TasksSystem(SystemSpec):
     concurrency: Count | None = None
     queue: Literal["node", "worker"] = "node"
     look: DurationOrZero | None = None
-    wake: DurationOrZero = Quantity(5e-6, 5e-6, 5e-6)
-    task: DurationOrZero = Quantity(2e-6, 2e-6, 2e-6)
-    instructions: OperatorInstructions = OperatorInstructions()
+    wake: Annotated[DurationOrZero, Default("Estimate: a worker that sleeps is woken")] = Quantity(
+        5e-6, 5e-6, 5e-6
+    )
+    task: Annotated[DurationOrZero, Default("Estimate: a task is made, taken and ended")] = (
+        Quantity(2e-6, 2e-6, 2e-6)
+    )
+    instructions: Annotated[
+        OperatorInstructions, Default("Counted by hand from the loops (see OperatorInstructions)")
+    ] = OperatorInstructions()
 
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
