@@ -207,7 +207,8 @@ def test_groups_of_defaults_are_listed_one_by_one() -> None:
     scenario = load_scenario("hana-fig10")
     row = next(one for one in scenario.system.assumptions() if one.name.endswith("scan_row"))
     assert row.low is not None
-    assert varied(scenario, row.low).system.instructions.scan_row == pytest.approx(2.25)
+    fewer = varied(scenario, row.low).system.model_dump()["instructions"]
+    assert fewer["scan_row"] == pytest.approx(2.25)
 
 
 @pytest.mark.parametrize("name", COMMITS)
