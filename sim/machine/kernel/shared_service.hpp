@@ -82,7 +82,8 @@ class SharedService {
     double wait_ps(std::size_t node) const { return node_[node].wait_ps; }
 
     // -- counted since the start, up to `now`
-    void count(Time now);  // brings what follows up to date; takes time by class
+    // Brings what follows up to date; takes time by class, and changes nothing else.
+    void count(Time now);
     double lines_read(std::size_t node) const { return node_[node].read; }
     double lines_written(std::size_t node) const { return node_[node].written; }
     double controller_ps(std::size_t node) const { return node_[node].busy; }

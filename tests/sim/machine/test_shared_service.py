@@ -477,3 +477,30 @@ def test_traffic_by_node_and_home(make: Any) -> None:
     service.count(10**9)
     found = [[service.lines(node, home) for home in (0, 1)] for node in (0, 1)]
     assert found == [[0, 150], [0, 30]]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(DEMANDS, st.floats(1, 1e5)), min_size=1, max_size=4),
+    st.lists(st.integers(0, 400 * US), max_size=20),
+)
+def test_counting_in_between_changes_nothing(
+    pieces: list[tuple[PieceDemand, float]], looks: list[int]
+) -> None:
+    """A sampler may call ``count`` at any time: ends and totals keep all their bits."""
+    machine = MACHINE._replace(curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0)))
+    plain, sampled = _kernel.SharedService(machine), _kernel.SharedService(machine)
+    for service in (plain, sampled):
+        for core, (demand, units) in enumerate(pieces):
+            begin(service, core, demand, units, core)
+    ends = []
+    for now in sorted(looks):
+        ends += played(sampled, now)
+        sampled.count(now)
+    ends += played(sampled)
+    assert ends == played(plain)
+    for service in (plain, sampled):
+        service.count(10**9)
+    for home in (0, 1):
+        assert sampled.controller_ps(home) == plain.controller_ps(home)
+        assert sampled.lines(0, home) == plain.lines(0, home)
