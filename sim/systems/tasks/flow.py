@@ -81,6 +81,7 @@ class TasksFlow:
         self._rates: Rates | None = None
         self._known: dict[State, Rates] = {}
         self._watched: dict[str, _Watched] = {}
+        self._by_class: tuple[Rates, dict[str, float]] | None = None
 
     @property
     def time_s(self) -> float:
@@ -246,24 +247,30 @@ class TasksFlow:
         )
 
     def _seen_by_stealing(self, watched: _Watched) -> StealingObservation:
-        rates, n = self.rates(), len(self.machine.nodes)
-        drawn = dict.fromkeys(self.program.classes, 0.0)
-        running = dict.fromkeys(self.program.classes, 0.0)
-        for f, count in enumerate(rates.running.tolist()):
-            name = rates.batches[rates.batch[f]].stage.task_class
-            drawn[name] += float(rates.lines_per_s[f]) * LINE_BYTES
-            running[name] += count
-        busy = group_sums(rates.node, rates.running, n)
+        rates = self.rates()
+        if self._by_class is None or self._by_class[0] is not rates:
+            self._by_class = rates, self._drawn_by_class(rates)
+        busy = group_sums(rates.node, rates.running, len(self.machine.nodes))
         return StealingObservation(
             time_s=self._time_s,
-            memory_Bps={
-                name: drawn[name] / running[name] if running[name] > 0 else float("nan")
-                for name in self.program.classes
-            },
+            memory_Bps=self._by_class[1],
             waiting=np.rint(rates.waiting).astype(np.int64),
             idle=np.rint(np.maximum(self._allowed() - busy, 0.0)).astype(np.int64),
             threshold_Bps=self.facts.threshold_Bps,
         )
+
+    def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
+        """Memory throughput of a task of each class, NaN where none runs."""
+        drawn = dict.fromkeys(self.program.classes, 0.0)
+        running = dict.fromkeys(drawn, 0.0)
+        for f, count in enumerate(rates.running.tolist()):
+            name = rates.batches[rates.batch[f]].stage.task_class
+            drawn[name] += float(rates.lines_per_s[f]) * LINE_BYTES
+            running[name] += count
+        return {
+            name: drawn[name] / running[name] if running[name] > 0 else float("nan")
+            for name in drawn
+        }
 
     def _seen_by_cores(self, watched: _Watched) -> CoresObservation:
         length = sum(piece[1] for piece in watched.pieces)

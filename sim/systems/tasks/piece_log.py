@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,17 @@ from .steady_state import Rates
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class _Piece:
+    """A piece of time in which nothing changed."""
+
+    time_s: float
+    length_s: float
+    rates: Rates
+    allowed: Ints
+    columns: dict[str, float]
 
 
 class PieceLog:
@@ -41,43 +53,35 @@ class PieceLog:
         placed = place_workers(machine, on)
         self.core_node = placed.core_node
         self.use = MachineUse(machine, placed, costs)
-        n = len(machine.nodes)
-        self._start: list[float] = []
-        self._length: list[float] = []
-        self._rates: list[Floats] = []
-        self._use: list[Floats] = []
-        self._columns: list[Mapping[str, float]] = []
-        self._memory_bytes, self._link_bytes = np.zeros(n), np.zeros(len(costs.link_Bps))
-        self._pair_bytes = np.zeros((n, n))
-        self._response_s = np.zeros(len(queries))
-        self._done = np.zeros(len(queries))
-        self._active = np.zeros(n)
-        self._tasks: dict[str, float] = {}
-        self._stolen: dict[str, float] = {}
+        self._pieces: list[_Piece] = []
 
     def add(
         self, time_s: float, length_s: float, rates: Rates, allowed: Ints, columns: dict[str, float]
     ) -> None:
         """A piece in which these rates held, ``allowed`` (n,) workers might run, and ``columns``
-        of the series were constant.
+        of the series were constant. Pieces in which nothing changed are one.
         """
+        if self._pieces and (last := self._pieces[-1]).rates is rates and last.columns == columns:
+            last.length_s += length_s
+        else:
+            self._pieces.append(_Piece(time_s, length_s, rates, allowed, columns))
+
+    def _count(self, piece: _Piece) -> None:
+        """Adds what was done in a piece."""
+        rates, length_s = piece.rates, piece.length_s
         n, served = len(self.machine.nodes), rates.served
         on = group_sums(rates.node, rates.running, n)
         held = group_sums(rates.node, rates.running * served.held[: len(rates.node)], n)
         cores = np.maximum(np.bincount(self.core_node, minlength=n), 1)
         busy = np.minimum(on / cores, 1.0)[self.core_node]
         misses = np.minimum(held / cores, 1.0)[self.core_node]
-        self._start.append(time_s)
-        self._length.append(length_s)
-        self._rates.append(rates.queries)
         self._use.append(self.use.row(busy, misses, served.memory_use, served.link_use))
-        self._columns.append(columns)
         self._memory_bytes += served.memory_Bps * length_s
         self._link_bytes += served.link_Bps * length_s
         self._pair_bytes += served.pair_Bps * length_s
         self._done += rates.queries * length_s
         self._response_s += rates.queries * rates.response_s * length_s
-        self._active += np.minimum(allowed if self.polling else on, cores) * length_s
+        self._active += np.minimum(piece.allowed if self.polling else on, cores) * length_s
         stolen = rates.stolen
         for f, running in enumerate(rates.running.tolist()):
             done = running / float(rates.task_s[f]) * length_s
@@ -85,6 +89,19 @@ class PieceLog:
             self._tasks[name] = self._tasks.get(name, 0.0) + done
             if stolen[f]:
                 self._stolen[name] = self._stolen.get(name, 0.0) + done
+
+    def _sum_up(self) -> None:
+        n = len(self.machine.nodes)
+        self._use: list[Floats] = []
+        self._memory_bytes, self._link_bytes = np.zeros(n), np.zeros(len(self.costs.link_Bps))
+        self._pair_bytes = np.zeros((n, n))
+        self._response_s = np.zeros(len(self.queries))
+        self._done = np.zeros(len(self.queries))
+        self._active = np.zeros(n)
+        self._tasks: dict[str, float] = {}
+        self._stolen: dict[str, float] = {}
+        for piece in self._pieces:
+            self._count(piece)
 
     def outcome(
         self,
@@ -94,7 +111,8 @@ class PieceLog:
         warnings: tuple[str, ...],
     ) -> Outcome:
         """All pieces together, with what else is known."""
-        length, use = np.array(self._length), np.array(self._use)
+        self._sum_up()
+        length, use = np.array([piece.length_s for piece in self._pieces]), np.array(self._use)
         total_s = float(length.sum())
         memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
         known = bool(self.machine.links) or len(self.machine.nodes) == 1
@@ -126,22 +144,22 @@ class PieceLog:
                 "interconnect_ratio": interconnect_ratio(traffic),
             },
             warnings=warnings,
-            series=self._series(use),
+            series=self._series(length, use),
             steps=len(length),
         )
 
-    def _series(self, use: Floats) -> Series:
-        rates = np.array(self._rates)
+    def _series(self, length: Floats, use: Floats) -> Series:
+        rates = np.array([piece.rates.queries for piece in self._pieces])
         columns: dict[str, npt.NDArray[Any]] = {
-            "time_s": np.array(self._start),
-            "duration_s": np.array(self._length),
+            "time_s": np.array([piece.time_s for piece in self._pieces]),
+            "duration_s": length,
         }
         for k, name in enumerate(self.queries):
             columns[f"throughput/{name}"] = rates[:, k]
         for k, name in enumerate(self.use.names):
             columns[f"utilisation/{name}"] = use[:, k]
-        for name in dict.fromkeys(name for row in self._columns for name in row):
-            columns[name] = np.array([row.get(name, np.nan) for row in self._columns])
+        for name in dict.fromkeys(name for piece in self._pieces for name in piece.columns):
+            columns[name] = np.array([piece.columns.get(name, np.nan) for piece in self._pieces])
         return columns
 
 

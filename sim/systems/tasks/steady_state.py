@@ -118,6 +118,10 @@ class _Search:
         self.query = np.array([b.query for b in self.batches], dtype=np.int64)
         self.home_queue = np.array([b.node for b in self.batches], dtype=np.int64)
         self.entries = np.array([b.entries for b in self.batches])
+        self.share = np.array([b.share for b in self.batches])
+        self.least = np.array([b.least for b in self.batches])
+        self.most = np.maximum(self.entries, self.least)
+        self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
         self.stealable = np.array([b.stage.task_class in state.stealable for b in self.batches])
         self._steps()
         self._clients()
@@ -257,7 +261,7 @@ class _Search:
         """(F,) tasks that run where an entry of each kind takes so long, once queues settle."""
         program, batches = self.program, len(self.batches)
         for _ in range(INNER_MAX):
-            tasks = np.array([b.tasks(self.free) for b in self.batches])
+            tasks = self._tasks()
             per_task = np.divide(self.entries, tasks)
             self.task_s = entry_s * per_task[self.kind_batch] + program.scheduling.task_s
             local_s = self.task_s[:batches]
@@ -303,6 +307,11 @@ class _Search:
             if change <= INNER_TOLERANCE * max(float(wanted.max(initial=0.0)), 1e-300):
                 break
         return running
+
+    def _tasks(self) -> Floats:
+        """(B,) tasks of each batch, as ``Batch.tasks``."""
+        wanted = np.where(np.isnan(self.hint), self.free, self.hint) * self.share
+        return np.asarray(np.minimum(np.maximum(wanted, self.least), self.most))
 
     def _own(self, by_query: Floats) -> Floats:
         """(K, n) of what is in each queue, that of one client who asks for a query."""
