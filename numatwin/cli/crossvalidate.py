@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import binary_size, console, latency, number, percent, print_json, table
+from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ def crossvalidate(
             return
         folder = out if out is not None else Path(scratch)
         try:
-            with _progress() as progress:
+            with progress_bar() as progress:
                 result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
         except MeasuringInterrupted as stopped:
             if out is not None and stopped.parts:
@@ -229,16 +227,3 @@ def _written(value: float, unit: str) -> str:
     if unit == "s":
         return latency(value * 1e9)
     return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float, str], None] | None]:
-    """A progress bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=1.0)
-        yield lambda share, what: bar.update(task, completed=share, description=what)

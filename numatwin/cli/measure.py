@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .files import check_ending
-from .output import binary_size, console, latency, number, print_facts, print_json, table
+from .output import (
+    binary_size,
+    console,
+    latency,
+    number,
+    print_facts,
+    print_json,
+    progress_bar,
+    table,
+)
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -50,7 +57,7 @@ def measure(
     if out is not None:
         check_ending(out, ".yaml", ".yml")
         check_writable(out)  # now, not after a minute
-    with _progress() as progress:
+    with progress_bar() as progress:
         result = measure_host(quick=quick, only=only or [], progress=progress)
     description = measured_description(result)
     if out is not None:
@@ -173,16 +180,3 @@ def _text(reading: Reading) -> str:
     if reading.kind == "time":
         return latency(reading.value * 1e9)
     return number(reading.value, "" if reading.kind == "count" else reading.unit)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float, str], None] | None]:
-    """A progress bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=1.0)
-        yield lambda share, part: bar.update(task, completed=share, description=part)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
     return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
+    """Of a measurement, on standard error, where that is a terminal; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=1.0)
+        yield lambda share, part: bar.update(task, completed=share, description=part)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:

@@ -22,6 +22,7 @@ from ....sim.systems.commits.parameters import (
     REMEDY_MESSAGES,
     TWO_PHASE_MESSAGES,
 )
+from ....sim.systems.commits.plane import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding
 from ...host_room import cpu_ns
@@ -154,7 +155,7 @@ class NativeCommits:
             latency_ns={},
             why=self._why(counted),
             energy_J=None,
-            events=tuple(self._faults()),
+            events=(*faults(self.system, self._time_s), *self._deaths),
             model={self.operation: self._facts(counted)},
             warnings=tuple(self._warnings(counted)),
             series={},
@@ -278,17 +279,6 @@ class NativeCommits:
             ):
                 self._warned.append(f"{text}, which the scenario does not ask for")
                 self._after_death = self._count()
-
-    def _faults(self) -> Iterator[ControlEvent]:
-        for slow in self.system.stragglers:
-            text = f"client {slow.client} takes {slow.factor} times as long"
-            yield ControlEvent(0.0, "fault", text, {"client": slow.client, "factor": slow.factor})
-        for death in self.system.deaths:
-            if death.at.value < self._time_s:
-                yield ControlEvent(
-                    death.at.value, "fault", f"client {death.client} dies", {"client": death.client}
-                )
-        yield from self._deaths
 
     def _warnings(self, counted: Counted) -> Iterator[str]:
         yield from self.plan.notes

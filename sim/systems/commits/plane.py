@@ -117,7 +117,7 @@ class CommitPlane:
             latency_ns={},
             why=why,
             energy_J=None,
-            events=tuple(self._faults()),
+            events=tuple(faults(self.system, self._time_s)),
             model={self.operation: self._facts(counted)},
             warnings=tuple(self._warnings(latencies.count)),
             series={},
@@ -157,16 +157,6 @@ class CommitPlane:
             },
             "bytes_by_type": {name: list(at) for name, at in self.costs.wire_bytes.items()},
         }
-
-    def _faults(self) -> Iterator[ControlEvent]:
-        for slow in self.system.stragglers:
-            text = f"client {slow.client} takes {slow.factor} times as long"
-            yield ControlEvent(0.0, "fault", text, {"client": slow.client, "factor": slow.factor})
-        for death in self.system.deaths:
-            if death.at.value < self._time_s:
-                yield ControlEvent(
-                    death.at.value, "fault", f"client {death.client} dies", {"client": death.client}
-                )
 
     def _warnings(self, commits: int) -> Iterator[str]:
         if not commits:
@@ -246,3 +236,14 @@ event_plane = partial(CommitPlane, EventModel)
 
 reference_plane = partial(CommitPlane, ReferenceModel)
 """The same, of the reference plane."""
+
+
+def faults(system: CommitSystem, until_s: float) -> Iterator[ControlEvent]:
+    """Those that the scenario asks for, up to that time."""
+    for slow in system.stragglers:
+        text = f"client {slow.client} takes {slow.factor} times as long"
+        yield ControlEvent(0.0, "fault", text, {"client": slow.client, "factor": slow.factor})
+    for death in system.deaths:
+        if death.at.value < until_s:
+            text = f"client {death.client} dies"
+            yield ControlEvent(death.at.value, "fault", text, {"client": death.client})
