@@ -58,12 +58,12 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     elif len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
         # A prediction, and what it is of: no rivals.
         real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
-        told, done = (run.record.throughput[operation] for run in (predicted, real))
+        predicted_rate, real_rate = (run.record.throughput[operation] for run in (predicted, real))
         text = "{} predicts <strong>{}</strong> on average, and the real engine does "
         text += "<strong>{}</strong>, {} times as many."
-        told_and_done = rate(told, operation), rate(done, operation)
-        times = plain(done / told) if told else "∞"
-        sentences.append(Markup(text).format(predicted.label, *told_and_done, times))
+        rates = rate(predicted_rate, operation), rate(real_rate, operation)
+        times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
+        sentences.append(Markup(text).format(predicted.label, *rates, times))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(
@@ -121,7 +121,7 @@ def _doubts(record: Record) -> Markup:
 
 
 def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:
-    """(operations, why): those of a mix that are held back alike are told of once."""
+    """(operations, why): those of a mix that are held back alike are named once."""
     found: list[tuple[list[str], Why]] = []
     for name, one in why.items():
         alike = next((names for names, other in found if other == one), None)

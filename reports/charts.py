@@ -116,7 +116,7 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.F
 
 
 def use_over_time(record: Record) -> go.Figure | None:
-    """Use of the busiest resources as lines, or as a heat map of many; None where none is told."""
+    """Use of the busiest resources as lines, or as a heat map of many; None where none is known."""
     known = [use for use in record.resources if f"utilisation/{use.name}" in record.series]
     if not known:
         return None
@@ -267,7 +267,7 @@ def _add_phases(figure: go.Figure, record: Record) -> None:
 
 
 def _phases(record: Record) -> list[tuple[float, float, str]]:
-    """(start, end, text) of each phase; what ran before the first told one has no text."""
+    """(start, end, text) of each phase; what ran before the first named one has no text."""
     starts = [(0.0, ControlEvent(0.0, "phase", ""))]
     for event in record.control_events:
         if event.kind == "phase" and 0.0 <= event.time_s < record.horizon_s:

@@ -28,7 +28,7 @@ def between(record: Record, unit: str, *path: str) -> str:
     return " to ".join(map(written, bounds))
 
 
-def told(parts: Iterable[str]) -> str:
+def listed(parts: Iterable[str]) -> str:
     """The parts that say something, by commas."""
     return ", ".join(part for part in parts if part)
 

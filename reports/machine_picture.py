@@ -31,12 +31,12 @@ def machine_in_use(record: Record) -> tuple[go.Figure, str] | None:
     if record.resources and not links and not nodes:
         return None
     of = "network adapter" if any(use.kind in ADAPTER for use in record.resources) else None
-    told = [
+    facts = [
         "links by their mean use" if links else "",
         f"nodes by that of their {of or 'memory controller'}" if links and nodes else "",
         f"nodes by the mean use of their {of or 'memory controller'}" if not links else "",
     ]
-    caption = ", ".join(part for part in told if part)
+    caption = ", ".join(part for part in facts if part)
     try:
         figure = draw_machine(record.machine, link_use=links, node_use=nodes, title="")
     except InputError:  # a record of a machine without nodes or links: the rest still tells

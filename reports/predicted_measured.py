@@ -24,7 +24,7 @@ SETS = ("", "-open", "-dot", "-open-dot")
 # Once the colours begin again, another shape.
 SHAPES = ("circle", "diamond", "square", "triangle-up", "star", "hexagram", "triangle-down")
 BAND = 0.10
-# A bar that reaches further is of no worth. From this logarithm of a ratio on, factors are told.
+# A bar that reaches further is of no worth. From this logarithm of a ratio on, factors are shown.
 RATIO_MAX, FACTORS_FROM = 1e6, 0.5
 ROW_PX = 30
 LABEL_MAX = 120
@@ -98,7 +98,7 @@ def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
             name=_series_name(group, of_set),
             mode="markers",
             marker=marker,
-            customdata=[_told(row) for row in ones],
+            customdata=[_hover_texts(row) for row in ones],
             hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}<br>"
             "predicted %{customdata[2]}<br>%{customdata[3]}<extra>%{fullData.name}</extra>",
         )
@@ -126,7 +126,7 @@ def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure |
             name=_series_name(group, of_set),
             mode="markers",
             marker=marker,
-            customdata=[_told(row) for row in ones],
+            customdata=[_hover_texts(row) for row in ones],
             hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
         )
     powers = _binary_powers([row.size for row in shown if row.size])
@@ -162,7 +162,7 @@ def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
             name=label(of_set, 40),
             mode="markers",
             marker=_marker(COLOURS[k % len(COLOURS)], SHAPES[0] + SETS[k % len(SETS)]),
-            customdata=[_told(row) for row in ones],
+            customdata=[_hover_texts(row) for row in ones],
             hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
         )
     figure.update_yaxes(
@@ -277,7 +277,7 @@ def _factor_ticks(reach: float) -> dict[float, str]:
     return {**below, 1.0: "1", **{factor: f"×{factor:g}" for factor in factors}}
 
 
-def _told(row: Row) -> list[str]:
+def _hover_texts(row: Row) -> list[str]:
     ratio = row.ratio
     return [
         label(row.label, LABEL_MAX),

@@ -75,7 +75,7 @@ def _template(name: str) -> jinja2.Template:
         "nanoseconds": words.nanoseconds,
         "counted": words.count,
         "between": intervals.between,
-        "told": intervals.told,
+        "listed": intervals.listed,
     }
     return environment.get_template(name)
 

@@ -13,12 +13,12 @@ from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together
 from .facts import fact_rows
 
-# Okabe and Ito's colours, told apart with any colour vision, in an order that contrasts neighbours;
-# yellow is left out: too light for a line on white.
+# Okabe and Ito's colours, distinguishable with any colour vision, in an order that contrasts
+# neighbours; yellow is left out: too light for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("solid", "dash", "dot", "dashdot")
 
-# What tells runs apart, the most telling first; where that is not enough, their settings.
+# What distinguishes runs, the most distinctive first; where that is not enough, their settings.
 _TRAITS: tuple[Callable[[Record], str], ...] = (
     lambda r: r.policy,
     lambda r: str(r.machine.get("name", "")),
@@ -45,8 +45,10 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
     names = [" · ".join(trait(record) for trait in telling) for record in records]
     for name in [name for name, count in Counter(names).items() if count > 1]:
         alike = [k for k, other in enumerate(names) if other == name]
-        for k, told in zip(alike, _settings_apart([records[k] for k in alike]), strict=True):
-            names[k] = " · ".join([name, *told])
+        for k, differing in zip(
+            alike, _differing_settings([records[k] for k in alike]), strict=True
+        ):
+            names[k] = " · ".join([name, *differing])
     total, seen = Counter(names), Counter[str]()
     runs = []
     for k, (record, name) in enumerate(zip(records, names, strict=True)):
@@ -57,15 +59,15 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
     return runs
 
 
-def _settings_apart(records: Sequence[Record]) -> list[list[str]]:
+def _differing_settings(records: Sequence[Record]) -> list[list[str]]:
     """Per record, the first settings in which not all agree, as ``horizon 60 s``."""
     settings = [dict(fact_rows(record.settings, inf)) for record in records]
     names = dict.fromkeys(name for one in settings for name in one)
-    apart = [name for name in names if len({one.get(name) for one in settings}) > 1]
+    differing = [name for name in names if len({one.get(name) for one in settings}) > 1]
     return [
         [
             f"{name.split(' · ')[-1]} {one[name]}"
-            for name in apart[:SETTINGS_IN_LABEL]
+            for name in differing[:SETTINGS_IN_LABEL]
             if name in one
         ]
         for one in settings
@@ -107,9 +109,9 @@ def recoveries_of(runs: Sequence[Run], operation: str) -> dict[str, list[Recover
 
 def moved_bytes(record: Record) -> float | None:
     """Bytes that transfers copied; None where no transfer tells."""
-    told = [
+    amounts = [
         event.details["copied_bytes"]
         for event in record.control_events
         if event.kind == "transfer" and isinstance(event.details.get("copied_bytes"), (int, float))
     ]
-    return float(sum(told)) if told else None
+    return float(sum(amounts)) if amounts else None

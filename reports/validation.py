@@ -64,7 +64,7 @@ class Validation:
     tables: Sequence[Table] = ()
     doubts: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
-    sets_apart: bool = False
+    figures_by_set: bool = False
     """Whether each set of rows has pictures of its own."""
 
 
@@ -115,7 +115,7 @@ def validation_html(validation: Validation) -> str:
 
 def _chapters(plots: Plots, validation: Validation) -> Iterator[_Chapter]:
     rows = validation.rows
-    sets = dict.fromkeys(row.set for row in rows) if validation.sets_apart else [None]
+    sets = dict.fromkeys(row.set for row in rows) if validation.figures_by_set else [None]
     for of_set in sets:
         chosen = [row for row in rows if of_set in (None, row.set)]
         for unit in units(chosen):

@@ -41,7 +41,7 @@ def nanoseconds(value_ns: float | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """``94%``; small ones keep two digits, so that little is told from nothing."""
+    """``94%``; small ones keep two digits, so that little is distinguishable from nothing."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if 0 < abs(value) < 0.0995 and digits == 0:

@@ -30,7 +30,7 @@ def build_machine(description: MachineDescription) -> Machine:
     if (links or hubs) and not routes.connected:
         raise DescriptionError(
             ("links",) if description.links else (),
-            "the graph is disconnected: " + _apart(nodes, routes),
+            "the graph is disconnected: " + _unreachable_pairs(nodes, routes),
         )
     kinds = kind_counts(routes, links)
     classes = distance_classes(description, nodes, routes, kinds)
@@ -53,7 +53,7 @@ def build_machine(description: MachineDescription) -> Machine:
     )
 
 
-def _apart(nodes: tuple[Node, ...], routes: Routes) -> str:
+def _unreachable_pairs(nodes: tuple[Node, ...], routes: Routes) -> str:
     reached = routes.depth[0] >= 0
     lost = int(np.argmin(reached))
     what = f"node {nodes[lost].id}" if lost < len(nodes) else "a hub"

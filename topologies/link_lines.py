@@ -20,7 +20,7 @@ LINKS_DRAWN_MAX = 20_000  # more are one black cloud
 BENT_LINKS_MAX = 8_000  # beyond, straight lines: too many to tell one from another
 SPOT_RADIUS = 0.12
 
-# Tol's bright scheme (Paul Tol, Colour schemes, SRON 2021) without its grey: told apart by the
+# Tol's bright scheme (Paul Tol, Colour schemes, SRON 2021) without its grey: distinguished by the
 # colour-blind too.
 KIND_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
 OTHER_COLOUR = "#999999"
@@ -44,7 +44,7 @@ def links_to_draw(picture: MachinePicture, use: LinkUse | None) -> list[LinkLine
 def _uses(
     picture: MachinePicture, link: LinkLine, use: LinkUse | None
 ) -> tuple[float | None, float | None]:
-    """How much of each direction is in use, None where that is not told."""
+    """How much of each direction is in use, None where that is unknown."""
     a, b = (picture.vertices[end].id for end in link.ends)
     there, back = (use.get((a, b)), use.get((b, a))) if use is not None else (None, None)
     return _known(there), _known(back)
@@ -88,9 +88,9 @@ def add_links(
             (path[middle:][::-1], f"{b} → {a}", back),
         ):
             add(half, OTHER_COLOUR if amount is None else use_colour(amount), look)
-            told = f"{way}: " + ("use unknown" if amount is None else f"{amount:.1%} in use")
+            use_text = f"{way}: " + ("use unknown" if amount is None else f"{amount:.1%} in use")
             at = half[middle // 2] if bend else half.mean(axis=0)
-            scene.spots.append(_spot(at, (*facts, told)))
+            scene.spots.append(_spot(at, (*facts, use_text)))
     scene.lines = sorted(found.values(), key=lambda lines: (-lines.width_px, lines.key))
     if use is not None:  # the most used on top
         order = {use_colour(k / USE_STEPS): k for k in range(USE_STEPS + 1)}

@@ -74,8 +74,8 @@ def _without_retired(document: Document) -> Document:
     if not found:
         return document if value is document.value else replace(document, value=value)
     known = value.get("ignored", ())
-    told = [*known, *found] if isinstance(known, (list, tuple)) else known
-    return replace(document, value={**value, "ignored": told})
+    ignored = [*known, *found] if isinstance(known, (list, tuple)) else known
+    return replace(document, value={**value, "ignored": ignored})
 
 
 def _without(whole: Any, place: Place, met: Callable[[], None]) -> Any:

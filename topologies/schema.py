@@ -172,7 +172,7 @@ class NodeType(Strict):
     source: str | None = None
 
     @model_validator(mode="after")
-    def _levels_apart(self) -> NodeType:
+    def _levels_differ(self) -> NodeType:
         levels = [cache.level for cache in self.caches]
         for at, level in enumerate(levels):
             if level in levels[:at]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .junit import told
+from .junit import message_of
 from .regress import Result
 from .suite import Suite
 
@@ -24,7 +24,9 @@ def annotation_lines(
         if environment.get(variable, "").lower() == value:
             file = _from_root(suite.path, environment.get(root))
             return [
-                line(level, file, result.check.line or 1, f"{suite.name}: {name}", told(result))
+                line(
+                    level, file, result.check.line or 1, f"{suite.name}: {name}", message_of(result)
+                )
                 for result in results
                 if (level := _level(result, strict)) is not None
                 for name in [result.check.name]

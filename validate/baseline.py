@@ -220,5 +220,5 @@ def check_fits(entries: Mapping[str, Entry], check: LoadedCheck, path: Path) -> 
     }
     for key in dict.fromkeys((*names, *now, *entry.conditions)):
         if now.get(key) != entry.conditions.get(key):
-            told = f"{key} than '{names[key]}' as it is now" if key in names else key
-            raise refuse(f"its baseline was made with another {told}")
+            difference = f"{key} than '{names[key]}' as it is now" if key in names else key
+            raise refuse(f"its baseline was made with another {difference}")

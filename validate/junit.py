@@ -11,7 +11,7 @@ from .suite import Suite
 AGAINST = {"bound": "the bound", "against": "the alternative", "baseline": "the baseline"}
 
 
-def told(result: Result) -> str:
+def message_of(result: Result) -> str:
     """One sentence: what was compared, by how much it differs, how sure that is."""
     relative = result.difference.relative
     metric, unit = str(result.check.metric), result.check.metric.unit
@@ -66,14 +66,14 @@ def junit_xml(
         if closes:
             count["failures"] += 1
             ElementTree.SubElement(
-                case, "failure", message=_clean(told(result)), type=result.verdict
+                case, "failure", message=_clean(message_of(result)), type=result.verdict
             )
         elif result.verdict == "undecided":
             count["skipped"] += 1
             ElementTree.SubElement(
-                case, "skipped", message=_clean(told(result)), type=result.verdict
+                case, "skipped", message=_clean(message_of(result)), type=result.verdict
             )
-        ElementTree.SubElement(case, "system-out").text = _clean(told(result))
+        ElementTree.SubElement(case, "system-out").text = _clean(message_of(result))
     for element in (root, top):
         element.set("tests", str(len(suite.checks)))
         element.set("time", f"{sum(result.wall_s for result in results):.3f}")

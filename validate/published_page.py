@@ -25,7 +25,7 @@ INTRODUCTION = """\
 Results that were published of the modelled systems, and what numatwin predicts for them from
 low-level facts of their machines alone. A published figure is never an input of its own prediction.
 `numatwin published` prints these rows, `numatwin published --id eris-fig9` one of them. What models
-lack is told below, and [how blind](#how-blind-these-predictions-are) these predictions are.
+lack is noted below, and [how blind](#how-blind-these-predictions-are) these predictions are.
 """
 
 
@@ -103,10 +103,10 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
         )
     yield "\n## Why\n"
     for title, chosen in _by_success(numbers, words):
-        told = [row for row in chosen if row["note"]]
-        if told:
+        noted = [row for row in chosen if row["note"]]
+        if noted:
             yield f"### {title}\n"
-            for row in told:
+            for row in noted:
                 yield f"- `{row['id']}`: {row['note']}"
             yield ""
     yield from _in_advance(advance)

@@ -64,8 +64,8 @@ def bars_svg(bars: Sequence[Bar], axis: str) -> str:
         )
         _text(root, (left - room, y + row / 2 + 4), bar.name, "end")
         beyond = 6 if bar.error >= 0 else -6
-        told = f"{100 * bar.error:+.1f}%"
-        _text(root, (end + beyond, y + row / 2 + 4), told, "start" if beyond > 0 else "end")
+        label = f"{100 * bar.error:+.1f}%"
+        _text(root, (end + beyond, y + row / 2 + 4), label, "start" if beyond > 0 else "end")
     return _written(root)
 
 

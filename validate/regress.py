@@ -89,15 +89,15 @@ def regress(
     """
     sides = Sides() if sides is None else sides
     for done, check in enumerate(suite.checks):
-        told = _part(progress, done, len(suite.checks))
+        report = _part(progress, done, len(suite.checks))
         began = time.perf_counter()
         run = _Run(check, entries.get(check.name), suite.replications, update, sides)
         for look in run.looks:
             difference, reference = run.judged(look, confidence_of(len(run.looks), suite.size))
-            told(look / run.looks[-1])
+            report(look / run.looks[-1])
             if difference.verdict != "undecided":
                 break
-        told(1.0)
+        report(1.0)
         wall_s = time.perf_counter() - began
         yield run.result(look, difference, reference, wall_s)
 

@@ -30,7 +30,7 @@ BASELINE_ENDING = ".baseline.json"
 
 Tolerance = Annotated[float, Field(strict=True, ge=0, lt=1)]
 TOLERANCE = 0.01
-# Both sides of a comparison are told as the middles of their bins.
+# Both sides of a comparison are message as the middles of their bins.
 TOLERANCE_IN_BINS_MIN = 2 * BIN_HALF
 Bound = StrictStr | StrictFloat | StrictInt
 Values = dict[str, str | int | float | bool]
@@ -184,12 +184,12 @@ def _loaded(
 ) -> LoadedCheck:
     place: Place = ("checks", name)
     other = None
-    with _told_at(document, place, check):
+    with _reported_at(document, place, check):
         scenario = _scenario(check, check, folder, seed)
     if check.against is not None:
-        with _told_at(document, (*place, "against"), check):
+        with _reported_at(document, (*place, "against"), check):
             other = _scenario(check, _over(check, check.against), folder, seed)
-    with _told_at(document, (*place, "metric"), check):
+    with _reported_at(document, (*place, "metric"), check):
         metric = Metric.parsed(check.metric)
         metric.check(scenario)
     if other is not None and other.hash == scenario.hash:
@@ -220,17 +220,17 @@ def _loaded(
 
 
 @contextmanager
-def _told_at(document: Document, place: Place, check: Check) -> Iterator[None]:
+def _reported_at(document: Document, place: Place, check: Check) -> Iterator[None]:
     """Tells an error where it stands in the suite, unless it stands in a file of its own."""
     try:
         yield
     except InputError as failure:
         if failure.file is not None and failure.line is not None:
             raise
-        field, told = _at_fault(check, failure)
+        field, message = _at_fault(check, failure)
         raise document.error(
             (*place, *field),
-            f"check '{place[1]}': {told}",
+            f"check '{place[1]}': {message}",
             token=failure.token,
             expected=failure.expected,
         ) from None
@@ -248,12 +248,12 @@ def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
         return ("settings", said.partition("=")[0]), f"{said}: {failure.message}"
     if option.startswith("--"):
         return ("plane" if option == "--on" else option[2:],), failure.message
-    told = f"{failure.file}: {failure.message}"
+    message = f"{failure.file}: {failure.message}"
     for field in ("scenario", "machine", "workload", "policy"):
         named = getattr(check, field) or ""
         if Path(named.partition(".py:")[0]).stem == Path(failure.file).stem:
-            return (field,), told
-    return (), told
+            return (field,), message
+    return (), message
 
 
 def _over(check: Alternative, other: Alternative) -> Alternative:

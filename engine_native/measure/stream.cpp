@@ -180,7 +180,7 @@ Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic t
     const std::size_t skews = (arrays - 1) * kSkewBytes;
     const std::size_t room = bytes > skews ? bytes - skews : 0;
     const std::size_t part = room / arrays / kPieceBytes * kPieceBytes;
-    const std::size_t apart = part + kSkewBytes;
+    const std::size_t stride = part + kSkewBytes;
     if (part == 0) throw std::invalid_argument("expected a block of at least 4 KiB for each array");
     // The clock is looked at after some 50 µs, less on a slow machine or with a long delay.
     const std::size_t pieces_max = std::clamp<std::size_t>(65'536 / (256 + delay), 1, 64);
@@ -189,7 +189,7 @@ Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic t
         do {
             for (std::size_t piece = 0; piece < pieces_max; ++piece) {
                 std::byte* here = data + at;
-                sweep(here, here + (arrays - 1) * apart, here + (arrays / 2) * apart, kPieceBytes);
+                sweep(here, here + (arrays - 1) * stride, here + (arrays / 2) * stride, kPieceBytes);
                 done += touched * static_cast<double>(kPieceBytes);
                 at = at + kPieceBytes < part ? at + kPieceBytes : 0;
                 if (delay > 0) add_in_a_row(delay);

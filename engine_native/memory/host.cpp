@@ -71,11 +71,11 @@ HostNode node_facts(int id, const std::vector<int>& cpus) {
 
 /// Some kernels count memory to its node bit by bit, long after the host has it.
 void has_all(HostNode& node) {
-    const auto told = [](const char* field) {
+    const auto field_bytes = [](const char* field) {
         return kernel_field("/proc/meminfo", field, 0) * 1024;
     };
-    node.memory_bytes = std::max(node.memory_bytes, told("MemTotal"));
-    node.free_bytes = std::min(std::max(node.free_bytes, told("MemFree")), node.memory_bytes);
+    node.memory_bytes = std::max(node.memory_bytes, field_bytes("MemTotal"));
+    node.free_bytes = std::min(std::max(node.free_bytes, field_bytes("MemFree")), node.memory_bytes);
 }
 
 /// "0-3,8"

@@ -101,7 +101,7 @@ def calibrate(
 
 
 def _print(found: Calibration, to: Console) -> None:
-    from ..validate.calibrate.identify import UNTOLD
+    from ..validate.calibrate.identify import INSENSITIVE
 
     print_whole(
         to,
@@ -111,17 +111,17 @@ def _print(found: Calibration, to: Console) -> None:
             left=1,
         ),
     )
-    open_ones = [one for one in found.fit.left if one.reason != UNTOLD]
+    open_ones = [one for one in found.fit.left if one.reason != INSENSITIVE]
     for one in open_ones:
         to.print(
             f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}",
             soft_wrap=True,
         )
-    untold = [one.parameter.name for one in found.fit.left if one.reason == UNTOLD]
-    if untold:
-        shown = ", ".join(untold[:6]) + (" …" if len(untold) > 6 else "")
+    insensitive = [one.parameter.name for one in found.fit.left if one.reason == INSENSITIVE]
+    if insensitive:
+        shown = ", ".join(insensitive[:6]) + (" …" if len(insensitive) > 6 else "")
         to.print(
-            f"\nnot determined, as no measurement depends on them: {shown} ({len(untold)})",
+            f"\nnot determined, as no measurement depends on them: {shown} ({len(insensitive)})",
             soft_wrap=True,
         )
     unused: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
         _value(one.parameter.start, unit),
         f"{_value(one.value, unit)}{bound}",
         f"{_value(one.low, unit)} – {_value(one.high, unit)}",
-        ", ".join(name.rsplit(" (", 1)[0] for name in found.told_by[key]),
+        ", ".join(name.rsplit(" (", 1)[0] for name in found.fitted_to[key]),
     )
 
 
@@ -191,9 +191,9 @@ def _print_errors(found: Calibration, to: Console) -> None:
             f"{100 * abs(worst.error):.2g}% at worst ({worst.observation.label})",
             soft_wrap=True,
         )
-    apart = sum(not one.agrees for one in found.residuals)
-    if apart:
-        to.print(f"* {apart} where measured and predicted intervals do not overlap")
+    disjoint = sum(not one.agrees for one in found.residuals)
+    if disjoint:
+        to.print(f"* {disjoint} where measured and predicted intervals do not overlap")
 
 
 def _value(value: float, unit: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .decisions import decisions, told
+from .decisions import decision_lines, decisions
 from .files import Records, record_folders
 from .output import console, latency, number, percent, print_json, table
 
@@ -92,7 +92,7 @@ def compare(
     to.print(table(("", *columns), (_cells(row) for row in known)))
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
-    for line in told(decisions(loaded), columns):
+    for line in decision_lines(decisions(loaded), columns):
         to.print(f"\n{line}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
@@ -202,10 +202,10 @@ def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
     values = [_value(path, record) for record in records]
     intervals = [record.interval(*path) for record in records]
     first, *others = zip(values, records, strict=True)
-    apart = [
+    differences = [
         difference(path, (first[0], value), (first[1], record), level) for value, record in others
     ]
-    return _row_of(metric, values, intervals, [None, *apart])
+    return _row_of(metric, values, intervals, [None, *differences])
 
 
 def _row_of(
@@ -270,7 +270,7 @@ def _value(path: Path_, record: Record) -> float | None:
     return part if isinstance(part, (int, float)) else None
 
 
-def _apart(found: Mapping[str, Any], first: float | None) -> str:
+def _differences(found: Mapping[str, Any], first: float | None) -> str:
     """``×1.02 [1.01, 1.03]``; ``no difference within ±1.6%`` where the interval holds 0; ``no
     difference`` where both do the same.
     """
@@ -284,8 +284,8 @@ def _apart(found: Mapping[str, Any], first: float | None) -> str:
         return ""
     # As many digits as it takes to tell the bounds apart.
     values = [1 + found["value"] / first, *found["ratio_interval"]]
-    told = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
-    ratio, *bounds = next((texts for texts in told if texts[1] != texts[2]), told[0])
+    written = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
+    ratio, *bounds = next((texts for texts in written if texts[1] != texts[2]), written[0])
     return f"×{ratio} [{', '.join(bounds)}]"
 
 
@@ -298,7 +298,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
             low, high = row["intervals"][k]
             cell += f"\n[{written(low)}, {written(high)}]"
         if row["differences"][k] is not None:
-            cell += f"\n{_apart(row['differences'][k], row['values'][0])}"
+            cell += f"\n{_differences(row['differences'][k], row['values'][0])}"
         elif k and row["ratios"][k] is not None:
             cell += f" ×{row['ratios'][k]:.2f}"
         cells.append(cell)

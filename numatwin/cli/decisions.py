@@ -58,7 +58,7 @@ def _ratios(operation: str, first: Record, other: Record) -> Iterator[float]:
             yield another[operation] / one[operation]
 
 
-def told(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> list[str]:
+def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> list[str]:
     """A line for each decision."""
     lines = []
     for row in found:

@@ -161,14 +161,14 @@ def _row(measurement: Measurement, several_nodes: bool) -> tuple[str, ...]:
     low, high = measurement.quartiles or (measurement.value, measurement.value)
     return (
         measurement.name,
-        ", ".join(_told(measurement, several_nodes)),
+        ", ".join(_parameter_texts(measurement, several_nodes)),
         _text(measurement.value),
         f"{_text(low)} – {_text(high)}",
         f"{measurement.repetitions}{' noisy' if measurement.noisy else ''}",
     )
 
 
-def _told(measurement: Measurement, several_nodes: bool) -> Iterator[str]:
+def _parameter_texts(measurement: Measurement, several_nodes: bool) -> Iterator[str]:
     plain = () if several_nodes else ("node", "home")
     for name in type(measurement.parameters).model_fields:
         found = getattr(measurement.parameters, name)

@@ -111,10 +111,10 @@ def _replications(record: Record) -> str | None:
     if not record.replications:
         return None
     left_out = f"the first {latency(record.warm_up_s * 1e9)}" if record.warm_up_s else "nothing"
-    told = f"{record.replications}, {left_out} left out"
+    text = f"{record.replications}, {left_out} left out"
     if not has_intervals(record):
-        return told
-    return f"{told}; intervals are {100 * level_of([record]):g}%"
+        return text
+    return f"{text}; intervals are {100 * level_of([record]):g}%"
 
 
 def _events(record: Record) -> str | None:
@@ -171,11 +171,11 @@ def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
 
     def row(path: tuple[str, ...], title: str, value: float, written: Written) -> Any:
         between = record.interval(*path)
-        told = f"{written(between[0])} to {written(between[1])}" if between else "unknown"
+        text = f"{written(between[0])} to {written(between[1])}" if between else "unknown"
         bin_ns = part_at(record.confidence, ("resolution_ns", *path[1:]))
         if not between and isinstance(bin_ns, (int, float)):
-            told += f"; its bin alone ±{latency(bin_ns)}"
-        return ("", title, written(value), told)
+            text += f"; its bin alone ±{latency(bin_ns)}"
+        return ("", title, written(value), text)
 
     path = ("throughput", operation)
     rows = [row(path, "throughput", record.throughput[operation], lambda v: number(v, "/s"))]

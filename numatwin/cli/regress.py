@@ -136,8 +136,8 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         )  # undecided, for want of any other
         shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
         shown |= {"undecided": shown["undecided"] - new, "new": new}
-        told = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
-        to.print(f"\n{len(results)} of {len(suite.checks)} checks: {told}")
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
+        to.print(f"\n{len(results)} of {len(suite.checks)} checks: {counts}")
         if shown["undecided"]:
             to.print(
                 "Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell."
@@ -187,6 +187,6 @@ def _save(
     for misfit in misfits:
         print(f"numatwin: not compared with the former baseline: {misfit}", file=sys.stderr)
     if not quiet:
-        gone = sorted(before - {result.check.name for result in results})
-        told = f" (no longer in it: {', '.join(gone)})" if gone else ""
-        console().print(f"Baseline: {path}{told}", soft_wrap=True)
+        dropped = sorted(before - {result.check.name for result in results})
+        removed = f" (no longer in it: {', '.join(dropped)})" if dropped else ""
+        console().print(f"Baseline: {path}{removed}", soft_wrap=True)

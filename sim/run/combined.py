@@ -64,8 +64,8 @@ class Combined:
         self.latency_ns = {name: self._latency(name) for name in first.throughput}
         self.energy_J = self._mean(("energy_J",), [one.energy_J for one in self._outcomes])
         self.model = mean_leaves([one.model for one in self._outcomes])
-        told = [text for one in self._outcomes for text in one.warnings]
-        self.warnings = tuple(dict.fromkeys(told))
+        warnings = [text for one in self._outcomes for text in one.warnings]
+        self.warnings = tuple(dict.fromkeys(warnings))
 
     # -- one figure -------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Combined:
             mean = np.mean(known, axis=0) if len(known) == len(columns) else None
             self._note_use((kind, "mean"), np.mean([each for _, each in alike], axis=0), mean)
             # Of each replication the use of this very resource, not of its own busiest: that is
-            # the figure whose mean is told.
+            # the figure whose mean is reported.
             busiest = max(range(len(alike)), key=lambda k: alike[k][0].utilisation)
             self._note_use((kind, "busiest"), np.array(alike[busiest][1]), columns[busiest])
         return tuple(use for use, _ in used)
@@ -159,10 +159,11 @@ class Combined:
         histograms = [one for one in counted if one is not None]
         path = ("latency_ns", operation)
         if len(histograms) < len(counted):
-            told = [one.latency_ns.get(operation) or {} for one in self._outcomes]
-            names = dict.fromkeys(name for one in told for name in one)
+            latencies = [one.latency_ns.get(operation) or {} for one in self._outcomes]
+            names = dict.fromkeys(name for one in latencies for name in one)
             return {
-                name: self._mean((*path, name), [one.get(name) for one in told]) for name in names
+                name: self._mean((*path, name), [one.get(name) for one in latencies])
+                for name in names
             } or None
         whole = merged(histograms)
         if not whole.count:

@@ -1,4 +1,4 @@
-"""How far figures of two records lie apart, and how sure that is.
+"""How far figures of two records differ, and how sure that is.
 
 Replication i of one record has the same draws as replication i of another with the same seed:
 their streams are keyed by (seed, replication, name). Compared pair by pair, much of what is random
@@ -57,13 +57,13 @@ def difference(
         return None
     one, other = records
     paired = one.seed == other.seed and 1 < one.replications == other.replications
-    apart = statistics.difference(first, second, level, paired)
-    if apart is None:
+    difference_interval = statistics.difference(first, second, level, paired)
+    if difference_interval is None:
         return None
     ratio = statistics.ratio(first, second, level, paired)
     return {
-        "value": apart.value,
-        "interval": [apart.low, apart.high],
+        "value": difference_interval.value,
+        "interval": [difference_interval.low, difference_interval.high],
         # Figures are not below 0, and so are their ratios.
         "ratio_interval": [max(ratio.low, 0.0), max(ratio.high, 0.0)]
         if ratio is not None

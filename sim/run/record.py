@@ -181,14 +181,14 @@ def _replace_both(stage: Path, target: Path) -> None:
     Where the head cannot be moved, the series that stood there before is back in its place.
     """
     series, earlier = target / SERIES_FILE, stage / "earlier"
-    was_there = series.exists()
-    if was_there:
+    existed = series.exists()
+    if existed:
         series.replace(earlier)
     try:
         (stage / SERIES_FILE).replace(series)
         (stage / HEAD_FILE).replace(target / HEAD_FILE)
     except BaseException:
-        if was_there:
+        if existed:
             earlier.replace(series)
         else:
             series.unlink(missing_ok=True)
@@ -241,10 +241,10 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
     except ValidationError as failure:
         first = failure.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        told = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        message = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
         if first["type"] == "missing":
-            told = f"missing field '{place}'"
-        raise InputError(f"not a record: {told}", str(path)) from None
+            message = f"missing field '{place}'"
+        raise InputError(f"not a record: {message}", str(path)) from None
     values = {name: getattr(checked, name) for name in type(checked).model_fields}
     return Record(**values, series=_load_series(path.parent / SERIES_FILE))
 

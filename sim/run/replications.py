@@ -151,8 +151,8 @@ def replicate(
     while not enough(done, scenario):
         numbers = _next(len(done), scenario, wall_s, most)
         if len(numbers) == 1:
-            told = _told(progress, len(done), _expected(done, scenario))
-            played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, told)])
+            report = _reporter(progress, len(done), _expected(done, scenario))
+            played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, report)])
         else:
             played = _in_parallel(make, scenario, numbers, warm_up.warm_up_s, most)
         for one in played:
@@ -307,7 +307,7 @@ def _expected(done: Sequence[Replication], scenario: Scenario) -> int:
     return min(plan.replications_max, int(min(len(done) * factor, 1e9)) + 1)
 
 
-def _told(progress: Progress | None, done: int, expected: int) -> Progress | None:
+def _reporter(progress: Progress | None, done: int, expected: int) -> Progress | None:
     """What one replication tells of itself, as part of all."""
     if progress is None:
         return None

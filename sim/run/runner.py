@@ -165,8 +165,8 @@ def run_random(
             warm_up = WarmUp(warm_up_s)
         else:
             warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
-        told = _part(progress, pilot, 1.0)
-        for one in replicate(make, scenario, warm_up, workers, told):
+        report = _part(progress, pilot, 1.0)
+        for one in replicate(make, scenario, warm_up, workers, report):
             done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except KeyboardInterrupt:
         if not done:

@@ -123,8 +123,8 @@ def difference(first: Sample, second: Sample, confidence: float, paired: bool) -
     """
     value = second.value - first.value
     if paired:
-        apart = np.subtract(second.replicates, first.replicates)
-        return mean_interval(apart, confidence, about=value)
+        differences = np.subtract(second.replicates, first.replicates)
+        return mean_interval(differences, confidence, about=value)
     return _welch(value, (_squared_error(first), _squared_error(second)), confidence)
 
 

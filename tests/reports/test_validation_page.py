@@ -86,7 +86,7 @@ def test_everything_is_said() -> None:
 def test_sets_have_pictures_of_their_own_where_asked() -> None:
     page = page_of("plain")
     fitted = replace(row("plain", "/s", 1e6, 1e6, 2.0**20), set="calibration")
-    text = visible(validation_html(replace(page, rows=[*page.rows, fitted], sets_apart=True)))
+    text = visible(validation_html(replace(page, rows=[*page.rows, fitted], figures_by_set=True)))
     titles = re.findall(r"\w+ set: predicted and measured \w+", text)
     assert titles == [
         "Test set: predicted and measured rates",

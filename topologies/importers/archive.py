@@ -58,7 +58,7 @@ class Members:
 
 def plain_stream(compressed: io.BufferedReader[Any], name: str) -> io.BufferedReader[Any]:
     """``compressed`` without its compression, if it has one, and with a buffer to look ahead."""
-    with damage_told(name):
+    with damage_reported(name):
         head = compressed.peek(8)
     kind = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     opened: Any
@@ -84,7 +84,7 @@ def _zstd(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def damage_told(name: str) -> Iterator[None]:
+def damage_reported(name: str) -> Iterator[None]:
     """Turns what a read may raise, damaged compression above all, into an InputError."""
     try:
         yield
@@ -105,7 +105,7 @@ def _damaged(name: str, failure: Exception) -> InputError:
 def read_exactly(stream: BinaryIO, size: int, name: str) -> bytes:
     """The next ``size`` bytes, fewer at the end; raises InputError for damaged compression."""
     parts = []
-    with damage_told(name):
+    with damage_reported(name):
         while size > 0 and (part := stream.read(min(size, 1 << 20))):
             parts.append(part)
             size -= len(part)
@@ -127,7 +127,7 @@ def read_members(
     wanted: Callable[[str], bool],
     limits: ArchiveLimits | None = None,
 ) -> Members:
-    """The ``wanted`` members (told by their path) of the tar archive in ``stream``.
+    """The ``wanted`` members (by path) of the tar archive in ``stream``.
 
     Raises InputError for an archive that is cut off, damaged or beyond ``limits``, and for a member
     with an absolute path or one that leads upward.

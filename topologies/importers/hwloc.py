@@ -193,7 +193,7 @@ class _Reader:
         if len(self.numas) > NODES_MAX:
             raise self.source.error(f"more than {NODES_MAX:,} nodes")
         # hwloc leaves a size of 0 out: an empty node among others, unknown where no node has one.
-        told = any("local_memory" in element.attributes for element, _ in self.numas)
+        has_sizes = any("local_memory" in element.attributes for element, _ in self.numas)
         found: dict[int, _Numa] = {}
         for element, place in self.numas:
             node = self._number(element, "os_index")
@@ -204,7 +204,9 @@ class _Reader:
                 node,
                 attributes.get("gp_index", f"node {node}"),
                 self._set(element, place.cpuset),
-                self._number(element, "local_memory", bound=1 << 60, missing=0) if told else None,
+                self._number(element, "local_memory", bound=1 << 60, missing=0)
+                if has_sizes
+                else None,
                 attributes.get("subtype") or _info(element, "DAXType") or "",
                 self._package(place),
                 place.side_caches,

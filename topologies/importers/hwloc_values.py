@@ -148,12 +148,12 @@ def read_clocks(root: Element, cpus_of: Callable[[Element], frozenset[int]]) -> 
     """The highest clock of each CPU, ranging from its base clock, from the kinds of CPUs."""
     clocks: dict[int, Quantity] = {}
     for element in root.each("cpukind"):
-        told = {
+        frequencies = {
             info.attributes.get("name"): info.attributes.get("value", "")
             for info in element.each("info")
         }
-        highest = _megahertz(told.get("FrequencyMaxMHz"))
-        base = _megahertz(told.get("FrequencyBaseMHz"))
+        highest = _megahertz(frequencies.get("FrequencyMaxMHz"))
+        base = _megahertz(frequencies.get("FrequencyBaseMHz"))
         value = highest or base
         if value is None:
             continue

@@ -124,7 +124,7 @@ class _Reader:
     source: Source
     version: str | None = None
     section: str = "other"
-    traffic: str | None = None  # of this section, None where it is not told: reads
+    traffic: str | None = None  # of this section, None where it is not named: reads
     table: _Table = field(default_factory=_Table)
     tables: dict[str, _Table] = field(default_factory=dict)
     loaded: list[LoadedPoint] = field(default_factory=list)
@@ -143,11 +143,11 @@ class _Reader:
     def inventory(self) -> Inventory:
         for number, line in enumerate(self.source.lines, 1):
             self._line(line.strip(" \t\0"), number)
-        told = numactl.inventory(self.source) if numactl.recognises(self.source) else None
-        found = told or Inventory(self.source.machine, source="")
+        known = numactl.inventory(self.source) if numactl.recognises(self.source) else None
+        found = known or Inventory(self.source.machine, source="")
         mlc = f"Intel Memory Latency Checker{f' {self.version}' if self.version else ''}"
-        found.source = f"{mlc}, {self.source.label()}" + (" with numactl -H" if told else "")
-        if told is None:
+        found.source = f"{mlc}, {self.source.label()}" + (" with numactl -H" if known else "")
+        if known is None:
             found.nodes = self._nodes()
             found.title = machine_title((), 0, len(found.nodes))
         self._check_nodes(found)
@@ -276,7 +276,7 @@ class _Reader:
             self._row(int(line), [], number)
         elif len(words := line.split()) == len(self.table.columns) + 1 and words[0] in {
             str(node) for node in self.table.columns
-        }:  # a row, of which a word that is no number will be told
+        }:  # a row, of which a word that is no number will be refused
             self._row(int(words[0]), words[1:], number)
 
     def _columns(self, names: list[str], number: int) -> tuple[int, ...]:

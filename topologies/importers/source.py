@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...inputs import InputError
-from .archive import BUFFER_BYTES, damage_told, is_tar, plain_stream, read_exactly
+from .archive import BUFFER_BYTES, damage_reported, is_tar, plain_stream, read_exactly
 from .tree import Tree, archive_tree, folder_tree, this_host
 
 _HEAD_BYTES = 1 << 20
@@ -136,7 +136,7 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
         reason = failure.strerror if isinstance(failure, OSError) else None
         raise InputError(f"cannot be read: {reason or failure}", name) from None
     machine = machine_name(_ENDINGS.sub("", path.name))
-    with damage_told(name):
+    with damage_reported(name):
         start = stream.peek(1024)
     if is_tar(start):
         return Source(name, machine, archive_tree(stream, name))

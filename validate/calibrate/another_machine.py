@@ -71,7 +71,7 @@ def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
         if not figures:
             continue
         most = max(figures, key=_Bps)
-        peak_Bps, told_Bps = _peak_Bps(machine), _told_Bps(machine)
+        peak_Bps, stated_Bps = _peak_Bps(machine), _stated_Bps(machine)
         each = "a node" if scale == 1 else "in all"
         if peak_Bps is not None and _Bps(most) > ROUNDING * scale * peak_Bps:
             yield (
@@ -79,14 +79,14 @@ def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
                 f"{scale * peak_Bps / 1e9:.4g} GB/s of its data sheet"
             )
             return
-        for told, of in ((told_Bps, "in its file"), (peak_Bps, "of its data sheet")):
-            if told is None:
+        for stated, of in ((stated_Bps, "in its file"), (peak_Bps, "of its data sheet")):
+            if stated is None:
                 continue
-            ratio = _Bps(most) / (scale * told)
+            ratio = _Bps(most) / (scale * stated)
             if not 1.0 / FACTOR < ratio < FACTOR:
                 yield (
                     f"{_Bps(most) / 1e9:.4g} GB/s {each}, not near the "
-                    f"{scale * told / 1e9:.4g} GB/s {of}"
+                    f"{scale * stated / 1e9:.4g} GB/s {of}"
                 )
                 return
 
@@ -109,7 +109,7 @@ def _homes(machine: Machine) -> int:
     return sum(node.memory_bytes != 0 for node in machine.nodes)
 
 
-def _told_Bps(machine: Machine) -> float | None:
+def _stated_Bps(machine: Machine) -> float | None:
     """What the machine file says of the memory of its fastest node, where it is not in doubt."""
     if any("bandwidth" in path for path in machine.doubtful):
         return None

@@ -73,7 +73,7 @@ class Calibration:
     sources: tuple[Measured, ...]
     date: str
     seed: int
-    told_by: Mapping[Key, tuple[str, ...]]
+    fitted_to: Mapping[Key, tuple[str, ...]]
     """Labels of the files that tell of each fitted parameter."""
 
     def of(self, which: str) -> list[Residual]:
@@ -151,8 +151,10 @@ def calibrated(
         for one, figures in zip(ones, found.predicted(ones), strict=True)
     )
     date = datetime.now(UTC).date().isoformat()
-    told = _told_by(found, fitted)
-    texts = {key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in told.items()}
+    fitted_to = _sources_of(found, fitted)
+    texts = {
+        key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in fitted_to.items()
+    }
 
     best = Candidate(machine, classes, found.known).machine
     points = curve_points(found, best, _curve_text(texts))
@@ -164,7 +166,9 @@ def calibrated(
         for source in sources
     )
     description = writer.description(calibrated_on=(*machine.description.calibrated_on, *used))
-    return Calibration(machine, description, found, residuals, tuple(sources), date, seed, told)
+    return Calibration(
+        machine, description, found, residuals, tuple(sources), date, seed, fitted_to
+    )
 
 
 def _check_once(files: Sequence[Path]) -> None:
@@ -241,7 +245,7 @@ def _check_same_host(document: Document, machine: Machine) -> None:
         )
 
 
-def _told_by(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
+def _sources_of(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
     """The files whose figures depend on each parameter."""
     names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
     for one, slopes in zip(fitted, found.slopes(fitted), strict=True):
@@ -285,7 +289,7 @@ def as_json(calibration: Calibration) -> dict[str, Any]:
                 "value": estimate.value,
                 "interval": [estimate.low, estimate.high],
                 "at_bound": estimate.at_bound,
-                "sources": list(calibration.told_by[key]),
+                "sources": list(calibration.fitted_to[key]),
             }
             for key, estimate in found.estimates.items()
         ],

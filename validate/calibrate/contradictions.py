@@ -1,4 +1,4 @@
-"""Measurements that cannot all be true, told before anything is fitted to them."""
+"""Measurements that cannot all be true, reported before anything is fitted to them."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _check_sources(sources: Sequence[Measured]) -> None:
 
 
 def _same(one: Observation) -> tuple[object, ...]:
-    """Of one quantity, however many threads it took: all of them where it is not told."""
+    """Of one quantity, however many threads it took: all of them where it is unknown."""
     if one.kind == READ and one.at.get("threads") != 1:
         return (one.kind, one.at["node"], one.at["home"])
     return one.alike

@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ...inputs import InputError
-from .identify import ERROR_MAX, UNTOLD, WEAK, Undetermined, determined, errors_of, is_bound
+from .identify import ERROR_MAX, INSENSITIVE, WEAK, Undetermined, determined, errors_of, is_bound
 from .intervals import Estimate, Fit, finished, sigma_of, widths_of
 from .observation import Observation
 from .parameters import CURVE, Key, Parameter
-from .search import Predict, Told, blocks_of, jacobian_of, moved_by, search
+from .search import Predict, SensitivePrediction, blocks_of, jacobian_of, moved_by, search
 
 __all__ = ["Estimate", "Fit", "fit"]
 
 Tell = Callable[[float], None]
 
 ROUNDS_MAX = 6
-TOLD_MIN = 1e-5
+SENSITIVITY_MIN = 1e-5
 # Of a run: such a part of the measurement's spread. What a factor of two moves by less, a thousand
 # such measurements leave unknown; and planes leave as much of their searches for agreement.
-TOLD_OF_SPREAD = 0.02
+SENSITIVITY_OF_SPREAD = 0.02
 # From where a parameter that was left alone is tried once more.
 RETRIES = (1.0, 5.0)
 RETRY_STEPS = 25
@@ -53,12 +53,14 @@ def fit(
     """
     tell = progress or (lambda part: None)
     values = {p.key: p.start for p in parameters}
-    told = _told_of(parameters, observations, values, prediction, lambda part: tell(0.3 * part))
-    predict = Told(prediction, told)
-    untold = [Undetermined(p, UNTOLD) for p in parameters if p.key not in told]
-    active = [p for p in parameters if p.key in told]
+    sensitive = _sensitivity(
+        parameters, observations, values, prediction, lambda part: tell(0.3 * part)
+    )
+    predict = SensitivePrediction(prediction, sensitive)
+    insensitive = [Undetermined(p, INSENSITIVE) for p in parameters if p.key not in sensitive]
+    active = [p for p in parameters if p.key in sensitive]
     if not active:
-        raise InputError("no measurement tells of a parameter of the machine")
+        raise InputError("no measurement depends on a parameter of the machine")
     active, left, known = _settled(
         active, observations, predict, lambda part: tell(0.3 + 0.3 * part)
     )
@@ -71,7 +73,7 @@ def fit(
         tell(0.6 + 0.3 * (at + 1) / len(tried))
     while True:
         known, widths = _widened(active, observations, known, predict)
-        result = finished(active, [*left, *untold], observations, known, predict, widths)
+        result = finished(active, [*left, *insensitive], observations, known, predict, widths)
         worst = max(result.estimates.values(), key=lambda one: one.half)
         if worst.half <= HALF_MAX or len(active) == 1:
             tell(1.0)
@@ -87,7 +89,10 @@ def fit(
 
 
 def _settled(
-    active: Sequence[Parameter], observations: Sequence[Observation], predict: Told, tell: Tell
+    active: Sequence[Parameter],
+    observations: Sequence[Observation],
+    predict: SensitivePrediction,
+    tell: Tell,
 ) -> tuple[list[Parameter], list[Undetermined], dict[Key, float]]:
     """The parameters that are determined where they fit best, those that are not, and the values.
 
@@ -110,7 +115,7 @@ def _settled(
         tell((at + 1) / ROUNDS_MAX)
         if dropped or moved >= 1e-4:
             continue
-        here = _told_of(kept, observations, known, predict)
+        here = _sensitivity(kept, observations, known, predict)
         more = {key: groups - predict.groups[key] for key, groups in here.items()}
         if not any(more.values()):
             break
@@ -123,7 +128,7 @@ def _widened(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: dict[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
 ) -> tuple[dict[Key, float], dict[str, float]]:
     """The best values where spreads are as wide as residuals tell; and how much, by kind."""
     widths: dict[str, float] = dict.fromkeys((o.kind for o in observations), 1.0)
@@ -150,7 +155,7 @@ def _without(
     }
 
 
-def _told_of(
+def _sensitivity(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     values: Mapping[Key, float],
@@ -173,7 +178,7 @@ def _told_of(
                     continue
                 if o.group not in found.get(p.key, ()):
                     other = predict(moved, o)
-                    least = TOLD_OF_SPREAD * o.sigma if o.kind.run else TOLD_MIN
+                    least = SENSITIVITY_OF_SPREAD * o.sigma if o.kind.run else SENSITIVITY_MIN
                     if not (math.isclose(other, b, rel_tol=least) or other != other):
                         found.setdefault(p.key, set()).add(o.group)
     return found
@@ -184,7 +189,7 @@ def _taken_in(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
 ) -> dict[Key, float] | None:
     """The values with ``p`` fitted too, where it is determined at what is found; else None.
 

@@ -77,7 +77,7 @@ class HostReader:
         return found
 
     def node_of(self, cpu: int | None) -> int | None:
-        """The id of the node that a CPU belongs to; None where that is not told."""
+        """The id of the node that a CPU belongs to; None where that is unknown."""
         return next((n.id for n in self.machine.nodes if cpu in n.cpus), None)
 
     def private_bytes(self) -> float:

@@ -28,14 +28,14 @@ class Undetermined:
     reason: str
 
 
-UNTOLD = "no measurement depends on it"
+INSENSITIVE = "no measurement depends on it"
 WEAK = "measurements hardly depend on it"
 
 
 def determined(
     active: Sequence[Parameter], jacobian: Floats
 ) -> tuple[list[Parameter], list[Undetermined]]:
-    """The parameters among ``active`` that can be told apart, and those that are left alone.
+    """The parameters among ``active`` that can be distinguished, and those that are left alone.
 
     ``jacobian`` (M, P): of residuals in spreads, over coordinates. Its singular values tell how
     well each direction is known; of the worst one, the parameter that moves predictions least is

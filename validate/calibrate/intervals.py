@@ -138,7 +138,7 @@ def widths_of(
     widths: Mapping[str, float],
 ) -> dict[str, float]:
     """By kind, how many of their spreads its residuals are wide, at least 1: by their median size,
-    which outliers hardly move. Where spreads were told too small, all figures would be outliers.
+    which outliers hardly move. Where spreads were stated too small, all figures would be outliers.
     """
     sigma = np.array([sigma_of(o, known, predict) for o in observations])
     predicted = np.array([predict(known, o) for o in observations])
@@ -189,10 +189,10 @@ def finished(
         found = 1.0
         if freedom >= 0.5:
             found = math.sqrt(float((weight * residual**2)[here].sum()) / freedom)
-        as_told = found <= 1.0 and widths[kind] <= 1.0
+        as_stated = found <= 1.0 and widths[kind] <= 1.0
         scatter[kind] = widths[kind] * max(found, 1.0)
         influence = inverse @ (weighted[here] * max(found, 1.0)).T
-        parts.append((influence @ influence.T, SPREAD_FREEDOM if as_told else freedom))
+        parts.append((influence @ influence.T, SPREAD_FREEDOM if as_stated else freedom))
     estimates = {}
     for k, p in enumerate(active):
         half = _half_width(np.eye(len(active))[k], parts)

@@ -121,8 +121,8 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
         "0: not measured": printed.zeros,
         f"latency from cache to cache: {NO_PARAMETER}": printed.between_caches,
     }
-    told = {reason: count for reason, count in unused.items() if count}
-    return Measured(origin, tuple(found), told, frozenset(held_out))
+    reasons = {reason: count for reason, count in unused.items() if count}
+    return Measured(origin, tuple(found), reasons, frozenset(held_out))
 
 
 def _date(path: str) -> str:

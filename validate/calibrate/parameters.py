@@ -31,7 +31,7 @@ LATENCY_START_S, BANDWIDTH_START_BPS, CACHE_START_S = 100e-9, 10e9, 10e-9
 
 @dataclass(frozen=True)
 class PairClass:
-    """Pairs of nodes that nothing but chance tells apart: (n, n) ``mask``, row initiator."""
+    """Pairs of nodes that differ by chance only: (n, n) ``mask``, row initiator."""
 
     name: str
     mask: Mask
@@ -71,9 +71,9 @@ class Parameter:
 def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     """The classes of all pairs of nodes with CPUs and nodes with memory.
 
-    Of a machine file with distance classes these count. Else nodes' own pairs are told apart by
+    Of a machine file with distance classes these count. Else nodes' own pairs are distinguished by
     the type of the node; others by both types and by the route's links or by the firmware's
-    distances (SLIT), where there are any; where neither tells them apart, a pair has a class of
+    distances (SLIT), where there are any; where neither distinguishes them, a pair has a class of
     its own, there and back.
     """
     types = _types(machine)

@@ -50,7 +50,7 @@ def _cache(candidate: Candidate, of: Observation) -> float:
 
 def _read(candidate: Candidate, of: Observation) -> float:
     """So many cores of a node stream from a home: what their slots hold, up to what memory or the
-    way there delivers. All cores, where it is not told how many.
+    way there delivers. All cores, where their number is not given.
     """
     costs, (i, j) = candidate.costs, _ends(candidate, of)
     most = float(costs.memory_Bps[j])

@@ -96,11 +96,11 @@ def _simulated(record: Record) -> Mapping[str, object]:
 def _steps(
     record: Record, step_of: Mapping[str, str], run: NativeRun, origin: Origin
 ) -> list[Observation]:
-    told = record.model.get("step_ns_per_command")
-    if not isinstance(told, Mapping):
+    reported = record.model.get("step_ns_per_command")
+    if not isinstance(reported, Mapping):
         return []
     sums: dict[str, float] = {}
-    for name, spent_ns in told.items():
+    for name, spent_ns in reported.items():
         if name in step_of and isinstance(spent_ns, (int, float)) and spent_ns > 0:
             step = step_of[name]
             sums[step] = sums.get(step, 0.0) + float(spent_ns)

@@ -110,7 +110,7 @@ def _estimates(found: Calibration) -> Table:
         rows.append(
             [
                 Cell(one.parameter.name),
-                Cell(", ".join(found.told_by[key])),
+                Cell(", ".join(found.fitted_to[key])),
                 Cell(value_text(one.parameter.start, unit)),
                 Cell(value_text(one.value, unit), "at its bound" if one.at_bound else ""),
                 Cell(f"{value_text(one.low, unit)} to {value_text(one.high, unit)}"),

@@ -22,7 +22,7 @@ STEPS_MAX, TOLERANCE = 200, 1e-10
 
 
 @dataclass(frozen=True)
-class Told:
+class SensitivePrediction:
     """A prediction, and by parameter the groups of measurements that depend on it."""
 
     predict: Predict
@@ -50,7 +50,7 @@ def jacobian_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     values: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
     *,
     central: bool = True,
 ) -> Floats:
@@ -74,12 +74,12 @@ def search(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
     sigma: Floats,
     steps_max: int = STEPS_MAX,
     tolerance: float = TOLERANCE,
 ) -> dict[Key, float]:
-    """The best values of ``active``; what has no measurement in common is searched apart.
+    """The best values of ``active``; what has no measurement in common is searched separately.
 
     It ends where a step gains less than the ``tolerance`` of the sum of squares.
     """
@@ -97,13 +97,13 @@ def blocks_of(active: Sequence[Parameter], groups: Mapping[Key, set[str]]) -> li
     blocks: list[tuple[list[Parameter], set[str]]] = []
     for p in active:
         joined, of = [p], set(groups[p.key])
-        apart = []
+        separate = []
         for block, others in blocks:
             if of & others:
                 joined, of = [*block, *joined], of | others
             else:
-                apart.append((block, others))
-        blocks = [*apart, (joined, of)]
+                separate.append((block, others))
+        blocks = [*separate, (joined, of)]
     return [block for block, _ in blocks]
 
 
@@ -111,7 +111,7 @@ def _search_block(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
     sigma: Floats,
     steps_max: int,
     tolerance: float,

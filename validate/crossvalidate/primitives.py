@@ -49,10 +49,10 @@ def _row(measurement: Measurement, value: float) -> Row:
     scale, unit = (1e9, "ns") if is_time else (1.0, measurement.value.unit)
     low, high = measurement.quartiles or (measurement.value, measurement.value)
     kind: Kind = "time" if is_time else "bandwidth"
-    told = _told(measurement.parameters)
+    texts = _parameter_texts(measurement.parameters)
     size = measurement.parameters.size
     return Row(
-        scenario=f"{measurement.name}: {', '.join(told)}",
+        scenario=f"{measurement.name}: {', '.join(texts)}",
         group=measurement.name,
         plane=PLANE,
         metric=measurement.name,
@@ -65,7 +65,7 @@ def _row(measurement: Measurement, value: float) -> Row:
     )
 
 
-def _told(parameters: Parameters) -> Iterator[str]:
+def _parameter_texts(parameters: Parameters) -> Iterator[str]:
     for name, value in parameters.model_dump(mode="json", exclude_none=True).items():
         if name not in ("node", "home", "traffic"):
             yield f"{name} {value}"

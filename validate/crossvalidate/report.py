@@ -47,7 +47,7 @@ def validation_of(result: Result) -> Validation:
         tables=[*_rows(result), _failures(result), _left_out(result)],
         doubts=result.warnings,
         facts=_facts(result),
-        sets_apart=True,
+        figures_by_set=True,
     )
 
 
@@ -66,8 +66,8 @@ def _answer(result: Result) -> Iterator[str]:
     if not result.checks:
         yield "Nothing was both measured and predicted."
     elif missed:
-        told = listing(f"{check.name} of {check.kind}" for check in missed)
-        yield f"The aim is missed: {told}."
+        names = listing(f"{check.name} of {check.kind}" for check in missed)
+        yield f"The aim is missed: {names}."
     else:
         yield "The aim is reached."
     if result.noise:

@@ -51,12 +51,12 @@ class Result:
     @cached_property
     def noise(self) -> list[str]:
         """Reasons to distrust what was measured; those of the machine file come first."""
-        told = [
+        warnings = [
             f"{text} (when it was measured)"
             for text in self.machine.description.warnings
             if text.startswith(NOISY)
         ]
-        return [*told, *self.found.noise(), *spread_warnings(self.rows)]
+        return [*warnings, *self.found.noise(), *spread_warnings(self.rows)]
 
     @property
     def left_out(self) -> list[LeftOut]:

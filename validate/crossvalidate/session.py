@@ -144,8 +144,8 @@ class Found:
             records = self.measured.get(case.name, [])
             predicted = self.predicted.get(case.name, {}).values()
             for metric in case.metrics if records else ():
-                told = any(figure(metric, one) is not None for one in predicted)
-                if told and all(figure(metric, one) is None for one in records):
+                has_figure = any(figure(metric, one) is not None for one in predicted)
+                if has_figure and all(figure(metric, one) is None for one in records):
                     what, why = _without(metric, records[-1])
                     runs.setdefault((what, why), {})[case.run] = None
         return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
@@ -196,8 +196,8 @@ def _without(metric: Metric, record: Record) -> tuple[str, str]:
     """What a real run has no figure of, and why."""
     if kind_of(metric) != "memory traffic":
         return str(metric), NO_FIGURE
-    told = part_at(record.model, ("native", "memory_traffic"))
-    return "memory traffic", str(told) if told else NO_FIGURE
+    reason = part_at(record.model, ("native", "memory_traffic"))
+    return "memory traffic", str(reason) if reason else NO_FIGURE
 
 
 @dataclass(frozen=True)
@@ -275,11 +275,11 @@ class Session:
             return
         first, tell = self._done, self._progress
 
-        def told(share: float, what: str) -> None:
+        def report(share: float, what: str) -> None:
             self._done = first + share * PASS_STEPS
             self._tell(f"the host once more: {what}")
 
-        self._host.measure(None if tell is None else told)
+        self._host.measure(None if tell is None else report)
         self._done = first + PASS_STEPS
 
     def _predict_anew(self) -> None:

@@ -283,11 +283,11 @@ class _Loader:
         """
         place: Place = ("runs", name, "scenario")
         try:
-            scenario = str(self._beside(run.scenario))
+            scenario = str(self._resolved_path(run.scenario))
             options: dict[str, Any] = {
                 "plane": NATIVE,
-                "workload": self._beside(settings.get("workload")),
-                "policy": self._beside(settings.get("policy")),
+                "workload": self._resolved_path(settings.get("workload")),
+                "policy": self._resolved_path(settings.get("policy")),
             }
             written = [
                 f"{path}={_written(value)}"
@@ -308,9 +308,9 @@ class _Loader:
         try:
             return load_scenario(scenario, machine=self.machine_path, **options, settings=written)
         except InputError as failure:
-            told = self._told(name, failure, ("runs", name, "scenario"), places)
+            error = self._error(name, failure, ("runs", name, "scenario"), places)
             if not _loads(scenario, options, written):
-                raise told from None
+                raise error from None
             self.not_here.setdefault(failure.message, {})[name] = None
             return None
 
@@ -326,30 +326,30 @@ class _Loader:
         field, count = entries_of(objects[wanted], size)
         return f"workload.objects.{wanted}.{field}={count}"
 
-    def _told(
+    def _error(
         self, name: str, failure: InputError, place: Place, places: Mapping[str, Place]
     ) -> InputError:
         """``failure`` at the line of the suite that it comes from, where that can be told."""
         if failure.file is not None and failure.line is not None:
             return failure
-        told = failure.message
+        message = failure.message
         if (source := _SOURCE.match(failure.file or "")) is not None:
             path = source[1] or source[2]
             place = places.get(path, place)
             if path in self.description.settings and path not in places:
                 place = ("settings", path)
         elif failure.file is not None:
-            told = f"{failure.file}: {told}"
+            message = f"{failure.file}: {message}"
         return self.document.error(
-            place, f"run '{name}': {told}", token=failure.token, expected=failure.expected
+            place, f"run '{name}': {message}", token=failure.token, expected=failure.expected
         )
 
     def _metrics(self, name: str, run: RunDescription, scenario: Scenario) -> tuple[Metric, ...]:
         operations = list(scenario.workload.operations)
         if not run.metrics:
-            told = [f"throughput.{operation}" for operation in operations]
-            told += [f"latency_ns.{operation}.p99" for operation in operations]
-            return tuple(Metric.parsed(text) for text in (*told, "bandwidth_Bps.memory"))
+            names = [f"throughput.{operation}" for operation in operations]
+            names += [f"latency_ns.{operation}.p99" for operation in operations]
+            return tuple(Metric.parsed(text) for text in (*names, "bandwidth_Bps.memory"))
         metrics = []
         for at, text in enumerate(run.metrics):
             place: Place = ("runs", name, "metrics", at)
@@ -363,7 +363,7 @@ class _Loader:
             metrics.append(metric)
         return tuple(metrics)
 
-    def _beside(self, value: Value | None) -> str | None:
+    def _resolved_path(self, value: Value | None) -> str | None:
         """A path that is relative to the suite's file, from here."""
         return None if value is None else seen_from(self.folder, str(value))
 

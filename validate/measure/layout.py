@@ -74,7 +74,7 @@ def host_layout() -> Layout:
         )
     if len(machine.nodes) > 1 and facts["binding_refused"]:
         raise InputError(
-            "this host: memory cannot be bound to its nodes, so that none can be told from another "
+            "this host: memory cannot be bound to its nodes, so that they cannot be distinguished "
             f"({facts['binding_refused']})"
         )
     first_thread = _first_threads(online & allowed)

@@ -166,15 +166,15 @@ class _Writer:
     def _source(self, found: Measurement) -> str:
         return f"measured {self.day}, median and quartiles of {found.repetitions}: {found.method}"
 
-    def _matrix(self, name: str, told: Any) -> tuple[tuple[Quantity | None, ...], ...] | None:
-        """Measured pairs, and what firmware told of the others."""
+    def _matrix(self, name: str, table: Any) -> tuple[tuple[Quantity | None, ...], ...] | None:
+        """Measured pairs, and what firmware table of the others."""
         nodes = self.result.layout.nodes
         rows = []
         for i, start in enumerate(nodes):
             row: list[Quantity | None] = []
             for j, home in enumerate(nodes):
                 found = self._found(name, node=start.id, home=home.id)
-                value = told[i][j] if told is not None else None
+                value = table[i][j] if table is not None else None
                 row.append(_plain(found[-1]) if found else value)
             rows.append(tuple(row))
         return tuple(rows) if any(value for row in rows for value in row) else None

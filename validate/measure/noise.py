@@ -19,7 +19,7 @@ STEAL_MAX = 0.01
 OTHERS_MAX = 0.1
 # What others do to programs here.
 DISTURBANCES = ("interruption",)
-SPREAD_MAX, SPREAD_TOLD_MAX = 0.2, 10.0
+SPREAD_MAX, SPREAD_SHOWN_MAX = 0.2, 10.0
 UNSTEADY_MAX = 0.1
 DISTURBED_MAX = 0.2
 _SPINS, _SPIN_NS = 5, 50_000
@@ -113,16 +113,16 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
     if len(unsteady) > UNSTEADY_MAX * len(measurements):
         worst = max(unsteady, key=lambda m: m.spread)
         # Differences may come out as nearly nothing, and their spread as nearly anything.
-        told = f"{worst.spread:.0%}" if worst.spread < SPREAD_TOLD_MAX else "far more"
+        spread = f"{worst.spread:.0%}" if worst.spread < SPREAD_SHOWN_MAX else "far more"
         yield (
             f"noisy host: {len(unsteady)} of {len(measurements)} figures have quartiles more than "
-            f"{SPREAD_MAX:.0%} of the median apart, {_named(worst)} {told}"
+            f"{SPREAD_MAX:.0%} of the median apart, {_named(worst)} {spread}"
         )
 
 
 def _named(measurement: Measurement) -> str:
-    told = measurement.parameters.model_dump(mode="json", exclude_defaults=True)
-    return " ".join([measurement.name, *_texts(told.items())])
+    parameters = measurement.parameters.model_dump(mode="json", exclude_defaults=True)
+    return " ".join([measurement.name, *_texts(parameters.items())])
 
 
 def _texts(parameters: Iterable[tuple[str, object]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Several passes over a host, apart in time, made one: each figure is the median of the passes.
+"""Several passes over a host, merged into one: each figure is the median of the passes.
 
 Others use the host's caches, its memory and its cores' other threads, for minutes at a time. What
 one minute tells is of that minute, and figures that are held against one another may be of
@@ -34,8 +34,12 @@ def measure_host(
     passes = 1 if quick else PASSES
     found: list[Result] = []
     for at in range(passes):
-        told = None if progress is None else part_of(progress, at / passes, (at + 1) / passes)
-        one = measure_pass(quick=quick, only=only, passes=passes, again=at > 0, progress=told)
+        part_progress = (
+            None if progress is None else part_of(progress, at / passes, (at + 1) / passes)
+        )
+        one = measure_pass(
+            quick=quick, only=only, passes=passes, again=at > 0, progress=part_progress
+        )
         found.append(one)
         if found[-1].interrupted:
             break

@@ -11,7 +11,7 @@ from .bench import Bench
 
 ALONE = "atomic operations on a line that no other core uses"
 CONTENDED = "atomic operations of all threads on one line; time of one as a thread sees it"
-LINES_APART = 4  # a processor may fetch lines in pairs
+SEPARATE_LINES = 4  # a processor may fetch lines in pairs
 PING_PONG = "a word on one line written and answered in turn; half a round trip"
 
 
@@ -26,7 +26,7 @@ def measure_atomics(bench: Bench) -> Iterator[float]:
     cores = _cores(bench)
     cases = [(name, threads) for name in makers for threads in thread_counts(len(cores))]
     for at, (name, threads) in enumerate(cases):
-        members = [(cpu, makers[name](block, LINES_APART)) for cpu in cores[:threads]]
+        members = [(cpu, makers[name](block, SEPARATE_LINES)) for cpu in cores[:threads]]
         done = bench.run(members, limit_s=0.2)
         method = ALONE if threads == 1 else CONTENDED
         # The mean over threads, from the rate of all: they wait for one another.
@@ -53,8 +53,8 @@ def measure_messages(bench: Bench) -> Iterator[float]:
         home = node_of[cpu] if node_of[cpu] in blocks else min(blocks)
         block = blocks[home]
         members = [
-            (cpu, ping_pong(block, LINES_APART, True)),
-            (peer, ping_pong(block, LINES_APART, False)),
+            (cpu, ping_pong(block, SEPARATE_LINES, True)),
+            (peer, ping_pong(block, SEPARATE_LINES, False)),
         ]
         samples = bench.run(members, limit_s=0.2).ns_each()
         bench.add("message.latency", samples, "time", PING_PONG, cpu=cpu, peer=peer, home=home)

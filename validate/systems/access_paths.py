@@ -19,12 +19,12 @@ OWN, BLADE, OFF_BLADE = 0, 1, 4  # nodes that hold the column; the thread runs o
 def _scan(home: int, note: str) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
         record = runs(SCENARIO, f"system.home={home}")
-        told = note
+        text = note
         if home == OWN:
             summed = runs(SCENARIO, "workload.operations.scan.result=sum")
             rate = (summed.bandwidth_Bps["memory"] or 0.0) / 1e9
-            told += f" A scan that adds up what it reads would take {rate:.1f} GB/s."
-        return Prediction(record.bandwidth_Bps["memory"] or 0.0, note=told)
+            text += f" A scan that adds up what it reads would take {rate:.1f} GB/s."
+        return Prediction(record.bandwidth_Bps["memory"] or 0.0, note=text)
 
     return predict
 

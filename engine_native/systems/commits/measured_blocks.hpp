@@ -114,27 +114,27 @@ class Blocks {
     std::uint64_t state_, next_, sum_ = 0;
 };
 
-// A second process, on a processor of its own, that works on the same blocks when it is told to.
+// A second process, on a processor of its own, that works on the same blocks on request.
 class Companion {
   public:
     Companion(std::byte* region, std::uint64_t bytes, int cpu)
-        : shared_(4096), told_(new (shared_.data()) Told{}) {
+        : shared_(4096), order_(new (shared_.data()) Order{}) {
         peer_.emplace([this, region, bytes, cpu] {
             pin_thread(cpu);
             // Its page table entries, so that it waits for none later.
             std::uint64_t sum = 0;
             for (std::uint64_t at = 0; at < bytes; at += 4096) sum += load_acquire(region + at);
-            told_->works.store(sum & 0, std::memory_order_release);
+            order_->works.store(sum & 0, std::memory_order_release);
             for (;;) {
-                const std::uint64_t blocks = told_->blocks.load(std::memory_order_acquire);
-                told_->works.store(blocks, std::memory_order_release);
+                const std::uint64_t blocks = order_->blocks.load(std::memory_order_acquire);
+                order_->works.store(blocks, std::memory_order_release);
                 if (blocks == 0) {
                     ::usleep(50);
                     continue;
                 }
-                const std::uint64_t of_bytes = told_->bytes.load();
+                const std::uint64_t of_bytes = order_->bytes.load();
                 Blocks theirs(region, blocks * of_bytes, of_bytes, 7);
-                while (told_->blocks.load(std::memory_order_acquire) == blocks) {
+                while (order_->blocks.load(std::memory_order_acquire) == blocks) {
                     theirs.update();
                     theirs.insert();
                 }
@@ -145,20 +145,20 @@ class Companion {
     }
     // Starts to work on so many blocks, or (of none) stops; returns when it has.
     void tell(std::uint64_t blocks, std::uint64_t bytes) {
-        told_->bytes.store(bytes);
-        told_->blocks.store(blocks, std::memory_order_release);
-        while (told_->works.load(std::memory_order_acquire) != blocks) {
+        order_->bytes.store(bytes);
+        order_->blocks.store(blocks, std::memory_order_release);
+        while (order_->works.load(std::memory_order_acquire) != blocks) {
             if (peer_->ended()) throw std::runtime_error("the second process ended");
             ::usleep(50);
         }
     }
 
   private:
-    struct Told {
+    struct Order {
         std::atomic<std::uint64_t> blocks{0}, bytes{16}, works{0};
     };
     SharedMemory shared_;
-    Told* told_;
+    Order* order_;
     std::optional<Forked> peer_;
 };
 

@@ -43,7 +43,7 @@ void StallWatch::died(std::string_view how) {
 std::optional<std::string> StallWatch::look(std::int64_t now_ns, std::uint64_t ended,
                                             std::uint32_t clients_left) {
     if (!is_on()) return {};
-    if (clients_left == 0) return told("no client is left to commit");
+    if (clients_left == 0) return message("no client is left to commit");
     if (!looked_ns_ || ended != ended_)
         silent_ns_ = 0;
     else
@@ -51,14 +51,14 @@ std::optional<std::string> StallWatch::look(std::int64_t now_ns, std::uint64_t e
     looked_ns_ = now_ns;
     ended_ = ended;
     if (patience_ns_ == 0 || silent_ns_ < patience_ns_) return {};
-    return told("no transaction of the others has ended for " +
+    return message("no transaction of the others has ended for " +
                 std::to_string(silent_ns_ / 1'000'000'000) +
                 " s: it may have left a message half sent in shared memory, and a server waits for "
                 "the rest; run it again, or with NUMATWIN_TRANSPORT=tcp, or let the scenario play "
                 "the death (system.deaths), which strikes between messages");
 }
 
-std::string StallWatch::told(std::string_view then) const {
+std::string StallWatch::message(std::string_view then) const {
     std::string line = last_death_;
     if (deaths_ > 1)
         line += ", the last of " + std::to_string(deaths_) + " that the scenario does not ask for,";

@@ -29,11 +29,11 @@ class StallWatch {
     std::optional<std::string> look(std::int64_t now_ns, std::uint64_t ended,
                                     std::uint32_t clients_left);
 
-    // For how long no transaction ends before that is told; 0: however long.
+    // For how long no transaction ends before that is reported; 0: however long.
     std::int64_t patience_ns() const { return patience_ns_; }
 
   private:
-    std::string told(std::string_view then) const;
+    std::string message(std::string_view then) const;
 
     std::int64_t patience_ns_;
     std::uint32_t deaths_ = 0;

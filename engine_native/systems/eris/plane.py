@@ -441,10 +441,10 @@ def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
 
 
 def _no_memory(failure: MemoryError) -> InputError:
-    told = str(failure)
-    if not told.startswith("no memory"):  # "std::bad_alloc"
-        told = "no memory left for the engine"
-    return InputError(told, expected="a smaller --scale")
+    message = str(failure)
+    if not message.startswith("no memory"):  # "std::bad_alloc"
+        message = "no memory left for the engine"
+    return InputError(message, expected="a smaller --scale")
 
 
 @contextmanager

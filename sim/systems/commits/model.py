@@ -113,7 +113,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
     factors = {straggler.client: straggler.factor for straggler in p.stragglers}
     costs = [p.costs[name] for name in p.message_types]
     entries = max(map(len, costs))
-    told: dict[str, Any] = {
+    own: dict[str, Any] = {
         "client_factor": [factors.get(client, 1) for client in range(len(p.client_machine))],
         "node_machine": [node.machine for node in p.nodes],
         "node_threads": [node.threads for node in p.nodes],
@@ -126,7 +126,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         "traced": traced,
     }
     # What is None is as it is where nothing is said.
-    given = {name: value for name, value in (same | told).items() if value is not None}
+    given = {name: value for name, value in (same | own).items() if value is not None}
     return CommitSetup(**given)
 
 

@@ -159,12 +159,12 @@ def engine_facts(measurements: Sequence[Measurement]) -> ErisFacts | None:
         costs["generate_ranked"] = costs["generate"] + max(placed - evenly, 0.0)
     alone = max(each["issue"] - costs["generate"], 0.0)
     # Upserts carry a value, of a mix half of the commands.
-    apart = [found.loop(name, NODE_KEYS, BATCH, "issue") for name in ("lookup", "upsert")]
+    separate = [found.loop(name, NODE_KEYS, BATCH, "issue") for name in ("lookup", "upsert")]
     mixed = found.loop("mixed", NODE_KEYS, BATCH, "issue")
-    if apart[0] is not None and apart[1] is not None:
-        costs["generate_value"] = max(apart[1] - apart[0], 0.0)
+    if separate[0] is not None and separate[1] is not None:
+        costs["generate_value"] = max(separate[1] - separate[0], 0.0)
         if mixed is not None:
-            costs["choose"] = max(mixed - (apart[0] + apart[1]) / 2, 0.0)
+            costs["choose"] = max(mixed - (separate[0] + separate[1]) / 2, 0.0)
     costs.update(found.parts(fixed["walk"] if round_s is not None else 0.0))
     walk = found.loop("lookup", NODE_KEYS, BATCH, "walk") or 0.0
     costs["tree_level"] = max(walk - (array or walk), 0.0)
@@ -283,7 +283,7 @@ class _Figures:
         counted.
         """
         one, split = (self.taking(f"route-{name}", ARRAY_KEYS) for name in ("rounds", "split"))
-        apart = [self.taking(name, NODE_KEYS) for name in ("mixed", "lookup", "upsert")]
+        separate = [self.taking(name, NODE_KEYS) for name in ("mixed", "lookup", "upsert")]
         if one is None or split is None:
             return {}
         commands, shares = SPLIT_BATCHES * BATCH, np.full(KINDS, 1.0 / KINDS)
@@ -291,8 +291,8 @@ class _Figures:
         headers = float(part_headers(BATCH, commands, shares).sum())
         part = max(split - one - more * walked_s, 0.0) / headers
         found = {"part": part}
-        if None not in apart:
-            mixed, lookup, upsert = (BATCH * (time or 0.0) for time in apart)
+        if None not in separate:
+            mixed, lookup, upsert = (BATCH * (time or 0.0) for time in separate)
             group = mixed - (lookup + upsert) / 2 - BATCH * headers * part - walked_s
             found["group"] = max(group, 0.0)
         return found

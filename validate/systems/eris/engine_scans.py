@@ -63,8 +63,8 @@ def scan_costs(measurements: Sequence[Measurement]) -> dict[str, float]:
 
     def line(result: str, more: int, less: int) -> float:
         """Of a line: what the larger column takes more."""
-        apart = times[result, more, "scan"] - times["sum", less, "scan"]
-        return max(apart, 0.0) / ((more - less) * ENTRY_BYTES / LINE_BYTES)
+        difference = times[result, more, "scan"] - times["sum", less, "scan"]
+        return max(difference, 0.0) / ((more - less) * ENTRY_BYTES / LINE_BYTES)
 
     found = {
         "scan_line_sum": line("sum", some, few),
@@ -84,7 +84,7 @@ def scan_costs(measurements: Sequence[Measurement]) -> dict[str, float]:
         # Half of it each, as large as what a worker alone scans.
         alone_s, together_s = times["sum", few, "all"], times[TOGETHER_SUM, both[0], "all"]
         found["scan_handed"] = max(together_s - alone_s, 0.0)
-        apart_s = times[TOGETHER_SUM, both[1], "scan"] - times["sum", few, "scan"]
+        separate_s = times[TOGETHER_SUM, both[1], "scan"] - times["sum", few, "scan"]
         lines = (both[1] / 2 - few) * ENTRY_BYTES / LINE_BYTES
-        found["scan_line_cached_together"] = max(apart_s, 0.0) / lines
+        found["scan_line_cached_together"] = max(separate_s, 0.0) / lines
     return found

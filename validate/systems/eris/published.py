@@ -288,6 +288,6 @@ sight, and three of its rules came while a row was off: a worker's steps follow 
 (`eris-fig8-amd`), a link carries what the best pair was seen to draw (`eris-fig9`), private caches
 stand before the last level (`eris-fig11-shared`). Two rules came with the event plane, for its
 sake: buffers are flushed at the end of a round too, and take room in caches. Each rests on facts of
-its own, told in [How the planes predict](model.md); still, these rows are not predictions made in
-advance.
+its own, described in [How the planes predict](model.md); still, these rows are not predictions made
+in advance.
 """

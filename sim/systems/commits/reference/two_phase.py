@@ -177,7 +177,7 @@ class TwoPhaseModel(CommitModel):
         for key in share.updates:
             share.rm.record(key).owner = None
 
-    def tell(self, tm: Node, client: Client, outcome: simpy.Event, told: object) -> Process:
+    def tell(self, tm: Node, client: Client, outcome: simpy.Event, result: object) -> Process:
         """(6)."""
         yield from self.message("outcome", tm, client)
-        outcome.succeed(told)
+        outcome.succeed(result)
