@@ -304,7 +304,7 @@ class _Loader:
                 place = places.get(path, ("settings", path))
                 written.append(self._sized(self.workloads[key], path, value))
         except InputError as failure:
-            raise self._told(name, failure, place, places) from None
+            raise self._error(name, failure, place, places) from None
         try:
             return load_scenario(scenario, machine=self.machine_path, **options, settings=written)
         except InputError as failure:
