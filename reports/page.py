@@ -28,8 +28,8 @@ RESOURCES_FIRST, RESOURCES_MAX = 12, 400
 EVENTS_MAX = 500
 # By whether the runs share their levels.
 LEVELS = {
-    True: "the best that any of these runs settles at before the next change, so that beside other "
-    "runs the same run may have other figures",
+    True: "the best that any of these runs settles at before the next change, so that the figures "
+    "of a run depend on the runs that it is compared with",
     False: "the one that each run settles at itself before the next change",
 }
 

@@ -47,7 +47,7 @@ _WRITTEN: dict[str, Callable[[float | None], str]] = {
 # What a drop and a recovery are held against.
 _LEVELS = {
     "best": "Recovery: to the best level that any of these records settles at before the next "
-    "change;\nbeside other records the same record may have other figures.",
+    "change;\nso the figures of a record depend on the records that it is compared with.",
     "own": "Recovery: to the level that each record itself settles at before the next change.",
 }
 

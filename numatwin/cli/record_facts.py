@@ -162,7 +162,7 @@ def _print_operations(record: Record, to: Console) -> None:
         found = [(record.latency_ns.get(one) or {}).get(name) for one in record.throughput]
         if any(value is not None for value in found):
             columns[title] = [latency(value) for value in found]
-    columns["in all"] = [number(record.operations.get(name)) for name in record.throughput]
+    columns["total"] = [number(record.operations.get(name)) for name in record.throughput]
     to.print(table(list(columns), zip(*columns.values(), strict=True)))
 
 
@@ -184,7 +184,7 @@ def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
         value = figures.get(name)
         if value is not None:
             rows.append(row(("latency_ns", operation, name), title, value, latency))
-    rows.append(("", "in all", number(record.operations.get(operation)), ""))
+    rows.append(("", "total", number(record.operations.get(operation)), ""))
     rows[0] = (operation, *rows[0][1:])
     return rows
 
@@ -217,7 +217,7 @@ def _print_resources(record: Record, to: Console) -> None:
 def _print_why(record: Record, to: Console) -> None:
     for name, why in record.why.items():
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
-        best = f"; most would come of 10% more {gains[0].resource}" if gains else ""
+        best = f"; 10% more {gains[0].resource} would help most" if gains else ""
         to.print(f"\n{name} is limited by {why.resource}{best}", soft_wrap=True)
         if gains:
             to.print(

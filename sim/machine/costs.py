@@ -285,7 +285,7 @@ class CostModel:
         ]
         if held:
             self.warnings.append(
-                "links count with what pairs of nodes were seen to draw over them: "
+                "links are limited to the bandwidth measured for pairs of nodes: "
                 + ", ".join(held)
             )
 
