@@ -63,7 +63,7 @@ class _File(Strict):
 
 # -- conditions -----------------------------------------------------------------------------------
 
-# Told otherwise below, of no matter for figures, or just what a check is about.
+# SensitivePrediction otherwise below, of no matter for figures, or just what a check is about.
 _OF_A_MEASUREMENT = ("warnings", "host", "measurements")  # which no plane reads
 _LEFT_OUT = ("name", "workload", "system", "policies", "title", "source", "notes", "seed")
 

@@ -189,7 +189,8 @@ Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic t
         do {
             for (std::size_t piece = 0; piece < pieces_max; ++piece) {
                 std::byte* here = data + at;
-                sweep(here, here + (arrays - 1) * stride, here + (arrays / 2) * stride, kPieceBytes);
+                sweep(here, here + (arrays - 1) * stride, here + (arrays / 2) * stride,
+                      kPieceBytes);
                 done += touched * static_cast<double>(kPieceBytes);
                 at = at + kPieceBytes < part ? at + kPieceBytes : 0;
                 if (delay > 0) add_in_a_row(delay);

@@ -75,7 +75,8 @@ void has_all(HostNode& node) {
         return kernel_field("/proc/meminfo", field, 0) * 1024;
     };
     node.memory_bytes = std::max(node.memory_bytes, field_bytes("MemTotal"));
-    node.free_bytes = std::min(std::max(node.free_bytes, field_bytes("MemFree")), node.memory_bytes);
+    node.free_bytes =
+        std::min(std::max(node.free_bytes, field_bytes("MemFree")), node.memory_bytes);
 }
 
 /// "0-3,8"

@@ -136,8 +136,8 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         )  # undecided, for want of any other
         shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
         shown |= {"undecided": shown["undecided"] - new, "new": new}
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
-        to.print(f"\n{len(results)} of {len(suite.checks)} checks: {counts}")
+        summary = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
+        to.print(f"\n{len(results)} of {len(suite.checks)} checks: {summary}")
         if shown["undecided"]:
             to.print(
                 "Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell."

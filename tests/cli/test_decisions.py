@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from numatwin.cli.decisions import decisions, told
+from numatwin.cli.decisions import decision_lines, decisions
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
@@ -37,7 +37,7 @@ def test_with_the_same_facts_at_the_same_ends(record: Record) -> None:
     (row,) = decisions([first, other])
     assert row["holds"]
     assert row["range"] == pytest.approx([110 / 150, 0.9])
-    (line,) = told([row], ["A", "B"])
+    (line,) = decision_lines([row], ["A", "B"])
     assert line.startswith("lookup, B to A: ×0.80 [×0.73, ×0.90]: A is faster wherever")
 
 
@@ -45,7 +45,7 @@ def test_a_decision_that_hangs_on_doubtful_facts(record: Record) -> None:
     first, other = with_corners(record, 100, 50, 150), with_corners(record, 80, 60, 110)
     (row,) = decisions([first, other])
     assert not row["holds"]
-    assert "depends on facts that are doubtful" in told([row], ["A", "B"])[0]
+    assert "depends on facts that are doubtful" in decision_lines([row], ["A", "B"])[0]
 
 
 def test_two_machines_are_each_off_by_themselves(record: Record) -> None:

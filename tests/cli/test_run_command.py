@@ -123,7 +123,7 @@ def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) ->
     with console.capture() as captured:
         print_record(record, console)
     title = next(line for line in captured.get().splitlines() if line.startswith("operation"))
-    assert title.split() == ["operation", "throughput", "mean", "latency", "in", "all"]
+    assert title.split() == ["operation", "throughput", "mean", "latency", "total"]
     assert "7.5 ms" in captured.get()
 
 

@@ -14,7 +14,7 @@ from ...inputs import Quantity
 from .identify import Undetermined
 from .observation import Observation
 from .parameters import Key, Parameter
-from .search import FAR, STEP, Predict, Told, jacobian_of, moved_by
+from .search import FAR, STEP, Predict, SensitivePrediction, jacobian_of, moved_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def widths_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
     widths: Mapping[str, float],
 ) -> dict[str, float]:
     """By kind, how many of their spreads its residuals are wide, at least 1: by their median size,
@@ -162,7 +162,7 @@ def finished(
     left: Sequence[Undetermined],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: Told,
+    predict: SensitivePrediction,
     widths: Mapping[str, float],
 ) -> Fit:
     """Intervals from the covariance: (JᵀWJ)⁻¹, with the scatter of each kind's residuals.

@@ -10,7 +10,7 @@ from ...reports.predicted_measured import Row, in_unit
 from ...reports.validation import Cell, Table, Validation
 from ...reports.words import count, percent, signed_percent
 from .calibration import FITTED, HELD_OUT, Calibration, Residual, error_summary
-from .identify import UNTOLD
+from .identify import INSENSITIVE
 
 DOUBTS_MAX = 4
 
@@ -35,7 +35,7 @@ def validation_of(found: Calibration) -> Validation:
 
 
 def _answer(found: Calibration) -> Iterator[str]:
-    open_ones = sum(one.reason != UNTOLD for one in found.fit.left)
+    open_ones = sum(one.reason != INSENSITIVE for one in found.fit.left)
     yield (
         f"{count(len(found.fit.estimates), 'parameter')} fitted to "
         f"{count(len(found.of(FITTED)), 'measurement')}"
