@@ -115,8 +115,7 @@ def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) ->
     assert next(line for line in lines if line.startswith("operation")).split() == [
         "operation",
         "throughput",
-        "in",
-        "all",
+        "total",
     ]
     record = replace(load_record("a"), latency_ns={"scan": {"mean": 7.5e6, "p99": None}})
     console = Console(width=100)
