@@ -285,7 +285,7 @@ class CostModel:
         ]
         if held:
             self.warnings.append(
-                "links are limited to the bandwidth measured for pairs of nodes: " + ", ".join(held)
+                "links count with the bandwidth measured for pairs of nodes: " + ", ".join(held)
             )
 
     @cached_property
