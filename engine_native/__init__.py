@@ -29,7 +29,7 @@ def warm_up_s(scenario: Experiment) -> float:
 def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Maker]:
     """Makes the native planes of ``scenario``; at the end nothing of them is left running.
 
-    ``loading`` is told the part of the data that is loaded, where there are any to load.
+    ``loading`` is called with the part of the data that is loaded, if there are any.
 
     Raises InputError where this host, or this build, cannot run it.
     """

@@ -1,4 +1,4 @@
-"""Where a scenario's nodes and workers lie on this host."""
+"""Maps a scenario's nodes and workers to this host."""
 
 from __future__ import annotations
 

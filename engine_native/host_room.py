@@ -1,4 +1,4 @@
-"""What this host has room for: memory and processors that a run may use."""
+"""Memory and processors of this host that a run may use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bytes through this host's memory controllers, by their own counters.
 
 Counters of the controllers ("uncore") are devices of the kernel's perf subsystem, a device for each
-channel or controller, told in sysfs: its ``type``, the CPUs to read it from (``cpumask``, one a
+channel or controller, in sysfs: its ``type``, the CPUs to read it from (``cpumask``, one a
 socket), where parts of an event stand in its configuration (``format/``), and named events with
 their scale (``events/``). Intel's drivers name the events that count lines read and written;
 AMD's name none, so that they stand here. They count what all programs of the host do. A virtual

@@ -60,7 +60,7 @@ def _sureness(records: Sequence[Record]) -> str:
 
 
 def alike(first: Record, second: Record, operation: str) -> bool:
-    """Whether chance explains how far apart two runs are in an operation's throughput."""
+    """Whether chance explains the difference of two runs in an operation's throughput."""
     path = ("throughput", operation)
     values = [record.throughput[operation] for record in (first, second)]
     found = difference(path, values, (first, second), level_of((first, second)))

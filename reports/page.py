@@ -211,7 +211,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
 def _over_time_caption(record: Record) -> str:
     sentences = []
     if any(e.kind == "phase" and e.time_s > 0 for e in record.control_events):
-        sentences.append("Shades tell the phases of the workload apart.")
+        sentences.append("Shades distinguish the phases of the workload.")
     if record.replications > 1:
         noun = "runs" if record.plane == NATIVE else "replications"
         sentences.append(f"Means over the {noun}.")

@@ -1,4 +1,4 @@
-"""The pictures of a validation: predicted against measured figures, and how far they are apart.
+"""The pictures of a validation: predicted and measured figures, and their differences.
 
 Pure functions of rows, for any command that holds predictions against measurements.
 """

@@ -75,7 +75,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _add_frames(scene: Scene, layout: Layout, *, names_above: bool) -> None:
-    """Groups, larger below smaller; those that hold others are told apart by a lighter fill."""
+    """Groups, larger below smaller; those that contain others have a lighter fill."""
     inner = {
         name
         for name, vertices in layout.frames

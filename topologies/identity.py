@@ -1,4 +1,4 @@
-"""What a processor says of itself: the name and the numbers by which it is found in catalogues."""
+"""The identity of a processor: the name and numbers by which it is found in the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The links of a machine: written out and generated, parallel ones joined, split ports told."""
+"""The links of a machine: listed and generated, parallel ones joined, split ports marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of a host: flat records beside its description, and the state it was in."""
+"""Measurements of a host: flat records in addition to its description, and its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message costs on a node's network adapter: time on the wire, cycles of a processor."""
+"""Costs of a message on a node's network adapter: time on the wire, cycles of a processor."""
 
 from __future__ import annotations
 

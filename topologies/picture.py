@@ -98,7 +98,7 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
             raise InputError("too large to draw", expected=f"at most {NODES_MAX} nodes")
         if not nodes:
             raise ValueError("no nodes")
-        # A machine without any CPU is one whose tool told none (Intel MLC).
+        # A machine without any CPU is one whose tool reported none (Intel MLC).
         are_cpus_known = any(node.get("cpus") for node in nodes)
         groups = list(data.get("groups") or [None] * len(nodes))
         vertices = [

@@ -1,4 +1,4 @@
-"""What an operating system and its cores take for what processes of one host do; measured.
+"""Measured costs of processes on one host: scheduling, shared memory, messages.
 
 These are facts about single steps (``numatwin machine measure``, part ``processes``); how a system
 makes its work of them is that system's affair.

@@ -1,4 +1,4 @@
-"""Which way traffic goes: one route for every pair of nodes, and sums over all routes at once."""
+"""Routes: one for every pair of nodes, and sums over all routes."""
 
 from __future__ import annotations
 

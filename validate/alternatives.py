@@ -1,4 +1,4 @@
-"""The sides of a suite's checks: scenarios whose replications are played as they are asked for."""
+"""The sides of a suite's checks: scenarios whose replications run on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Baselines: the figures that a suite's checks had, kept in a file beside it.
+"""Baselines: stored figures of a suite's checks, in a file in its folder.
 
 A file is of one version of numatwin and knows under which conditions (scenario, machine, workload,
 horizon …) each figure was seen; compared is like with like only. Policies and the engine's

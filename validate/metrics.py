@@ -14,7 +14,7 @@ from ..sim.run.recovery import recoveries_together, typical_recovery
 from ..sim.run.scenario import Scenario
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
-# A quantile is told as the middle of its bin, which is at most this part of it away from an edge:
+# A quantile is the middle of its bin, which is at most this part of it away from an edge:
 # bins are 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
 BIN_HALF = 2.0**-8
 LATENCIES = ("mean", *QUANTILES)

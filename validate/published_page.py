@@ -1,4 +1,4 @@
-"""The page on published results: what is predicted well, what badly, and why; with its pictures."""
+"""The page on published results: good and bad predictions, and why; with its pictures."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 WIDTH, FONT = 760, "system-ui, sans-serif"
 INK, FAINT = "#333333", "#d5d5d5"
-# Of colours that people who see few of them can tell apart: far off, fairly near, near.
+# Colours for colour-blind readers: far off, fairly near, near.
 COLOURS = ("#d55e00", "#e69f00", "#0072b2")
 
 

@@ -1,4 +1,4 @@
-"""Paths in a suite's file, which are seen from that file."""
+"""Paths in a suite's file, relative to that file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites of regression checks: which scenarios are run, and what their figures must keep to.
+"""Suites of regression checks: scenarios to run, and limits of their figures.
 
 A check names a scenario, a metric, and what it is held against: a bound (``at_least``,
 ``at_most``), another alternative (``against``: another policy, machine …), or, with neither, the

@@ -1,4 +1,4 @@
-"""What a comparison says: better, worse, no difference, or undecided, by confidence interval.
+"""Verdicts of comparisons: better, worse, no difference, or undecided, by confidence interval.
 
 The relative difference to what a figure is held against, counted so that more is better, has an
 interval [low, high]. With a tolerance T:

@@ -1,4 +1,4 @@
-"""Key distributions: which keys of a dense domain the operations ask for, now and as time goes."""
+"""Key distributions: the keys of a dense domain that operations access, over time."""
 
 from __future__ import annotations
 

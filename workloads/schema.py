@@ -67,7 +67,7 @@ class Column(Strict):
     """A column of a table: how many ``distinct`` values of ``value_size`` it has.
 
     It is dictionary-encoded: an index vector with the number of a value for each row, in as few
-    bits as tell the values apart, and a sorted dictionary of the values.
+    bits as distinguish the values, and a sorted dictionary of the values.
     """
 
     distinct: Count

@@ -1,6 +1,6 @@
-"""The table of contents of the command line: which commands there are, and how each is called.
+"""The commands of the command line, and an example of each.
 
-Commands import what they need when they run, so that ``numatwin --help`` is there at once.
+Commands import what they need when they run, so that ``numatwin --help`` is fast.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def _add(group: typer.Typer, name: str, command: Command, example: str) -> None:
     group.command(name, epilog=f"Example: numatwin {example}")(command)
 
 
-app = _group("""Predict how in-memory databases behave on NUMA machines.
+app = _group("""Predict the performance of in-memory databases on NUMA machines.
 
-A scenario names a machine, a workload and the policies; 'numatwin run' plays it and says how
-fast it goes and what limits it. Every name may also be the path of a file of your own.""")
+A scenario names a machine, a workload and policies; 'numatwin run' runs it and reports its
+throughput and the bottleneck. In place of every name you may give the path of your own file.""")
 _add(app, "run", run, "run eris-fig13 --policy ma-8")
 _add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
@@ -117,7 +117,7 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

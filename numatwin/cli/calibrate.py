@@ -30,7 +30,7 @@ def calibrate(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="What 'numatwin machine measure' wrote, the output of Intel MLC, or the folder of "
+            help="A file of 'numatwin machine measure', the output of Intel MLC, or the folder of "
             "a Record of 'numatwin run --on native'; may be given again.",
             show_default=False,
         ),
@@ -45,13 +45,13 @@ def calibrate(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Of each kind of measurement, held out to check the fit; by default 0.2, and of "
+            help="Share of each kind of measurement that is held out; by default 0.2, and of "
             "MLC's output every other point of the loaded-latency curve and all mixes.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Draws which ones are held out.")
+        int, typer.Option(metavar="N", min=0, help="Seed that selects the held-out measurements.")
     ] = 0,
     force: Annotated[
         bool,
@@ -148,7 +148,7 @@ def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _print_rows(found: Calibration, to: Console) -> None:
-    """The largest errors of what was fitted to, all of what was held out."""
+    """The largest errors of fitted measurements, all errors of held-out ones."""
     held, fitted = found.of("held out"), found.of("fitted")
     fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
     print_whole(

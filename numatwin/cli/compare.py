@@ -1,4 +1,4 @@
-"""``numatwin compare``: records side by side, each figure with its ratio to the first record's.
+"""``numatwin compare``: compares records, each figure with its ratio to the first record's.
 
 Figures of random runs have intervals, and so has how they differ (``sim/run/comparison.py``).
 """
@@ -58,7 +58,7 @@ def compare(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Put records side by side; ratios are to the first one."""
+    """Compare records; ratios are to the first one."""
     from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
@@ -282,7 +282,7 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
         return f"no difference within ±{100 * most / size:.2g}%" if size else "no difference seen"
     if found["ratio_interval"] is None or not first:
         return ""
-    # As many digits as it takes to tell the bounds apart.
+    # As many digits as it takes to distinguish the bounds.
     values = [1 + found["value"] / first, *found["ratio_interval"]]
     written = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
     ratio, *bounds = next((texts for texts in written if texts[1] != texts[2]), written[0])

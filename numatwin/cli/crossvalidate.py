@@ -1,4 +1,4 @@
-"""``numatwin crossvalidate``: real runs on this host beside their predictions, a row each."""
+"""``numatwin crossvalidate``: real runs on this host compared with predictions, a row each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def crossvalidate(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Two rounds, and of each axis its first and last value."),
+        typer.Option("--quick", help="Two rounds, and only the first and last value of each axis."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -53,7 +53,7 @@ def crossvalidate(
         ),
     ] = None,
     list_: Annotated[
-        bool, typer.Option("--list", help="Only say what would run, here and now.")
+        bool, typer.Option("--list", help="Only list what would run on this host.")
     ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")

@@ -1,4 +1,4 @@
-"""What goes wrong, told in one line on standard error, and its exit status."""
+"""Errors: one line on standard error, and an exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that commands are told to read and to write."""
+"""Paths of records to read, and of files to write."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 def list_scenarios(json: Json = False) -> None:
-    """List the bundled scenarios, each with the machine that it runs on unless told otherwise."""
+    """List the bundled scenarios, each with its default machine."""
     from ..sim.run.scenario import load_scenario, scenario_names
 
     loaded = {name: load_scenario(name) for name in scenario_names()}
@@ -31,7 +31,7 @@ def show_scenario(
         str, typer.Argument(metavar="SCENARIO", help="A bundled scenario.", show_default=False)
     ],
 ) -> None:
-    """Print a scenario's file, to start one of your own."""
+    """Print a scenario's file, as a start for your own."""
     from ..sim.run.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
@@ -52,7 +52,7 @@ def show_workload(
         str, typer.Argument(metavar="WORKLOAD", help="A bundled workload.", show_default=False)
     ],
 ) -> None:
-    """Print a workload's file, to start one of your own."""
+    """Print a workload's file, as a start for your own."""
     from ..workloads import load_workload
     from ..workloads.catalogue import CATALOGUE
 

@@ -58,10 +58,10 @@ def list_(json: Json = False) -> None:
 def show(
     machine: MachineArgument,
     matrices: Annotated[
-        bool, typer.Option("--matrices", help="Print the pair tables, however large.")
+        bool, typer.Option("--matrices", help="Print the pair tables, even if they are large.")
     ] = False,
     yaml: Annotated[
-        bool, typer.Option("--yaml", help="Print the machine file, to start one of your own.")
+        bool, typer.Option("--yaml", help="Print the machine file, as a start for your own.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -99,15 +99,13 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a machine file (.yaml) here; else it is printed.",
+            help="Write a machine file (.yaml) here; by default it is printed.",
             show_default=False,
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="What to call it; else it is named after FILE.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="Its name; by default that of FILE.", show_default=False),
     ] = None,
     processor: Annotated[
         str | None,
@@ -122,12 +120,12 @@ def import_(
         bool,
         typer.Option(
             "--catalogue/--no-catalogue",
-            help="Fill in what FILE does not tell from the catalogue of facts, marked as such.",
+            help="Complete missing facts from the catalogue, marked as such.",
         ),
     ] = True,
     json: Json = False,
 ) -> None:
-    """Describe a machine from what its tools say, as a machine file.
+    """Make a machine file from the output of a machine's tools.
 
     What they do not tell (bandwidths, latencies, links) comes from a catalogue of processors, with
     ranges and marked as doubtful: replace it by measurements where you can.
@@ -146,7 +144,7 @@ def import_(
     done = complete(description, processor) if catalogue else Completed(description, (), ())
     description = done.description
     machine = build_machine(description)
-    # As comments, the lines stand in the file too, for whoever opens it.
+    # The lines are also comments in the file.
     lines = [*done.taken, *_how_to_learn(done.unknown)]
     text = "".join(f"# {line}\n" for line in lines) + machine_yaml(description)
     if out is not None:
@@ -169,7 +167,7 @@ def import_(
 
 
 def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
-    """What a file does not know, and how to find it out."""
+    """The facts that a file lacks, and how to obtain them."""
     if not unknown:
         return []
     return [
@@ -233,7 +231,7 @@ def draw(
         Path,
         typer.Option(
             metavar="FILE",
-            help="The picture to write: .html, .svg or .png by its ending.",
+            help="The picture to write: .html, .svg or .png, by its ending.",
             show_default=False,
         ),
     ],

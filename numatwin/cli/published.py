@@ -1,4 +1,4 @@
-"""``numatwin published``: predictions against published results, a row each."""
+"""``numatwin published``: predictions compared with published results, a row each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def published(
         Path | None,
         typer.Option(
             metavar="FILE.md",
-            help="Also write all of it as a page, its pictures into pictures/ beside it.",
+            help="Also write a page, with its pictures in pictures/ in the same folder.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def published(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Compare what is predicted with what was published."""
+    """Compare predictions with published results."""
     from ..inputs import InputError
     from ..inputs.atomic import check_writable
     from ..validate.published import UNANSWERED, left_out, published_rows
@@ -103,7 +103,7 @@ def _figure(row: dict[str, Any], which: str) -> str:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    """The relative error; of a result in words, whether it came out."""
+    """The relative error; for a result in words, whether it is reproduced."""
     if row["relative_error"] is not None:
         return f"{100 * row['relative_error']:+.1f}%"
     return {True: "as said", False: "not so", None: "–"}[row["holds"]]

@@ -32,16 +32,16 @@ def regress(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The baseline; else SUITE.baseline.json beside the suite's file.",
+            help="The baseline; by default SUITE.baseline.json in the suite's folder.",
             show_default=False,
         ),
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Write the baseline anew, and show what changed.")
+        bool, typer.Option("--update", help="Rewrite the baseline, and show what changed.")
     ] = False,
     check: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this check; may be given again."),
+        typer.Option(metavar="NAME", help="Only this check; may be repeated."),
     ] = None,
     seed: Annotated[
         int | None,
@@ -50,7 +50,7 @@ def regress(
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Leave with status 1 where a check is undecided, too.")
+        bool, typer.Option("--strict", help="Exit with status 1 also if a check is undecided.")
     ] = False,
     junit: Annotated[
         Path | None,
@@ -118,7 +118,7 @@ def _keep_junit(
 
 
 def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None:
-    """All that is known now: as a table or as JSON, and as what the CI system wants to read."""
+    """The results so far: as a table or as JSON, and in the form of the CI system."""
     from ..validate.annotations import annotation_lines
     from ..validate.verdicts import VERDICTS
 
@@ -131,9 +131,7 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         to = console()
         columns = ("check", "value", "against", "better by", "runs", "verdict")
         to.print(table(columns, (_cells(result) for result in results), left=1))
-        new = sum(
-            result.reference is None for result in results
-        )  # undecided, for want of any other
+        new = sum(result.reference is None for result in results)  # counted as undecided
         shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
         shown |= {"undecided": shown["undecided"] - new, "new": new}
         summary = ", ".join(f"{count} {verdict}" for verdict, count in shown.items() if count)
@@ -175,7 +173,7 @@ def _written(value: float, unit: str) -> str:
 def _save(
     suite: Suite, results: list[Result], path: Path, misfits: Iterable[Exception], quiet: bool
 ) -> None:
-    """Writes the baseline, and says what of the former one it does not replace one for one."""
+    """Writes the baseline, and names the entries of the previous one that are dropped."""
     from ..inputs import InputError
     from ..validate.baseline import load_baseline, save_baseline
 

@@ -1,4 +1,4 @@
-"""``numatwin report``: one HTML file from records, side by side where there are several."""
+"""``numatwin report``: one HTML file from one or several records."""
 
 from __future__ import annotations
 

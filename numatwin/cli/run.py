@@ -1,4 +1,4 @@
-"""``numatwin run``: one scenario, played; its result as a table, a record and a report."""
+"""``numatwin run``: runs one scenario; prints its result, writes a record and a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Plane(StrEnum):
 
 
 def _fraction(text: str | float) -> float:
-    """The number that ``text`` says, such as 1/50 or 0.02."""
+    """The number in ``text``, such as 1/50 or 0.02."""
     try:
         return float(Fraction(str(text)))
     except (ValueError, ZeroDivisionError):
@@ -63,7 +63,7 @@ def run(
         typer.Option(
             metavar="P",
             help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
-            "several families; may be given again.",
+            "several families; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -88,7 +88,7 @@ def run(
         typer.Option(
             parser=_fraction,
             metavar="PART",
-            help="Only this part of the workload's objects, such as 1/50 or 0.02.",
+            help="Scale of the workload's objects, such as 1/50 or 0.02.",
             show_default=False,
         ),
     ] = None,
@@ -97,7 +97,7 @@ def run(
         typer.Option(
             "--set",
             metavar="PATH=VALUE",
-            help="Another value for any field; may be given again.",
+            help="Another value for any field; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -105,7 +105,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where record and report go; else a folder in out/ that is named after "
+            help="The folder for record and report; by default a folder in out/ named after "
             "SCENARIO and these options, or nowhere with --json.",
             show_default=False,
         ),
@@ -121,7 +121,7 @@ def run(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Run a scenario: how fast it goes, what limits it."""
+    """Run a scenario: its throughput and the bottleneck."""
     from ..inputs import check_folder
     from ..sim.run.scenario import load_scenario
 
@@ -168,7 +168,8 @@ def run(
         out = default_folder(names, values, record.scenario_hash if set_ else "")
     try:
         _print(record, json, assumptions)
-    finally:  # the result is told before a disk can be full, and kept though its reader went away
+    # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
+    finally:
         if out is not None:
             _keep(record, out)
     if out is not None and not json:
@@ -178,7 +179,7 @@ def run(
 
 
 def default_folder(names: Iterable[str], values: Mapping[str, object], digest: str) -> Path:
-    """The folder in ``out`` whose name tells a run from others of its scenario.
+    """The folder in ``out`` whose name distinguishes a run from others of its scenario.
 
     It joins the ``names`` (of files, without folder and ending), the ``values`` that are not None,
     each after its option, and the first digits of a ``digest`` where there is one.
@@ -235,14 +236,14 @@ Progress = Callable[[float], None]
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A progress bar on standard error, told the part that is done, where that is a terminal."""
+    """A progress bar on standard error if that is a terminal; it takes the part that is done."""
     with progress_bars(what) as (bar,):
         yield bar
 
 
 @contextmanager
 def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
-    """One for each of ``whats`` that follow each other; each is seen while it is told."""
+    """One for each of the consecutive ``whats``; each is visible while it progresses."""
     if not sys.stderr.isatty():
         yield (None,) * len(whats)
         return

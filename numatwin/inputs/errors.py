@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass
 class InputError(Exception):
-    """Bad input, told in one line; the command line prints it and exits with status 2.
+    """Bad input, reported in one line; the command line prints it and exits with status 2.
 
     ``file``, ``line`` and ``column`` (both counted from 1) say where, ``token`` what stood there,
     ``expected`` what should have. All but ``message`` may be missing.

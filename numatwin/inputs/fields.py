@@ -27,7 +27,7 @@ def kinds_at(model: type[BaseModel], place: Iterable[str | int]) -> list[Any]:
 
 
 def near(name: object, names: Iterable[str]) -> str | None:
-    """What was meant by ``name``, as an error says it; None where that cannot be told."""
+    """What was meant by ``name``, as an error says it; None where that is unclear."""
     known = list(names)
     if name in known:  # of another form: it does not belong to this one
         return None

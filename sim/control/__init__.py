@@ -1,4 +1,4 @@
-"""The control plane: policies decide, once per period, what the data plane shall change.
+"""The control plane: once per period, policies decide what the data plane changes.
 
 What policies of a family see and order belongs to a system (``sim/systems``).
 """

@@ -1,4 +1,4 @@
-"""The control plane: SimPy processes that watch a data plane and steer it, on its clock.
+"""The control plane: SimPy processes that observe and control a data plane, on its clock.
 
 At one and the same instant the workload changes first, then policies are asked, in the order in
 which the system lists their families: one sees what those before it have just ordered.
@@ -54,11 +54,11 @@ class ControlPlane:
         self.events: list[ControlEvent] = []
         self.clock = simpy.Environment()
         if is_real_time(plane):
-            # What comes late comes late: a policy that takes long is told by its effect.
+            # A slow policy acts late: its effect shows that.
             self.clock = RealtimeEnvironment(factor=1e-9, strict=False)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
-        """Until the horizon; ``progress`` is told the part of it that is done, 0 to 1."""
+        """Runs until the horizon; ``progress`` is called with the part that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
         self.clock.process(self._phases(horizon_s))
         for rank, chosen in enumerate(self.scenario.policies.values()):

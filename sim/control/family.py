@@ -1,4 +1,4 @@
-"""Families of policies: those that see the same, and order the same, of one system."""
+"""Families of policies: policies of one system with the same observations and commands."""
 
 from __future__ import annotations
 

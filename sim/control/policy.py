@@ -1,4 +1,4 @@
-"""What a policy is: any class that is asked what to do, and answers with commands.
+"""The interface of a policy: any class that returns commands when it is called.
 
 A policy knows no plane: the same policy runs on all of them. The control plane asks it once per
 period. What it sees and what it may order is its family's, and that belongs to a system.

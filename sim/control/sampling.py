@@ -1,4 +1,4 @@
-"""Looks at a random plane at regular times: its series, and when it starts to count."""
+"""Samples a random plane at regular times: its time series, and the start of counting."""
 
 from __future__ import annotations
 

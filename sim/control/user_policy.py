@@ -1,6 +1,6 @@
 """A user's own policy: its class loaded from a Python file, its code called with care.
 
-Whatever goes wrong in it is the user's to mend, so it is told as InputError: one line, with file
+Its errors are the user's, so they are reported as InputError: one line, with file
 and line of the user's code.
 """
 

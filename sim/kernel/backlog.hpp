@@ -1,4 +1,4 @@
-// A server that works off what it is given, first come first served, without an event of its own.
+// A first-come-first-served server without an event of its own.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Queues with room for so much: a full one holds its senders, in order.
+// Bounded queues: a full one blocks its senders, in order.
 #pragma once
 
 #include <cstddef>

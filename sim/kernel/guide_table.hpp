@@ -1,4 +1,4 @@
-// Which step of a rising table a number falls on, in constant time.
+// Finds the interval of a non-decreasing table that contains a number, in constant time.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Histograms of what a random run saw, such as latencies, from which quantiles are read."""
+"""Histograms of random variables, such as latencies, from which quantiles are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Memory for large arrays that are read here and there: on huge pages, where the system has them.
+// Memory for large arrays with random access: on huge pages, where the system has them.
 #pragma once
 
 #include <cstddef>

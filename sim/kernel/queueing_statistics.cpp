@@ -1,4 +1,4 @@
-// Networks of queues: what is known of them after a run.
+// Networks of queues: statistics after a run.
 #include "kernel/queueing.hpp"
 
 namespace numatwin {

@@ -1,4 +1,4 @@
-// Servers that are shared by all who are there: a memory controller, a core with many threads.
+// Processor-sharing servers: a memory controller, a core with many threads.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Many counts that are small, nearly always: a byte each.
+// Many counters that are nearly always small: a byte each.
 #pragma once
 
 #include <algorithm>

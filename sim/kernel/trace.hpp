@@ -1,4 +1,4 @@
-// What happened, row by row: kept only where asked for, to compare two simulations event for event.
+// An optional trace, row by row, to compare two simulations event for event.
 #pragma once
 
 #include <cstdint>

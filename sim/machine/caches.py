@@ -61,7 +61,7 @@ def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats) -> Float
 def shared_state(hit: Floats, others: int) -> Floats:
     """Probability that a hit finds its line in state Shared or Forward (MESIF).
 
-    ``hit`` (R,): hit probability of each region in any one of the caches; ``others``: caches beside
+    ``hit`` (R,): hit probability of each region in any one of the caches; ``others``: other caches than
     this one that read the same lines at the same rate r.
 
     A line is still Exclusive if no other cache held it when it was fetched here, and none has read

@@ -1,4 +1,4 @@
-"""What a unit of work demands of a machine, in the form that every plane plays out.
+"""What a unit of work demands of a machine, in the form that all planes use.
 
 Cores are the C cores in use, nodes the n nodes of the machine; a core's demand is for the part of
 the unit that falls to it.

@@ -1,4 +1,4 @@
-"""What lines cost that cores hand over to each other."""
+"""Costs of cache lines that move from core to core."""
 
 from __future__ import annotations
 

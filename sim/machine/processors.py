@@ -1,4 +1,4 @@
-"""How the processes of one host share its processors: costs and rules, in plain integers."""
+"""Costs and parameters of the scheduler of a host's processors, in integers."""
 
 from __future__ import annotations
 

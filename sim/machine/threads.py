@@ -1,4 +1,4 @@
-"""Workers: threads of the operating system; which core each has now, and who shares it."""
+"""Workers: threads of the operating system, with the core of each, and who shares it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of messages between cores: making them, for who has time left, and receiving them."""
+"""Times of messages between cores: making them (by cores with time left), and receiving them."""
 
 from __future__ import annotations
 

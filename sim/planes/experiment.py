@@ -1,4 +1,4 @@
-"""What planes and systems read of a scenario."""
+"""The part of a scenario that planes and systems read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the flow plane leaves behind: its pieces of time, added up for the Record."""
+"""The log of a run of the flow plane: its intervals of constant rates, summed for the Record."""
 
 from __future__ import annotations
 

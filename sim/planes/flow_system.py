@@ -1,4 +1,4 @@
-"""What a system offers the flow plane: its demand for the state that it is in, and that state."""
+"""The interface of a system to the flow plane: its state, and its demand in that state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine's parts did in a run: one row of use, for the Record of any plane."""
+"""Utilisation of a machine's parts in a run, for the Record of any plane."""
 
 from __future__ import annotations
 

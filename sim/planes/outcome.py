@@ -1,4 +1,4 @@
-"""What a plane hands over at the end: figures, use of resources, why no faster, what happened."""
+"""The result of a plane: figures, utilisation, bottlenecks, control events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every data plane offers to the control plane."""
+"""The interface of every data plane to the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a flow is no faster: its binding resource, and what 10% more of each resource would bring."""
+"""The bottleneck of a flow, and what 10% more of each resource would bring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that lines put on links on their way between nodes, each worked out once."""
+"""Bytes on links per cache line, for each pair of nodes; each computed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far an answer is off if the machine's doubtful facts are at the ends of their ranges."""
+"""The range of a result over the ranges of the machine's doubtful facts."""
 
 from __future__ import annotations
 

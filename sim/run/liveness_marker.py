@@ -1,4 +1,4 @@
-"""A marker that shows other processes that this one still lives and works on a run.
+"""A marker by which other processes see that this one is alive and works on a run.
 
 It is a folder that its owner holds a lock on. The lock ends with the process, however that ends, so
 that a folder without a lock is a leftover, which the next marker takes away.

@@ -1,4 +1,4 @@
-"""What a scenario says about the statistics of a random run: how often, how sure, from when on."""
+"""The statistics settings of a scenario: replications, confidence, warm-up."""
 
 from __future__ import annotations
 

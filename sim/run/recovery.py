@@ -1,4 +1,4 @@
-"""How deep throughput drops when the workload changes, and how soon it is back.
+"""How deep throughput drops when the workload changes, and how soon it recovers.
 
 For each change, between it and the next one (or the end of the run), with ``x(t)`` the throughput,
 constant over each piece of time, or over each step that stands out of a real run's noise (see

@@ -1,4 +1,4 @@
-"""Plays a scenario on a plane that draws at random: a pilot run, then replications.
+"""Runs a scenario on a plane with random draws: a pilot run, then replications.
 
 The warm-up. With ``auto`` a pilot run, replication 0, is played and thrown away; MSER-5 tells from
 its series when it has settled. All replications leave out twice that time, as some settle later

@@ -1,4 +1,4 @@
-"""Runs a scenario: control plane over data plane, and what they saw as a Record."""
+"""Runs a scenario: control plane over data plane; the result is a Record."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_scenario(
     loading: Progress | None = None,
     effects: bool = False,
 ) -> Record:
-    """The Record of ``scenario``; ``progress`` is told the part of the work that is done, and
+    """The Record of ``scenario``; ``progress`` is called with the part of the work done, and
     before, on a plane that loads data, ``loading`` the part that is loaded. ``effects``: whether
     its assumptions come with what each decides of the answer, which takes two more predictions
     each (milliseconds in the flow plane).

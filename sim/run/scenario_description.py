@@ -1,4 +1,4 @@
-"""What a scenario file may say: a schema for each kind of system, and policies of its families."""
+"""The schema of scenario files: for each kind of system, with the policies of its families."""
 
 from __future__ import annotations
 

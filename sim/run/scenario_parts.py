@@ -1,4 +1,4 @@
-"""What a scenario names or holds in full: its machine, its workload, and the files that it names.
+"""The parts of a scenario that it names or contains: machine, workload, and other files.
 
 A name is a bundled one or a path, relative to the file that says it.
 """

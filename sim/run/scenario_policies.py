@@ -1,4 +1,4 @@
-"""What a scenario, or a command line, says of policies: one of each family that its system has."""
+"""Policies in a scenario or on a command line: one of each family of its system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_FAMILY = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.ASCII)
 def with_present_names(document: Document) -> Document:
     """The document with families by their present names, and policies in their long form."""
     if not isinstance(document.value, dict):
-        return document  # told where it is read
+        return document  # reported where it is read
     check_mappings(document, (POLICIES,))
     present = family_names()
     for name, value in dict(document.part((POLICIES,)) or {}).items():
@@ -43,7 +43,7 @@ def _in_long_form(document: Document, place: Place, text: str) -> Document:
     """The document with the policy that ``text`` stands for in full; errors name the same line."""
     try:
         fields = named(text)
-    except ValueError:  # told where it is read
+    except ValueError:  # reported where it is read
         return document
     made = changed(document, place, fields, document.source_of(place))
     if (mark := document.marks.get(place)) is not None:

@@ -1,4 +1,4 @@
-"""The steps that stand out of the noise of a series: where it changes, and where it only shakes.
+"""Finds the steps of a noisy time series that are larger than its noise.
 
 With x_k the values and w_k their weights (lengths, the mean one 1), the steps f are the piecewise
 constant values with the least
@@ -54,7 +54,7 @@ def steps(values: Floats, lengths: Floats) -> Floats:
         return values
     each = RARE * 2.0 * noise**2 * math.log(count)
     weight = lengths / lengths.mean()
-    # About their mean: sums of squares of large numbers would lose what tells steps apart.
+    # About their mean: sums of squares of large numbers would lose what distinguishes steps.
     away = values - values.mean()
     weights, sums, squares = (
         np.concatenate([[0.0], np.cumsum(part)])

@@ -1,4 +1,4 @@
-"""What a system tells of itself: what a scenario may say of it, what it plays, on which planes."""
+"""The descriptor of a system: its scenario schema, its workloads and its planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines from what other tools say: each format is a module here, found by what is in it."""
+"""Machines from the output of other tools: each format is a module, recognised by content."""
 
 from __future__ import annotations
 

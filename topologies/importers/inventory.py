@@ -1,4 +1,4 @@
-"""What importers find out, put together to a MachineDescription."""
+"""What importers find, collected into a MachineDescription."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _ITERATION = re.compile(r"Each iteration took .*\(\s*([\d.]{1,20})\s*ns\s*\)", r
 _FIGURE = re.compile(r"(?<!\S)\d{1,12}\.\d{1,9}(?!\S)", re.ASCII)
 _TRAFFIC = re.compile(r"Using (?!traffic with)(.{1,60}?) traffic", re.ASCII)
 
-# What MLC measures unless told otherwise, in its order.
+# What MLC measures by default, in its order.
 _DELAYS = [
     f"{delay:05}"
     for delay in (

@@ -1,4 +1,4 @@
-"""What the user pointed at: this host, a folder, an archive, or one text; read within limits."""
+"""The source of an import: this host, a folder, an archive, or a text; read within limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENDINGS = re.compile(
 class Source:
     """An input: either ``tree`` is there, or a text of which ``head`` is the first MiB.
 
-    ``name`` stands in errors; ``machine`` is the name that the machine gets unless told otherwise.
+    ``name`` stands in errors; ``machine`` is the machine's default name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Measurements that cannot all be true, reported before anything is fitted to them."""
+"""Contradictory measurements, reported before the fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPREADS, SESSION_SPREAD = 4.0, 0.02
 BELOW_IDLE = 0.90
 # Parts may exceed their whole by so much.
 EXCESS = 1.10
-# What the machine's file makes one parameter may lie so far apart.
+# Figures of one parameter of the machine's file may differ by so much.
 ALIKE_MAX = 2.0
 # Below this part of the peak, latency may be so many times that at a higher load. Near the peak,
 # more requests may get less through.

@@ -1,4 +1,4 @@
-"""Which measurements are held out: a share of each kind, drawn by a seed, never used in the fit."""
+"""The held-out measurements: a share of each kind, drawn by a seed, not used in the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit found, and how sure it is: intervals of parameters and of predictions."""
+"""The result of a fit: intervals of parameters and of predictions."""
 
 from __future__ import annotations
 

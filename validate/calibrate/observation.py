@@ -1,4 +1,4 @@
-"""A measured figure that a calibration is held against, in the same form from every source."""
+"""A measured figure used in a calibration, in the same form from every source."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Observation:
 
     @property
     def alike(self) -> tuple[object, ...]:
-        """Of the same quantity, whoever measured it."""
+        """Of the same quantity, from any source."""
         return (self.kind, *sorted((name, str(value)) for name, value in self.at.items()))
 
     def error(self, message: str, expected: str | None = None) -> InputError:

@@ -1,4 +1,4 @@
-"""The report of a cross-validation: what is said in words and tables; ``reports`` lays it out."""
+"""The report of a cross-validation: its texts and tables; ``reports`` lays it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a cross-validation: rows, their summary, the state of the host, and files of it."""
+"""The result of a cross-validation: rows, their summary, the state of the host, and files."""
 
 from __future__ import annotations
 

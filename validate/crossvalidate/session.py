@@ -1,4 +1,4 @@
-"""A session of cross-validation: real runs in rounds, predictions beside them, rows at the end.
+"""A session of cross-validation: real runs in rounds, their predictions, and rows.
 
 Rounds go A B C, A B C …, so that whatever drifts on the host hits all cases alike; predictions are
 made in the first round, each after its real run. Where the host is not known but measured, that is

@@ -1,4 +1,4 @@
-"""Suites for cross-validation: which scenarios run for real and on which planes beside it.
+"""Suites for cross-validation: scenarios to run for real, and the planes that predict them.
 
 A run names a scenario, settings, and a grid: each combination of its axes' values is one case. See
 ``../suites/crossvalidate/host.yaml``.
@@ -329,7 +329,7 @@ class _Loader:
     def _error(
         self, name: str, failure: InputError, place: Place, places: Mapping[str, Place]
     ) -> InputError:
-        """``failure`` at the line of the suite that it comes from, where that can be told."""
+        """``failure`` at the line of the suite that it comes from, where that is known."""
         if failure.file is not None and failure.line is not None:
             return failure
         message = failure.message

@@ -1,4 +1,4 @@
-"""What the rows come to: errors by set, kind and plane, and whether the aim is reached.
+"""Summary of the rows: errors by set, kind and plane, and whether the aim is reached.
 
 The aim, on the test set: of throughput and of memory traffic the median error is at most 5%, 90% of
 the rows are within 10%, and the worst within 25%; of p99 latency each row is within 25%. Errors are
@@ -135,7 +135,7 @@ def _checks(errors: Errors) -> Iterator[Check]:
 
 
 def spread_warnings(rows: Sequence[Row]) -> Iterator[str]:
-    """A line where the rounds of many figures lie far apart: the host was not quiet."""
+    """A line if the rounds of many figures differ much: the host was not quiet."""
     spans = {}
     for row in rows:
         if len(row.values) > 1 and row.kind == "throughput" and row.set == "test":

@@ -1,4 +1,4 @@
-"""What every part measures with: teams on CPUs, memory of nodes, and where figures go."""
+"""The common tools of all measurements: teams on CPUs, memory of nodes, and their figures."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Bench:
         return samples
 
     def find(self, name: str, **parameters: object) -> Measurement | None:
-        """The last figure of that name and, as far as they are told, with those parameters."""
+        """The last figure of that name and with those parameters that are given."""
         for found in reversed(self.measurements):
             if found.name == name and all(
                 getattr(found.parameters, key) == value for key, value in parameters.items()

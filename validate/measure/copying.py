@@ -1,4 +1,4 @@
-"""What a copy costs, by its size: again and again the same, or from and to ever other places."""
+"""Costs of a copy by size: the same memory repeatedly, or different memory each time."""
 
 from __future__ import annotations
 

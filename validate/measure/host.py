@@ -1,4 +1,4 @@
-"""The state of this host: what a figure measured on it depends on."""
+"""The state of this host on which measured figures depend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which CPUs and memory of this host may be measured: its nodes, less what is forbidden or full."""
+"""The CPUs and memory of this host that may be measured: all that is permitted and free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what was measured to a machine file: this host's description, its figures put in place."""
+"""Makes a machine file from measurements: this host's description with its figures."""
 
 from __future__ import annotations
 

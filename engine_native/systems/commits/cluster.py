@@ -20,7 +20,7 @@ CLEAR_UP_S = 3.0  # for the launcher to end its processes, and what they would l
 LOOK_S = 0.02
 THREADS = "threads"
 
-# What UCX is told, by transport: its transports and devices, and whether they use the network.
+# Settings of UCX by transport: its transports and devices, and whether they use the network.
 # Shared memory: POSIX segments, which UCX opens by /proc; none is left behind
 # (fabric/segment_folder.hpp). CMA is left out: many containers forbid it, and copies here are
 # smaller

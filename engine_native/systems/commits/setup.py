@@ -1,6 +1,6 @@
 """From a scenario to what the engine runs: the same transactions, faults and remedies, for real.
 
-What of a scenario is not the same on a real host is decided here, and told in ``notes``.
+Where a real host differs from the scenario, this decides what to do, and says so in ``notes``.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from .setup import check_room, engine_setup, phase_setup
 Floats = npt.NDArray[np.float64]
 
 PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
-LOOK_S = 0.1  # how often who waits for loading is told how far it is
+LOOK_S = 0.1  # interval of progress reports while loading
 SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
 TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
 FULL = 0.9  # a worker that is busy for so long has no time left

@@ -1,4 +1,4 @@
-"""What the compiled engine is told of a scenario: objects, operations, buffers, phases."""
+"""The compiled engine's setup from a scenario: objects, operations, buffers, phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others take of a machine's cores, from its file: kinds of interruptions."""
+"""Interruptions of a machine's cores by other programs, from its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages of the commit protocols cost on a machine: from its facts to whole picoseconds."""
+"""Costs of the commit protocols' messages on a machine, in whole picoseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commits engine was measured to take on a host: blocks of records, messages, draws.
+"""Measured costs of the commits engine on a host: blocks of records, messages, draws.
 
 The part ``engines: {commits: …}`` of a machine file. These are facts about single steps
 (``numatwin machine measure``, part ``processes``); how a transaction is made of them is the cost

@@ -1,4 +1,4 @@
-"""The trace of a run: what each transaction read and wrote; and whether this is snapshot isolation.
+"""The trace of a run, with the reads and writes of each transaction; checks snapshot isolation.
 
 A row is (time_ps, kind, client, transaction, a, b). Timestamps are whole numbers from 1; records
 hold version 0 at the start. A transaction here is one attempt: a retry is another one.
@@ -69,7 +69,7 @@ def snapshot_isolation_violations(rows: Iterable[Row]) -> list[str]:
 
     - all or nothing: what is committed is installed in full before, and nothing afterwards;
     - an aborted transaction installs nothing;
-    - reads see the newest version whose CID is at most RID (or are told that it is gone);
+    - reads see the newest version whose CID is at most RID (or learn that it was dropped);
     - snapshots are stable: none covers a CID that is still to be installed;
     - first committer wins: of two transactions that write one record, the later one's snapshot
       covers the earlier one's CID; so no update is lost;

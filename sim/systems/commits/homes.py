@@ -1,4 +1,4 @@
-"""Which processor of a host each process of a cluster gets: clients, servers, others."""
+"""Placement of a cluster's processes (clients, servers, others) on the processors of a host."""
 
 from __future__ import annotations
 

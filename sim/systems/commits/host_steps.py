@@ -1,4 +1,4 @@
-"""What single steps on one host cost: of blocks by size and place, of the ends of messages."""
+"""Costs of single steps on one host: blocks by size and place, both ends of messages."""
 
 from __future__ import annotations
 

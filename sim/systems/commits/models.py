@@ -1,4 +1,4 @@
-"""The models of commit protocols as the planes use them: what each has counted, in one form."""
+"""The models of commit protocols as the planes use them: their counters, in one form."""
 
 from __future__ import annotations
 
@@ -179,5 +179,5 @@ def bucket_edges_ns(buckets: int, parts: int = ReferenceModel.PARTS) -> npt.NDAr
     shift = np.maximum(bucket // parts - 1, 0)
     first = np.where(bucket < 2 * parts, bucket, (bucket % parts + parts) << shift)
     edges = np.asarray(first / 1e3)
-    edges.setflags(write=False)  # whoever asks gets the same ones
+    edges.setflags(write=False)  # shared by all callers
     return edges

@@ -1,4 +1,4 @@
-"""What a commit protocol is run with: nodes, costs of messages, transactions, faults, remedies.
+"""Parameters of a commit protocol: nodes, costs of messages, transactions, faults, remedies.
 
 Plain integers, times in picoseconds: no facts of a machine stand here. The compiled model and the
 reference model take the same parameters.

@@ -98,7 +98,7 @@ class CommitPlane:
         return found
 
     def outcome(self) -> Outcome:
-        """See Plane. ``why`` is told by the first replication."""
+        """See Plane. ``why`` comes from the first replication."""
         now = self.model.counters()
         self._check(now)
         counted = now.since(self._before)

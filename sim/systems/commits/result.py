@@ -1,4 +1,4 @@
-"""What a run of a commit protocol counted and measured, the same for both planes."""
+"""The result of a run of a commit protocol, the same for both planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large the messages of the commit protocols are, in bytes of payload, by type.
+"""Sizes of the commit protocols' messages, in bytes of payload, by type.
 
 Sizes by type are for k records aboard, k from 0 to all that a transaction writes; most types carry
 none or one, and are of one size.

@@ -1,4 +1,4 @@
-"""What a scenario may say about a cluster that commits transactions under snapshot isolation.
+"""The part of a scenario for a cluster that commits transactions under snapshot isolation.
 
 What the source of the four architectures (Binnig et al., The End of Slow Networks, PVLDB 9, 2016)
 leaves open has a field here, with a default whose reason stands beside it.

@@ -1,4 +1,4 @@
-"""Why transactions commit no faster: the busiest resource, and what more of each would bring."""
+"""The bottleneck of transactions: the busiest resource, and what more of each would bring."""
 
 from __future__ import annotations
 

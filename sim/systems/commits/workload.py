@@ -1,4 +1,4 @@
-"""What clients ask for: which records a transaction reads and creates, and where they lie.
+"""The records that transactions read and create, and where they are stored.
 
 Each client has streams of its own, named in ``STREAMS``: so one client's draws do not depend on
 what the others do, nor on the protocol.

@@ -1,4 +1,4 @@
-"""What the load balancers of ERIS see and order, and the check of what they ordered."""
+"""Observations and commands of ERIS's load balancers, and the check of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine's costs as an engine of ERIS's design meets them: its loops, hand-overs and walks."""
+"""The machine's costs for an engine of ERIS's design: its loops, hand-overs and walks."""
 
 from __future__ import annotations
 

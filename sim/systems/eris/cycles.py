@@ -1,4 +1,4 @@
-"""Balancing cycles of the event plane: who meets, what is linked, what is copied, who owns it when.
+"""Balancing cycles of the event plane: participants, linked and copied parts, changes of owner.
 
 A command of the policy is carried out once all workers concerned have met (the barrier of the
 routing table's update), so that ranges never overlap. What is linked has its new owner then; what
@@ -88,7 +88,7 @@ class Cycles:
             assert command.sizes is not None
             changed = part.sizes() != command.sizes
         concerned = np.flatnonzero(changed)
-        # A command that changes nothing is carried out all the same: somebody has to come.
+        # A command that changes nothing is executed anyway: at least one worker takes part.
         self.player.model.call((concerned if len(concerned) else np.zeros(1, int)).tolist())
 
     def _begin(self, command: Rebalance) -> None:

@@ -1,4 +1,4 @@
-"""ERIS as it runs: who owns what, what the monitor has seen, which transfers are under way."""
+"""The state of ERIS: partitions and owners, the monitor, transfers in progress."""
 
 from __future__ import annotations
 

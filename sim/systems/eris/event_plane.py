@@ -68,7 +68,7 @@ class ErisEvents(ModelPlane[Player]):
                 self._cycles.order(command)
 
     def _watch(self) -> None:
-        """Tells the monitor what workers did since it was last told."""
+        """Reports to the monitor what workers did since the last report."""
         time_s = self.player.now_ps / PS_PER_S
         now, before = self.player.counted(), self._watched
         self._watched = now

@@ -1,4 +1,4 @@
-"""What an engine of ERIS's design was measured to take: core time of its loops, data in the caches.
+"""Measured costs of an engine of ERIS's design: core time of its loops, data in the caches.
 
 The part ``engines: {eris: …}`` of a machine file, and how implementations differ.
 """

@@ -1,4 +1,4 @@
-"""What an operation on an index finds where: misses and hits of a walk down the prefix tree."""
+"""Cache misses and hits of an operation on an index: a walk down the prefix tree."""
 
 from __future__ import annotations
 

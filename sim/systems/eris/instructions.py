@@ -49,7 +49,7 @@ class InstructionCounts:
     """Per command whose rank is scattered over the keys: by how often it goes through the
     permutation for that, on average. As above."""
     choose: float = 0.0
-    """Per command of a mix: drawing which operation it is, and keeping them apart. As above."""
+    """Per command of a mix: drawing its operation, and keeping operations separate. As above."""
     scan: float = 0.0
     """Per scan and worker: what the length of its part does not matter to. The loops have none."""
     scan_handed: float = 0.0

@@ -1,4 +1,4 @@
-"""How well a core hides the misses of a batch of keys: measured, where a machine file says so.
+"""How well a core overlaps the misses of a batch of keys, where a machine file has it measured.
 
 The rule of the cost model is that a step takes as long as its instructions or its misses, whichever
 is longer. A batch of a real engine's lookups overlaps less well than that where both are about as

@@ -1,4 +1,4 @@
-"""Who owns what: partitions of an index or a column, and the transfers that change them.
+"""Partitions of an index or a column with their owners, and the transfers that change them.
 
 While a balancing cycle runs, a range that changes hands belongs to its new owner as far as it has
 been moved. Every key or entry has one owner at any time.

@@ -1,4 +1,4 @@
-"""What operations on ERIS's data find and cost, whoever owns these: trees, caches, scans.
+"""Costs of operations on ERIS's data, for any owner: trees, caches, scans.
 
 A unit of work is one operation of the workload's mix. Hyper-threads are taken to share their core's
 issue slots without gain or loss.

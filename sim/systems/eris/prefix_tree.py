@@ -44,7 +44,7 @@ class PrefixTree:
 
     @property
     def levels(self) -> int:
-        """Levels of nodes that tell the domain's keys apart."""
+        """Levels of nodes that distinguish all keys of the domain."""
         return max(1, -(-(max(self.keys - 1, 1)).bit_length() // self.prefix_bits))
 
     @property

@@ -1,4 +1,4 @@
-"""What routing costs in ERIS, command by command: the same for every plane."""
+"""Costs of routing in ERIS, per command: the same for every plane."""
 
 from __future__ import annotations
 

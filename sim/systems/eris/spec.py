@@ -1,4 +1,4 @@
-"""What a scenario may say of ERIS: how it is laid out on the machine, and its buffers."""
+"""ERIS's part of a scenario: its layout on the machine, and its buffers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ErisSystem(SystemSpec):
         return self.round_commands or workers * self.buffer_commands
 
     def incoming_commands(self, workers: int) -> int:
-        """Commands that an incoming buffer holds; its offset is told in 32 bits."""
+        """Commands that an incoming buffer holds; its offset has 32 bits."""
         command = self.command_size.value
         if self.incoming_size is not None:
             return int(self.incoming_size.value // command)

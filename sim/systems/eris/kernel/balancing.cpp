@@ -1,4 +1,4 @@
-// Balancing cycles of ErisRouting: the meeting of those concerned, and transfers between them.
+// Balancing cycles of ErisRouting: the barrier of the workers, and transfers between them.
 //
 // A worker spends as much time on transfers as it spent on its commands in the same round, but at
 // least one message: queries keep running. A source flattens a part and sends it; the target

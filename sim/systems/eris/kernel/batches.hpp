@@ -1,4 +1,4 @@
-// What waits in ERIS's incoming buffers: lists of batches, in blocks from one pool.
+// Contents of ERIS's incoming buffers: lists of batches, in blocks from one pool.
 #pragma once
 
 #include <cstddef>

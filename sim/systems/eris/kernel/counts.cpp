@@ -1,4 +1,4 @@
-// ErisRouting: what is counted, and whether every command is somewhere.
+// ErisRouting: counters, and the check that no command is lost.
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Refuses what the ERIS models are told in wrong shapes, by the name of the field.
+// Checks the shapes of the ERIS models' parameters; errors name the field.
 #include "systems/eris/kernel/setup.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the ERIS models are told: a machine as costs, the data's demands, where commands go.
+// Parameters of the ERIS models: a machine as costs, the data's demands, where commands go.
 //
 // Everything comes from the cost model (sim/systems/eris/event_model.py), in picoseconds; the
 // models know no machine fact of their own. Arrays are flat, row by row; A workers on C cores of n

@@ -1,4 +1,4 @@
-// ErisRouting: how long what a worker does takes: waits, other threads, disturbances.
+// ErisRouting: durations of a worker's steps: waits, other threads, disturbances.
 #include <algorithm>
 
 #include "systems/eris/kernel/routing.hpp"

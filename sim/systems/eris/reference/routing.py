@@ -26,7 +26,7 @@ from ....machine.reference.servers import rounded
 from ..routing import BATCH_PER_TARGET_MIN
 from .worker import Batch, Counts, Incoming, Worker
 
-SPREAD = 8  # points in which the latencies of a batch are told
+SPREAD = 8  # points by which the latencies of a batch are represented
 
 Steps = Generator[simpy.Event, Any, None]
 

@@ -1,6 +1,4 @@
-"""What belongs to a worker of ERIS in the reference: its buffers with their descriptors, its state;
-and what is counted.
-"""
+"""The state of a worker of ERIS in the reference: buffers with their descriptors; counters."""
 
 from __future__ import annotations
 
