@@ -31,7 +31,7 @@ def calibrate(
             "--from",
             metavar="FILE",
             help="A file of 'numatwin machine measure', the output of Intel MLC, or the folder of "
-            "a Record of 'numatwin run --on native'; may be given again.",
+            "a Record of 'numatwin run --on native'; may be repeated.",
             show_default=False,
         ),
     ],

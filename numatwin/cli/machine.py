@@ -127,8 +127,8 @@ def import_(
 ) -> None:
     """Make a machine file from the output of a machine's tools.
 
-    What they do not tell (bandwidths, latencies, links) comes from a catalogue of processors, with
-    ranges and marked as doubtful: replace it by measurements where you can.
+    Missing facts (bandwidths, latencies, links) come from a catalogue of processors, with
+    ranges and marked as doubtful: replace them by measurements where you can.
     """
     from ..inputs import write_text_atomically
     from ..topologies import build_machine

@@ -61,8 +61,8 @@ def _characteristic_time(n: Floats, per_line: Floats, capacity: Floats) -> Float
 def shared_state(hit: Floats, others: int) -> Floats:
     """Probability that a hit finds its line in state Shared or Forward (MESIF).
 
-    ``hit`` (R,): hit probability of each region in any one of the caches; ``others``: other caches than
-    this one that read the same lines at the same rate r.
+    ``hit`` (R,): hit probability of each region in any of the caches; ``others``: number of other
+    caches that read the same lines at the same rate r.
 
     A line is still Exclusive if no other cache held it when it was fetched here, and none has read
     it since. The first has probability (1 - hit)^others. For the second: a hit is the k-th of its
