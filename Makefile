@@ -120,6 +120,7 @@ lint: setup
 	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports --config $(CURDIR)/pyproject.toml \
 	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }
 	@$(PY) tools/check_includes.py
+	@$(PY) tools/check_words.py
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
 	@$(PY) tools/stubs.py --check
 	@echo "lint: fine"

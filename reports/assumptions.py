@@ -42,14 +42,14 @@ def assumption_rows(assumptions: Sequence[Mapping[str, Any]]) -> list[Assumption
 def _end(end: Mapping[str, Any] | None, unit: str, assumed: Any) -> str:
     if end is None or end["value"] == assumed:
         return ""
-    told = _with_unit(end["value"], unit)
+    text = _with_unit(end["value"], unit)
     change = _change(end, "throughput")
     power = _change(end, "power")
     if change is None:
-        return told
+        return text
     if abs(change) < NOTHING and power is not None and abs(power) >= NOTHING:
-        return f"{told}: {100 * power:+.1f}% power"
-    return f"{told}: {100 * change:+.1f}%" if abs(change) >= NOTHING else f"{told}: no change"
+        return f"{text}: {100 * power:+.1f}% power"
+    return f"{text}: {100 * change:+.1f}%" if abs(change) >= NOTHING else f"{text}: no change"
 
 
 def _change(end: Mapping[str, Any] | None, what: str) -> float | None:

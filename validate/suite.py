@@ -269,10 +269,10 @@ def _over(check: Alternative, other: Alternative) -> Alternative:
 
 
 def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) -> Scenario:
-    def beside(text: str | None) -> str | None:
+    def resolved(text: str | None) -> str | None:
         return None if text is None else seen_from(folder, text)
 
-    name = beside(check.scenario)
+    name = resolved(check.scenario)
     assert name is not None
     if check.plane is not None and check.plane not in SIMULATED:
         raise InputError(
@@ -280,9 +280,9 @@ def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) ->
         )
     loaded = load_scenario(
         name,
-        machine=beside(how.machine),
-        workload=beside(how.workload),
-        policy=beside(how.policy),
+        machine=resolved(how.machine),
+        workload=resolved(how.workload),
+        policy=resolved(how.policy),
         plane=check.plane,
         seed=seed,
         scale=how.scale,

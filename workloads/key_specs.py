@@ -157,17 +157,17 @@ class MovingHotRangeSpec(_RangeSpec):
 
 
 class RecordedSpec(KeySpec):
-    """A histogram of accesses; ``file`` is looked for beside the workload, then bundled."""
+    """A histogram of accesses; ``file`` is searched in the workload's folder, then bundled."""
 
     distribution: Literal["recorded"]
     file: Annotated[str, Field(min_length=1, max_length=1_024)]
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
         """See KeySpec."""
-        beside, bundled = folder / self.file, BUNDLED / Path(self.file).name
+        own, bundled = folder / self.file, BUNDLED / Path(self.file).name
         try:
-            is_bundled = "/" not in self.file and not beside.exists() and bundled.exists()
-            return load_histogram(bundled if is_bundled else beside, keys)
+            is_bundled = "/" not in self.file and not own.exists() and bundled.exists()
+            return load_histogram(bundled if is_bundled else own, keys)
         except (OSError, ValueError) as failure:  # ValueError: a NUL in the name
             reason = getattr(failure, "strerror", None) or "not a file name"
             raise DescriptionError(("file",), f"cannot be read: {reason}") from None

@@ -24,13 +24,13 @@ class Catalogue:
         """Whether the text is meant as a name: a path has a slash, or ends as YAML files do."""
         return "/" not in name_or_path and not name_or_path.endswith((".yaml", ".yml"))
 
-    def path(self, name_or_path: str, beside: Path = Path()) -> Path:
-        """The file meant; a path is relative to the folder ``beside``.
+    def path(self, name_or_path: str, folder: Path = Path()) -> Path:
+        """The file meant; a path is relative to ``folder``.
 
         Raises InputError for an unknown name; whether there is a file at a path is not looked at.
         """
         if not self.is_bundled(name_or_path):
-            return beside / name_or_path
+            return folder / name_or_path
         names = self.names()
         if name_or_path not in names:
             close = difflib.get_close_matches(name_or_path, names, 1)

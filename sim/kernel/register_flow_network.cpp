@@ -131,7 +131,7 @@ Doubles replay(SharedNetwork& network, std::size_t window, const Indices& row_pt
     return ends;
 }
 
-py::tuple told(const std::vector<Completion>& completions) {
+py::tuple completed(const std::vector<Completion>& completions) {
     Doubles times(static_cast<py::ssize_t>(completions.size()));
     Indices flows(static_cast<py::ssize_t>(completions.size()));
     const auto time = written(times);
@@ -154,14 +154,14 @@ py::tuple advance(SharedNetwork& network, std::optional<double> until) {
             held->advance(network.completions);
         }
     }
-    return told(network.completions);
+    return completed(network.completions);
 }
 
 py::tuple advance_tick(SharedNetwork& network, double until) {
     const auto held = network.hold();
     network.completions.clear();
     held->advance_tick(until, network.completions);
-    return told(network.completions);
+    return completed(network.completions);
 }
 
 // A fact of each flow, as an array in the order of the ids.

@@ -81,7 +81,7 @@ def _plain(description: MachineDescription) -> dict[str, Any]:
     return description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
 
 
-def told(
+def described_assumptions(
     scenario: Scenario, found: Sequence[Assumption], predictor: Predictor | None
 ) -> tuple[Mapping[str, Any], ...]:
     """``Record.assumptions``; ``predictor``: of this scenario, None leaves effects out."""

@@ -20,7 +20,7 @@ from ..planes.flow import FlowPlane
 from ..planes.outcome import Outcome
 from ..planes.plane import Maker
 from ..systems.registry import system_of
-from .assumptions import assumptions_in, told
+from .assumptions import assumptions_in, described_assumptions
 from .fact_range import fact_range
 from .record import Record
 from .scenario import NATIVE, Scenario
@@ -66,7 +66,7 @@ def run_scenario(
 def with_effects(record: Record, scenario: Scenario) -> Record:
     """The Record of a run of ``scenario`` with what each assumption decides of the answer."""
     found = assumptions_in(scenario, _costs(scenario))
-    return replace(record, assumptions=told(scenario, found, Predictor(scenario)))
+    return replace(record, assumptions=described_assumptions(scenario, found, Predictor(scenario)))
 
 
 def _run(
@@ -98,7 +98,7 @@ def _run(
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=_provenance(time.perf_counter() - began, outcome.steps),
         fact_range=fact_range(scenario, outcome.throughput, _throughput),
-        assumptions=told(scenario, assumptions_in(scenario, plane.costs), None),
+        assumptions=described_assumptions(scenario, assumptions_in(scenario, plane.costs), None),
         series=outcome.series,
     )
 
@@ -218,7 +218,9 @@ def _random_record(
         replicates=together.replicates,
         # What was measured is no prediction that the facts could be off for.
         fact_range={} if scenario.plane == NATIVE else fact_range(scenario, together.throughput),
-        assumptions=told(scenario, assumptions_in(scenario, _costs(scenario)), None),
+        assumptions=described_assumptions(
+            scenario, assumptions_in(scenario, _costs(scenario)), None
+        ),
         series=together.series,
     )
 

@@ -128,8 +128,8 @@ def with_files(
 
 def anywhere(path: Path, folder: Path) -> str:
     """A path that leads to the same file from any folder; a bundled file needs its name alone."""
-    beside = (folder / path).absolute()
-    return str(beside) if beside.exists() and beside.parent != WORKLOADS.folder else str(path)
+    relative = (folder / path).absolute()
+    return str(relative) if relative.exists() and relative.parent != WORKLOADS.folder else str(path)
 
 
 def hash_of(whole: dict[str, Any], workload: Workload, chosen: Mapping[str, ChosenPolicy]) -> str:

@@ -52,7 +52,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             blocks.warm_up();
             // What is created goes to one place after another: while a client does other things,
             // the processor fetches the next ones. Back to back it could not.
-            const auto amid = [&](auto step) {
+            const auto interleaved = [&](auto step) {
                 return many([&beginning, step] {
                     step();
                     beginning.add_bit();
@@ -63,10 +63,10 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             // In turn, so that what drifts on the host hits all alike.
             const std::vector<std::function<double()>> works{many([&] { blocks.get(); }),
                                                              many([&] { blocks.update(); }),
-                                                             amid([&] { blocks.insert(); }),
+                                                             interleaved([&] { blocks.insert(); }),
                                                              many(nothing),
                                                              many(nothing),
-                                                             amid(nothing)};
+                                                             interleaved(nothing)};
             const auto measure = [&](const char* end) {
                 auto samples = means_in_turn_ns(plan, works);
                 for (std::size_t k = 0; k < std::size(names); ++k) {

@@ -310,7 +310,7 @@ class Processors {
     void wake(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
         Process& p = process_[process];
         if (processor_[p.home].process != none) {
-            const std::uint32_t idle = idle_beside(p.home);
+            const std::uint32_t idle = idle_sibling(p.home);
             if (idle != none) move(clock, process, idle);
         }
         Processor& c = processor_[p.home];
@@ -369,14 +369,14 @@ class Processors {
         leave(clock, processor);
         const std::uint32_t following = pick(c);
         if (following != none) return put_on(clock, processor, following);
-        const std::uint32_t waiting = waiting_beside(processor);
+        const std::uint32_t waiting = waiting_on_sibling(processor);
         if (waiting != none) move(clock, waiting, processor);
     }
 
     // Groups.
 
     // The first idle processor of that one's group.
-    std::uint32_t idle_beside(std::uint32_t processor) const {
+    std::uint32_t idle_sibling(std::uint32_t processor) const {
         if (setup_.groups.empty()) return none;
         for (std::uint32_t at = 0; at < processor_.size(); ++at)
             if (setup_.groups[at] == setup_.groups[processor] && processor_[at].process == none)
@@ -385,7 +385,7 @@ class Processors {
     }
 
     // Of the group's processor where most processes wait, the first of these.
-    std::uint32_t waiting_beside(std::uint32_t processor) const {
+    std::uint32_t waiting_on_sibling(std::uint32_t processor) const {
         if (setup_.groups.empty()) return none;
         std::uint32_t found = none;
         std::ptrdiff_t most = 0;

@@ -244,7 +244,7 @@ class SharedProcessors:
         processor.queue.append(process)
 
     def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
-        if processor.process is not None and (idle := self._idle_beside(processor)) is not None:
+        if processor.process is not None and (idle := self._idle_sibling(processor)) is not None:
             self.move(process, idle)
             processor = self.processors[idle]
         process.debt_ps += self.setup.sleep_ps
@@ -297,7 +297,10 @@ class SharedProcessors:
             processor.remove(process)
         self._leave(processor)
         self._take_next(processor)
-        if processor.process is None and (waiting := self._waiting_beside(processor)) is not None:
+        if (
+            processor.process is None
+            and (waiting := self._waiting_on_sibling(processor)) is not None
+        ):
             self.move(waiting, self.processors.index(processor))
 
     def _schedule_tick(self, processor: Processor) -> None:
@@ -367,12 +370,12 @@ class SharedProcessors:
         own = groups[self.processors.index(processor)] if groups else None
         return [at for at, group in enumerate(groups) if group == own]
 
-    def _idle_beside(self, processor: Processor) -> int | None:
+    def _idle_sibling(self, processor: Processor) -> int | None:
         """The first idle processor of that one's group."""
         idle = (at for at in self._group(processor) if self.processors[at].process is None)
         return next(idle, None)
 
-    def _waiting_beside(self, processor: Processor) -> Process | None:
+    def _waiting_on_sibling(self, processor: Processor) -> Process | None:
         """Of the group's processor where most processes wait, the first of these."""
         queues = (self.processors[at].queue for at in self._group(processor))
         waiting = ([one for one in queue if one.state == "waiting"] for queue in queues)

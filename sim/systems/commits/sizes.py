@@ -1,6 +1,6 @@
 """Sizes of the commit protocols' messages, in bytes of payload, by type.
 
-Sizes by type are for k records aboard, k from 0 to all that a transaction writes; most types carry
+Sizes by type are for k records in a message, k from 0 to all that a transaction writes; most types carry
 none or one, and are of one size.
 """
 
@@ -64,10 +64,10 @@ def two_phase_sizes(system: CommitSystem, records: Records) -> Sizes:
     order to install: the source's 5 + 8n messages have no others that could carry it.
     """
     header, of_record = system.message_header.value, system.record_header.value
-    aboard = range(records.writes + 1)
+    carried = range(records.writes + 1)
     new = of_record + records.changed
-    with_new = tuple(header + WORD + k * new for k in aboard)
-    numbers = tuple(header + WORD + k * WORD for k in aboard)
+    with_new = tuple(header + WORD + k * new for k in carried)
+    numbers = tuple(header + WORD + k * WORD for k in carried)
     return {
         "snapshot-request": (header,),
         "snapshot": (header + WORD,),

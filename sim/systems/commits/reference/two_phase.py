@@ -66,8 +66,8 @@ class TwoPhaseModel(CommitModel):
         updates = reads[: self.p.updates]
         turn = (client.number + client.transaction) % len(self.managers)
         manager = self.managers[turn]
-        aboard = len(updates) + len(inserts)
-        yield from self.message("commit-request", client, manager, aboard)  # (1)
+        carried = len(updates) + len(inserts)
+        yield from self.message("commit-request", client, manager, carried)  # (1)
         outcome = self.env.event()
         self.env.process(self.manage(manager, client, updates, inserts, outcome))
         cid, vote = yield outcome
