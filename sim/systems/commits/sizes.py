@@ -1,7 +1,7 @@
 """Sizes of the commit protocols' messages, in bytes of payload, by type.
 
-Sizes by type are for k records in a message, k from 0 to all that a transaction writes; most types carry
-none or one, and are of one size.
+Sizes by type are for k records in a message, k from 0 to all that a transaction writes; most types
+carry none or one, and are of one size.
 """
 
 from __future__ import annotations
