@@ -174,9 +174,9 @@ class IncomingProtocol {
                                [](Word word) { return descriptor::writers(word) == 0; });
     }
 
-    // Lines are fetched in pairs: at a distance of 128 bytes, writes of one thread slow no other down that
-    // reads or writes something else. Who writes needs to know which buffer is open, and its
-    // descriptor; who swaps changes all three: they share a line, which then travels once.
+    // Lines are fetched in pairs: at a distance of 128 bytes, writes of one thread slow no other
+    // down that reads or writes something else. Who writes needs to know which buffer is open, and
+    // its descriptor; who swaps changes all three: they share a line, which then travels once.
     static constexpr std::size_t line_pair_bytes = 128;
     template <class T>
     using Atomic = typename Platform::template Atomic<T>;
@@ -186,7 +186,8 @@ class IncomingProtocol {
 
     alignas(line_pair_bytes) Atomic<std::uint32_t> writable_{0};  // changed once a swap
     Descriptor descriptor_[2] = {{descriptor::active_bit}, {0}};
-    alignas(line_pair_bytes) std::uint32_t owned_ = 0;  // the owner's: equals writable_ between swaps
+    alignas(line_pair_bytes) std::uint32_t owned_ =
+        0;  // the owner's: equals writable_ between swaps
     alignas(line_pair_bytes) const std::uint64_t capacity_;
 };
 
