@@ -53,9 +53,18 @@ class MessageCurve:
     def _port_s(self, size: float) -> float:
         """Time on one port."""
         return max(
-            self.wire_bytes(size) / self.nic.bandwidth.value,
-            size / self.transport.bandwidth.value,
+            self.wire_bytes(size) / self.nic.bandwidth.value, size / self._transport_Bps(size)
         )
+
+    def _transport_Bps(self, size: float) -> float:
+        """What the transport gets with messages of ``size``: at most its own bandwidth; from the
+        first point on that has one, what the points say, with lines between them."""
+        known = [(p.size.value, p.bandwidth.value) for p in self.transport.points if p.bandwidth]
+        most = self.transport.bandwidth.value
+        if not known or size < known[0][0]:
+            return most
+        sizes, bandwidths = zip(*known, strict=True)
+        return min(most, float(np.interp(size, sizes, bandwidths)))
 
     @cached_property
     def _latencies(self) -> tuple[list[float], list[float]]:

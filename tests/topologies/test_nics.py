@@ -3,6 +3,7 @@
 import pytest
 
 from numatwin.inputs.yaml_file import DescriptionError, parse_yaml
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine, machine_from_document
 from numatwin.topologies.nics import MessageCurve, message_curve
 
@@ -106,3 +107,24 @@ def test_facts_that_are_missing_are_told(
     with pytest.raises(DescriptionError) as caught:
         message_curve(machine, node, transport, ports)
     assert told in str(caught.value)
+
+
+def test_points_bound_what_a_transport_gets() -> None:
+    """4 KiB at 2 GB/s and 64 KiB at 4 GB/s, though transport and adapter have 8: lines between;
+    before the first point the transport's own."""
+    points = (
+        "[{size: 8 B, latency: 1 us}, {size: 4 KiB, bandwidth: 2 GB/s}, "
+        "{size: 64 KiB, bandwidth: 4 GB/s}]"
+    )
+    scenario = load_scenario(
+        "nam-fig6-rsi",
+        settings=[
+            "machine.nics.0.bandwidth=8 GB/s",
+            "machine.nics.0.transports.RDMA.bandwidth=8 GB/s",
+            f"machine.nics.0.transports.RDMA.points={points}",
+        ],
+    )
+    curve = message_curve(scenario.machine, 0, "RDMA", 1)
+    for size, bandwidth_Bps in ((4096, 2e9), (34 * 1024, 3e9), (65536, 4e9), (2**20, 4e9)):
+        assert curve.occupancy_s(size) == pytest.approx(size / bandwidth_Bps, rel=1e-3)
+    assert curve.occupancy_s(2048) == pytest.approx(2048 / 8e9, rel=0.05)
