@@ -87,3 +87,81 @@ def test_a_shared_index_in_place_of_partitions(tmp_path: Path) -> None:
         tmp_path, r"(settings: \{event_horizon: 3 ms)", r"\1, system.placement: interleaved"
     )
     assert main(["regress", suite, *checks(OF_BUFFERS[:1])]) == 1
+
+
+TASK_POLICIES = '''\
+"""Policies of tasks in a file of their own: as bundled, and broken."""
+
+from dataclasses import replace
+
+from numatwin.sim.systems.tasks.commands import AllowStealing
+from numatwin.sim.systems.tasks.cores import ElasticCores, elastic_net
+from numatwin.sim.systems.tasks.placer import AdaptivePlacer
+from numatwin.sim.systems.tasks.stealing import AdaptiveStealing
+
+
+class Placer(AdaptivePlacer):
+    pass
+
+
+class NeverHelps(AdaptivePlacer):
+    def _helps(self, *_):
+        return False
+
+
+class Stealing(AdaptiveStealing):
+    pass
+
+
+class IgnoresItsThreshold:
+    def decide(self, seen):
+        return [AllowStealing(frozenset(seen.memory_Bps))]
+
+
+class Cores(ElasticCores):
+    def __init__(self):
+        super().__init__("adaptive")
+
+
+class DeadTransition(Cores):
+    def decide(self, seen):
+        commands = super().decide(seen)
+        dead = {"t3": lambda token: False, "t4": lambda token: True}
+        net = self._net
+        self._net = replace(
+            net,
+            transitions=tuple(
+                replace(one, guard=dead.get(one.name, one.guard)) for one in net.transitions
+            ),
+        )
+        return commands
+'''
+OF_TASKS = {
+    "adaptive-placement-gives-a-table-its-socket": (
+        r"(scenario: hana-fig10\n    plane: flow\n)",
+        r"\1    policy: placer=./tasks.py:{}\n",
+        ("Placer", "NeverHelps"),
+    ),
+    "adaptive-stealing-leaves-scans-at-home": (
+        "stealing=adaptive",
+        "stealing=./tasks.py:{}",
+        ("Stealing", "IgnoresItsThreshold"),
+    ),
+    "elastic-cores-follow-the-load": (
+        "cores=adaptive",
+        "cores=./tasks.py:{}",
+        ("Cores", "DeadTransition"),
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("check", OF_TASKS)
+def test_a_sabotaged_policy_of_tasks(
+    check: str, broken: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern, replacement, classes = OF_TASKS[check]
+    (tmp_path / "tasks.py").write_text(TASK_POLICIES)
+    suite = suite_with(tmp_path, pattern, replacement.format(classes[broken]))
+    status = main(["regress", suite, "--check", check])
+    assert status == int(broken), capsys.readouterr()
