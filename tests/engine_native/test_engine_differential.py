@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from numatwin import InputError, load_scenario, run_scenario
+
 if TYPE_CHECKING:
     from numatwin.engine_native._engine import Engine
 
@@ -67,14 +69,20 @@ class Model:
         return 0, 1
 
 
-def started(aeus: int, nodes: int, clients: bool, placement: str = "partitioned") -> Engine:
+def started(
+    aeus: int,
+    nodes: int,
+    clients: bool,
+    placement: str = "partitioned",
+    value_bytes: int = 8,
+) -> Engine:
     setup = engine.EngineSetup([k % nodes for k in range(aeus)], [-1] * aeus, [-1] * nodes)
     setup.placement = placement
     setup.huge_pages = False
-    setup.add_index("index", KEYS)
+    setup.add_index("index", KEYS, value_bytes=value_bytes)
     setup.add_column("column", ENTRIES)
     # Traffic in the background: objects of its own, so that answers stay known.
-    setup.add_index("busy", KEYS)
+    setup.add_index("busy", KEYS, value_bytes=value_bytes)
     if clients:
         setup.add_operation("lookup", "lookup", 2)
         setup.add_operation("upsert", "upsert", 2)
@@ -177,3 +185,36 @@ def test_the_same_under_traffic(aeus: int, entries: list[int], script: Script) -
 def test_baselines_answer_alike(placement: str, entries: list[int], script: Script) -> None:
     model = Model(column=list(entries))
     play(started(2, 1, clients=False, placement=placement), script, model, 2)
+
+
+@pytest.mark.parametrize("placement", ["partitioned", "interleaved"])
+@pytest.mark.parametrize("value_bytes", [9, 100, 1000, 5000])
+def test_large_values_are_found_as_they_were_written(placement: str, value_bytes: int) -> None:
+    """Loaded ones, changed ones and new ones, beside clients that read and write others."""
+    made = started(2, 1, clients=True, placement=placement, value_bytes=value_bytes)
+    keys = [0, 1, KEYS - 1, KEYS + 5]
+    values, found, _ = made.execute([LOOKUP] * 4, [0] * 4, keys, [0] * 4)
+    assert list(found) == [1, 1, 1, 0]
+    before = list(values[:3])
+    for value in (7, 8):
+        made.execute([UPSERT] * 3, [0] * 3, keys[1:], [value, value + 1, value + 2])
+    values, found, _ = made.execute([LOOKUP] * 4, [0] * 4, keys, [0] * 4)
+    assert list(found) == [1] * 4
+    assert list(values) == [before[0], 8, 9, 10]
+    made.stop()
+
+
+@pytest.mark.parametrize(
+    ("setting", "policy", "reason"),
+    [
+        ("system.inline_values=64 B", None, "trees hold words of 8 B"),
+        ("workload.objects.index.value_size=7 B", None, "not a value that the native engine"),
+        ("workload.objects.index.value_size=100 B", "ma-1", "does not move values"),
+    ],
+)
+def test_what_the_engine_does_not_do_with_values(
+    setting: str, policy: str | None, reason: str
+) -> None:
+    scenario = load_scenario("host-lookup", plane="native", policy=policy, settings=[setting])
+    with pytest.raises(InputError, match=reason):
+        run_scenario(scenario)

@@ -34,11 +34,23 @@ def test_lines_of_items_that_lie_one_beside_the_other(size: int) -> None:
     assert lines_of(size) == pytest.approx(sum(touched) / len(touched), rel=1e-12)
 
 
-@pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize(("value", "far"), [("8 B", 0), ("9 B", 16), ("1000 B", 1000)])
+@pytest.mark.parametrize(
+    ("value", "far", "native"),
+    [
+        ("8 B", 0, False),
+        ("9 B", 16, False),
+        ("1000 B", 1000, False),
+        # Blocks of the native engine's size classes.
+        ("8 B", 0, True),
+        ("9 B", 16, True),
+        ("49 B", 64, True),
+        ("1000 B", 1024, True),
+        ("4097 B", 5120, True),
+    ],
+)
 def test_what_is_larger_than_a_word_lies_out_of_line(value: str, far: int, native: bool) -> None:
     stored = DataObject(kind="index", keys=KEYS, value_size=value)
-    small, inline = (tree_of(stored, bound, native=native) for bound in (8.0, 1000.0))
+    small, inline = (tree_of(stored, bound, native=native) for bound in (8.0, 5000.0))
     assert (small.far_bytes, inline.far_bytes) == (far, 0)
     bare = tree_of(DataObject(kind="index", keys=KEYS), 8.0, native=native)
     assert small.bytes_per_key == pytest.approx(bare.bytes_per_key + far, rel=1e-3)

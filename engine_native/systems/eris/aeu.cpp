@@ -37,6 +37,7 @@ Aeu::Aeu(World& world, std::uint32_t number)
       keys_(setup_.batch),
       values_(setup_.batch),
       slots_(setup_.batch),
+      words_of_(setup_.batch),
       found_(setup_.batch),
       owners_(setup_.batch) {
     for (std::size_t k = 0; k < world.objects.size(); ++k) {
@@ -47,7 +48,8 @@ Aeu::Aeu(World& world, std::uint32_t number)
             continue;
         }
         const TreeShape shape{object.setup.key_bits, object.setup.prefix_bits};
-        index_[k] = std::make_unique<IndexPartition>(memory, shape, number);
+        index_[k] =
+            std::make_unique<IndexPartition>(memory, shape, object.setup.value_bytes, number);
         table_[k] = &object.table->read(number);
         std::vector<std::uint64_t> bounds;
         for (const Partition& part : table_[k]->partitions()) bounds.push_back(part.first_key);
@@ -92,8 +94,10 @@ void Aeu::load() {
                 column_[k]->own.append(entries);
             } else {
                 run.clear();
-                for (std::uint64_t i = at; i < until; ++i) run.push_back({i, loaded_value(i)});
-                index_[k]->tree.append(run);
+                IndexPartition& part = *index_[k];
+                for (std::uint64_t i = at; i < until; ++i)
+                    run.push_back({i, part.far.make(part.memory, loaded_value(i))});
+                part.tree.append(run);
             }
             counts_.loaded.fetch_add(until - at, std::memory_order_relaxed);
             at = until;

@@ -135,7 +135,7 @@ class Aeu final : public EngineWorker {
     std::vector<ScanResult> results_;
 
     // a batch
-    std::vector<std::uint64_t> keys_, values_, slots_;
+    std::vector<std::uint64_t> keys_, values_, slots_, words_of_;
     std::vector<std::uint8_t> found_;
     std::vector<Part> parts_;
     std::vector<Pair> pairs_;

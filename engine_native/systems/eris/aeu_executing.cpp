@@ -31,13 +31,14 @@ void Aeu::execute_batch(Group& group) {
         group.at = 0;
     }
     ObjectCounts& object = counts_.object[group.object];
-    PrefixTree& tree = index_[group.object]->tree;
+    IndexPartition& part = *index_[group.object];
     const std::span<const std::uint64_t> keys{keys_.data(), count};
     if (group.kind == Kind::lookup) {
-        object.found.add(tree.lookup(keys, values_.data(), found_.data()));
+        object.found.add(part.lookup(keys, values_.data(), found_.data()));
     } else if (group.kind == Kind::upsert) {
-        object.inserted.add(tree.upsert(keys, {values_.data(), count}));
-        object.entries.store(tree.keys(), std::memory_order_relaxed);
+        object.inserted.add(
+            part.upsert(keys, {values_.data(), count}, words_of_.data(), found_.data()));
+        object.entries.store(part.tree.keys(), std::memory_order_relaxed);
     }
     object.executed.add(count);
     counts_.executed.add(count);

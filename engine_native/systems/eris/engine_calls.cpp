@@ -152,6 +152,22 @@ void Engine::execute_scan(const Ask& command, Answer& answer) {
     answer.answers = 1;
 }
 
+namespace {
+
+std::size_t upsert_shared(ObjectState& object, const Ask& command) {
+    const FarValues far = object.far();
+    std::uint64_t word = 0;
+    std::uint8_t found = 0;
+    if (far.used() && object.shared_tree->lookup({&command.key, 1}, &word, &found) == 1) {
+        far.write(&word, &found, &command.value, 1);
+        return 0;
+    }
+    word = far.make(*object.outside, command.value);
+    return object.shared_tree->upsert({&command.key, 1}, {&word, 1}, *object.outside);
+}
+
+}  // namespace
+
 // Whose data all share, by the calling thread itself.
 void Engine::execute_shared(const Ask& command, Answer& answer) {
     ObjectState& object = world_.objects[command.object];
@@ -160,10 +176,10 @@ void Engine::execute_shared(const Ask& command, Answer& answer) {
     switch (command.kind) {
         case AskKind::lookup:
             object.shared_tree->lookup({&command.key, 1}, &answer.value, &found);
+            if (object.far().used()) keep(object.far().read(&answer.value, &found, 1));
             break;
         case AskKind::upsert:
-            inserted =
-                object.shared_tree->upsert({&command.key, 1}, {&command.value, 1}, *object.outside);
+            inserted = upsert_shared(object, command);
             break;
         case AskKind::append:
             object.shared_column->append({&command.value, 1});

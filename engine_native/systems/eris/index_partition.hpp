@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "storage/far_values.hpp"
 #include "storage/prefix_tree.hpp"
 #include "systems/eris/cycle.hpp"
 #include "systems/eris/partition_table.hpp"
@@ -18,11 +20,35 @@ class IndexPartition {
   public:
     static constexpr std::uint64_t greatest = std::numeric_limits<std::uint64_t>::max();
 
-    IndexPartition(Memory& memory, TreeShape shape, std::uint32_t worker)
-        : memory(memory), tree(memory, shape), worker_(worker) {}
+    IndexPartition(Memory& memory, TreeShape shape, std::size_t value_bytes, std::uint32_t worker)
+        : memory(memory), tree(memory, shape), far(value_bytes), worker_(worker) {}
 
     Memory& memory;
     PrefixTree tree;
+    const FarValues far;
+
+    /// As the tree's, with values wherever they lie.
+    std::size_t lookup(std::span<const std::uint64_t> keys, std::uint64_t* values,
+                       std::uint8_t* found) const noexcept {
+        const std::size_t hits = tree.lookup(keys, values, found);
+        if (far.used()) keep(far.read(values, found, keys.size()));
+        return hits;
+    }
+    /// The same; `words` and `found` have room for as many.
+    std::size_t upsert(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                       std::uint64_t* words, std::uint8_t* found) {
+        if (!far.used()) return tree.upsert(keys, values);
+        std::size_t inserted = 0;
+        if (tree.lookup(keys, words, found) < keys.size()) {
+            for (std::size_t k = 0; k < keys.size(); ++k) {
+                if (found[k]) continue;
+                const std::uint64_t word = far.make(memory, values[k]);
+                inserted += tree.upsert({&keys[k], 1}, {&word, 1});
+            }
+        }
+        far.write(words, found, values.data(), keys.size());
+        return inserted;
+    }
 
     /// Takes over new bounds [A + 1]. The last partition reaches to the greatest key.
     void set_bounds(const std::vector<std::uint64_t>& bounds) {

@@ -259,11 +259,11 @@ workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise
         .def(
             "add_index",
             [](EngineSetup& setup, std::string name, std::uint64_t keys, unsigned key_bits,
-               unsigned prefix_bits) {
+               unsigned prefix_bits, std::size_t value_bytes) {
                 setup.objects.push_back(
-                    {std::move(name), ObjectKind::index, keys, key_bits, prefix_bits});
+                    {std::move(name), ObjectKind::index, keys, key_bits, prefix_bits, value_bytes});
             },
-            "name"_a, "keys"_a, "key_bits"_a = 64, "prefix_bits"_a = 8)
+            "name"_a, "keys"_a, "key_bits"_a = 64, "prefix_bits"_a = 8, "value_bytes"_a = 8)
         .def(
             "add_column",
             [](EngineSetup& setup, std::string name, std::uint64_t entries) {

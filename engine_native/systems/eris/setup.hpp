@@ -25,6 +25,8 @@ struct ObjectSetup {
     /// Keys 0 … amount - 1 of an index, entries of a column.
     std::uint64_t amount = 0;
     unsigned key_bits = 64, prefix_bits = 8;
+    /// Of an index; those above 8 lie out of line (storage/far_values.hpp).
+    std::size_t value_bytes = 8;
 };
 
 struct OperationSetup {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ....inputs import InputError
 from ....sim.planes.experiment import Experiment
+from ....sim.systems.eris.index import block_bytes
 from ....sim.systems.eris.spec import ErisSystem
 from ....workloads import KeyDistribution
 from ....workloads.schema import DataObject
@@ -22,6 +23,8 @@ KEY_BYTES, ENTRY_BYTES = 26, 8
 # Of what the host can spare, an engine may take so much: its buffers and this process need some.
 ROOM = 0.8
 
+WORD_BYTES = 8
+VALUE_BYTES_MAX = 1 << 20
 MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (systems/eris/setup.cpp)
 NS = 1e9
 
@@ -34,6 +37,7 @@ def engine_setup(scenario: Experiment, nodes: list[int], mapping: HostMapping) -
     assert isinstance(system, ErisSystem)
     machine, workload = scenario.machine, scenario.workload
     _check_sizes(system)
+    _check_values(scenario, system)
     setup = EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
     positions: dict[str, int] = {}
     for name, stored in workload.objects.items():
@@ -89,14 +93,20 @@ def _draws(keys: KeyDistribution, elapsed_s: float) -> KeyDraws:
 def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
     if stored.kind == "index":
         assert stored.keys is not None
-        for field in ("key_size", "value_size"):
-            if getattr(stored, field).value != 8:
-                raise InputError(
-                    f"object '{name}': the native engine stores 64-bit keys and values",
-                    token=f"{field} {getattr(stored, field).value:g} B",
-                    expected="8 B",
-                )
-        setup.add_index(name, stored.keys, stored.key_bits, stored.prefix_bits)
+        if stored.key_size.value != WORD_BYTES:
+            raise InputError(
+                f"object '{name}': the native engine stores 64-bit keys",
+                token=f"key_size {stored.key_size.value:g} B",
+                expected="8 B",
+            )
+        value = stored.value_size.value
+        if not WORD_BYTES <= value <= VALUE_BYTES_MAX or value % 1:
+            raise InputError(
+                f"object '{name}': not a value that the native engine stores",
+                token=f"value_size {value:g} B",
+                expected=f"whole bytes, {WORD_BYTES} to {VALUE_BYTES_MAX:,} of them",
+            )
+        setup.add_index(name, stored.keys, stored.key_bits, stored.prefix_bits, int(value))
     else:
         assert stored.entries is not None
         if stored.entry_size.value != 8:
@@ -106,6 +116,26 @@ def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
                 expected="8 B",
             )
         setup.add_column(name, stored.entries)
+
+
+def _check_values(scenario: Experiment, system: ErisSystem) -> None:
+    """Larger ones lie out of line, and stay where they are."""
+    if system.inline_values.value != WORD_BYTES:
+        raise InputError(
+            "system.inline_values: the native engine's trees hold words of 8 B",
+            token=f"{system.inline_values.value:g} B",
+            expected="8 B",
+        )
+    large = [
+        name
+        for name, stored in scenario.workload.objects.items()
+        if stored.kind == "index" and stored.value_size.value > WORD_BYTES
+    ]
+    if large and any(name != "none" for name in scenario.policy_names.values()):
+        raise InputError(
+            f"object '{large[0]}': the native engine does not move values of more than 8 B",
+            expected="policy none, or value_size 8 B",
+        )
 
 
 def _check_sizes(system: ErisSystem) -> None:
@@ -123,7 +153,9 @@ def _check_sizes(system: ErisSystem) -> None:
 def data_bytes(objects: Sequence[DataObject]) -> int:
     """What they take at most."""
     return sum(
-        (one.keys or 0) * KEY_BYTES if one.kind == "index" else (one.entries or 0) * ENTRY_BYTES
+        (one.keys or 0) * (KEY_BYTES + int(block_bytes(one.value_size.value)))
+        if one.kind == "index"
+        else (one.entries or 0) * ENTRY_BYTES
         for one in objects
     )
 

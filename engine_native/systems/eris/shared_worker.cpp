@@ -21,6 +21,7 @@ SharedWorker::SharedWorker(World& world, CommonScan& common, std::uint32_t numbe
       counts_(*world.counts[number]),
       maker_(world, number),
       values_(setup_.batch),
+      words_(setup_.batch),
       found_(setup_.batch) {
     for (ObjectState& object : world.objects) memory_.push_back(&object.managers[0]->add_cache());
     adopt();
@@ -56,7 +57,8 @@ void SharedWorker::load() {
             values.clear();
             for (std::uint64_t i = at; i < until; ++i) {
                 keys.push_back(i);
-                values.push_back(column ? loaded_entry(setup_.seed, k, i) : loaded_value(i));
+                values.push_back(column ? loaded_entry(setup_.seed, k, i)
+                                        : object.far().make(*memory_[k], loaded_value(i)));
             }
             if (column)
                 object.shared_column->append(values);
@@ -103,12 +105,24 @@ void SharedWorker::execute(Drawn& drawn) {
     const Ticks begin = ticks();
     ObjectCounts& object = counts_.object[operation.object];
     SharedTree& tree = *world_.objects[operation.object].shared_tree;
+    const FarValues far = world_.objects[operation.object].far();
     if (operation.kind == OperationKind::lookup) {
         object.found.add(tree.lookup(drawn.keys, values_.data(), found_.data()));
+        if (far.used()) keep(far.read(values_.data(), found_.data(), drawn.count));
     } else if (operation.kind == OperationKind::upsert) {
         for (std::size_t k = 0; k < drawn.count; ++k) values_[k] = maker_.random().next();
-        object.inserted.add(
-            tree.upsert(drawn.keys, {values_.data(), drawn.count}, *memory_[operation.object]));
+        Memory& memory = *memory_[operation.object];
+        if (!far.used()) {
+            object.inserted.add(tree.upsert(drawn.keys, {values_.data(), drawn.count}, memory));
+        } else {
+            tree.lookup(drawn.keys, words_.data(), found_.data());
+            far.write(words_.data(), found_.data(), values_.data(), drawn.count);
+            for (std::size_t k = 0; k < drawn.count; ++k) {
+                if (found_[k]) continue;
+                const std::uint64_t word = far.make(memory, values_[k]);
+                object.inserted.add(tree.upsert({&drawn.keys[k], 1}, {&word, 1}, memory));
+            }
+        }
     }
     const Ticks spent = ticks() - begin;
     object.received.add(drawn.count);

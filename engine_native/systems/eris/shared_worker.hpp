@@ -84,7 +84,7 @@ class SharedWorker final : public EngineWorker {
     std::shared_ptr<const ClientPhase> phase_;
     std::uint32_t version_ = 0;
     bool only_scans_ = false;
-    std::vector<std::uint64_t> values_;
+    std::vector<std::uint64_t> values_, words_;
     std::vector<std::uint8_t> found_;
     std::vector<ScanResult> results_;
 };

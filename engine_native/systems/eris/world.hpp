@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memory/manager.hpp"
+#include "storage/far_values.hpp"
 #include "storage/shared_column.hpp"
 #include "storage/shared_tree.hpp"
 #include "systems/eris/control.hpp"
@@ -35,6 +36,8 @@ struct ObjectState {
     std::unique_ptr<SharedTree> shared_tree;
     std::unique_ptr<SharedColumn> shared_column;
     Memory* outside = nullptr;
+
+    FarValues far() const { return FarValues(setup.value_bytes); }
 };
 
 /// Of a worker, what others write.

@@ -29,12 +29,26 @@ def tree_of(stored: DataObject, inline_bytes: float, *, native: bool = False) ->
     assert stored.keys is not None
     value_bytes, far_bytes = stored.value_size.value, 0.0
     if value_bytes > inline_bytes:
-        far_bytes = math.ceil(value_bytes / WORD_BYTES) * float(WORD_BYTES)
+        words_bytes = math.ceil(value_bytes / WORD_BYTES) * float(WORD_BYTES)
+        far_bytes = block_bytes(value_bytes) if native else words_bytes
         value_bytes = float(POINTER_BYTES)
     entry_bytes = stored.key_size.value + value_bytes
     if native:
         return ArrayTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, value_bytes)
     return PrefixTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes)
+
+
+def block_bytes(value_bytes: float) -> float:
+    """What a value out of line takes in the native engine: a block of one of its size classes
+    (engine_native/memory/size_classes.hpp); 0 where it is a word in the tree."""
+    if value_bytes <= WORD_BYTES:
+        return 0.0
+    if value_bytes <= 48:
+        return math.ceil(value_bytes / 16) * 16.0
+    if value_bytes <= 4096:
+        return math.ceil(value_bytes / LINE_BYTES) * float(LINE_BYTES)
+    step = 2.0 ** (math.ceil(math.log2(value_bytes)) - 3)
+    return math.ceil(value_bytes / step) * step
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+// Values too large for a tree's word: blocks of whole words, to which the tree's words point.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/memory.hpp"
+
+namespace numatwin::native {
+
+/// Of one size. Threads may read and write a block at the same time: each word is one that was
+/// written, but they may be of several writes. Blocks are not given back: they live as long as the
+/// memory that they are of.
+class FarValues {
+  public:
+    explicit FarValues(std::size_t value_bytes) : words_((value_bytes + 7) / 8) {}
+
+    /// Whether values lie there; else a tree's word is the value itself.
+    bool used() const noexcept { return words_ > 1; }
+
+    /// The word for a tree: of a new block, or the value itself. Throws std::bad_alloc.
+    std::uint64_t make(Memory& memory, std::uint64_t value) const {
+        if (!used()) return value;
+        auto* block = static_cast<std::uint64_t*>(memory.allocate(8 * words_));
+        std::fill_n(block, words_, value);
+        return reinterpret_cast<std::uintptr_t>(block);
+    }
+
+    /// Reads whole blocks; of those found each word becomes its value's first. Returns the sum of
+    /// all that was read.
+    std::uint64_t read(std::uint64_t* words, const std::uint8_t* found,
+                       std::size_t count) const noexcept {
+        std::uint64_t sum = 0;
+        for_each(words, found, count, [&](std::size_t k, std::uint64_t* block) {
+            for (std::size_t i = 0; i < words_; ++i)
+                sum += std::atomic_ref(block[i]).load(std::memory_order_relaxed);
+            words[k] = std::atomic_ref(block[0]).load(std::memory_order_relaxed);
+        });
+        return sum;
+    }
+
+    /// Writes values into the blocks of those found.
+    void write(const std::uint64_t* words, const std::uint8_t* found, const std::uint64_t* values,
+               std::size_t count) const noexcept {
+        for_each(words, found, count, [&](std::size_t k, std::uint64_t* block) {
+            for (std::size_t i = 0; i < words_; ++i)
+                std::atomic_ref(block[i]).store(values[k], std::memory_order_relaxed);
+        });
+    }
+
+  private:
+    static constexpr std::size_t ahead = 8, line_words = 8;
+
+    template <class Visit>
+    void for_each(const std::uint64_t* words, const std::uint8_t* found, std::size_t count,
+                  Visit&& visit) const {
+        const auto block = [&](std::size_t k) {
+            return reinterpret_cast<std::uint64_t*>(static_cast<std::uintptr_t>(words[k]));
+        };
+        const auto fetch = [&](std::size_t k) {
+            if (k >= count || !found[k]) return;
+            for (std::size_t i = 0; i < words_; i += line_words) __builtin_prefetch(block(k) + i);
+        };
+        for (std::size_t k = 0; k < ahead; ++k) fetch(k);
+        for (std::size_t k = 0; k < count; ++k) {
+            fetch(k + ahead);
+            if (found[k]) visit(k, block(k));
+        }
+    }
+
+    std::size_t words_;
+};
+
+/// What was read is used, so that no compiler leaves the reading out.
+inline void keep(std::uint64_t value) noexcept {
+    asm volatile("" : : "r"(value));
+}
+
+}  // namespace numatwin::native
