@@ -43,8 +43,13 @@ def cases() -> list[Case]:
             found.append(Case(name, scenario, STEADY_S))
         else:
             found += [
-                Case(f"{name}/{policy}", load_scenario(name, policy=policy), PHASES_S)
+                Case(
+                    f"{name}/{policy}",
+                    load_scenario(name, policy=f"{chosen.family.name}={policy}"),
+                    PHASES_S,
+                )
                 for chosen in scenario.policies.values()
+                if chosen.family.name == "balancing"
                 for policy in chosen.family.titles
             ]
     return found + [

@@ -165,7 +165,7 @@ TEST(Plans, OfIndexesMoveWhatChangesHands) {
         for (std::uint64_t key = 0; key < keys + 3; ++key) {
             std::uint32_t old_owner = 99, new_owner = 99;
             for (std::uint32_t k = 0; k < workers; ++k) {
-                IndexPartition partition(memory, {}, k);
+                IndexPartition partition(memory, {}, sizeof(std::uint64_t), k);
                 partition.set_bounds(before);
                 if (partition.owns(key)) {
                     EXPECT_EQ(old_owner, 99U);
@@ -203,7 +203,7 @@ TEST(Plans, OfColumnsStayWithinNodesFirst) {
 
 TEST(Ownership, OfWhatIsOnItsWay) {
     HeapMemory memory;
-    IndexPartition part(memory, {}, 1);
+    IndexPartition part(memory, {}, sizeof(std::uint64_t), 1);
     part.set_bounds({0, 10, 20, 30});
     const std::vector<Partition> partitions{{0, 0}, {10, 1}, {20, 2}};
     const PartitionTree table(memory, partitions, 1);

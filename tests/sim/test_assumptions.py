@@ -143,13 +143,24 @@ def test_no_number_is_assumed_elsewhere() -> None:
 
 # What only balancing does: after the first moments.
 LATER = {"instructions of flatten_key", "instructions of rebuild_key", "instructions of link_level"}
+# What decides only for values that are larger than those of all bundled workloads.
+LARGE_VALUES = {"inline values"}
 # What no setting states.
 UNSTATED = {"power of cores and memory", "links"}
 
 
 def test_each_variation_is_real() -> None:
     idle = {name for name, change in effects().items() if change < 1e-9}
-    assert idle - LATER - UNSTATED == set()
+    assert idle - LATER - LARGE_VALUES - UNSTATED == set()
+
+
+def test_inline_values_decide_for_large_values() -> None:
+    large = ["workload.objects.index.value_size=64 B"]
+    own, inline = (
+        Predictor(load_scenario("eris-fig8-amd", settings=[*large, *more])).own.throughput["lookup"]
+        for more in ([], ["system.inline_values=64 B"])
+    )
+    assert abs(inline / own - 1.0) > 0.01
 
 
 @pytest.mark.parametrize("name", sorted(LATER - {"instructions of link_level"}))
