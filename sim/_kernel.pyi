@@ -1399,3 +1399,262 @@ class Stream:
         """A whole number from 0 to n - 1, all alike to within n * 2^-64."""
     def exponential(self, mean: float = 1.0) -> float:
         """-mean * log(1 - uniform), the same bits on any machine, within 1 ulp."""
+
+class StageSetup:
+    """A stage of a query."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    task_class: int
+    """of its tasks"""
+    table: int
+    """whose parts its tasks work on; -1: none"""
+    counted: int
+    """the table that parts_min is about; -1: none"""
+    inputs: list[int]
+    """stages that come before it"""
+    followers: list[int]
+    """stages that come after it"""
+    pipelined: bool
+    """each task follows one of its input's"""
+    kept: bool
+    """a later stage follows the nodes of its tasks"""
+    parts_min: int
+    """with fewer parts it is left out"""
+    concurrency: int
+    """tasks at most; 0: as the system says"""
+    per_row: float
+    """entries"""
+    per_part: float
+    """entries"""
+    per_input_task: float
+    """entries"""
+    constant: float
+    """entries"""
+    most: float
+    """entries at most, in all"""
+    instructions_ps: list[float]
+    """[n] per entry, by node of the thread"""
+    separate_ps: list[float]
+    """[n] per entry: overlaps with nothing"""
+    slots: list[float]
+    """[n] lines under way"""
+    place: list[int]
+    """[m] of memory: 0 with the part, 1 local, 2 interleaved"""
+    read: list[float]
+    """[m] lines per entry"""
+    written: list[float]
+    """[m] lines per entry"""
+    lines: float
+    """per entry, in all"""
+    def __init__(
+        self,
+        *,
+        task_class: int = ...,
+        table: int = ...,
+        counted: int = ...,
+        inputs: _AnyIndices = ...,
+        followers: _AnyIndices = ...,
+        pipelined: bool = ...,
+        kept: bool = ...,
+        parts_min: int = ...,
+        concurrency: int = ...,
+        per_row: float = ...,
+        per_part: float = ...,
+        per_input_task: float = ...,
+        constant: float = ...,
+        most: float = ...,
+        instructions_ps: _AnyFloats = ...,
+        separate_ps: _AnyFloats = ...,
+        slots: _AnyFloats = ...,
+        place: _AnyIndices = ...,
+        read: _AnyFloats = ...,
+        written: _AnyFloats = ...,
+        lines: float = ...,
+    ) -> None: ...
+
+class TaskSetup:
+    """What tasks are played with: sim/systems/tasks/parameters.py, in plain numbers."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    read_ps: list[float]
+    """[n] of a line at the controller"""
+    write_ps: list[float]
+    """[n] of a line at the controller"""
+    latency_ps: list[float]
+    """[n, n] without load"""
+    load: list[float]
+    """of the loaded-latency curve"""
+    load_ratio: list[float]
+    """at each load"""
+    core_node: list[int]
+    """[C]"""
+    core_threads: list[int]
+    """[C] pieces at a time"""
+    data_ps: list[int]
+    """[2L] of a line on a link"""
+    request_ps: list[int]
+    """[2L] of a request"""
+    entering: list[int]
+    """[n, v] links of routes"""
+    predecessor: list[int]
+    """[n, v] vertices of routes"""
+    vertices: int
+    """v"""
+    smt_throughput: float
+    """of a core that runs several threads, over that of one"""
+    worker_core: list[int]
+    """[W]"""
+    worker_node: list[int]
+    """[W]"""
+    copy_core: list[int]
+    """[n] of copying threads"""
+    copy_slots: list[float]
+    """[n] lines under way of copying threads"""
+    near: list[int]
+    """[n, n] nodes by distance from each, itself first"""
+    memory_nodes: list[int]
+    """nodes with memory"""
+    classes: int
+    """of tasks"""
+    stages: list[StageSetup]
+    """of all queries"""
+    query_first: list[int]
+    """first stage of each query, and the end of the last one"""
+    cumulative: list[float]
+    """shares of the mix, by query"""
+    last_of_mix: int
+    """the last query that is drawn; -1: none"""
+    part_rows: list[list[int]]
+    """of each table's parts"""
+    part_node: list[list[int]]
+    """likewise; -1: on all nodes in turn"""
+    client_query: list[int]
+    """of each closed client; -1: it draws from the mix"""
+    concurrency: int
+    """tasks of a stage; 0: as workers are free"""
+    task_ps: float
+    """of taking and ending a task"""
+    look_ps: int
+    """for work, before a worker sleeps"""
+    wake_ps: int
+    """until a woken worker runs"""
+    queue_per_worker: bool
+    """tasks of a node are dealt to its workers"""
+    think_ps: float
+    """of closed clients, on average"""
+    arrival_ps: float
+    """between queries of open clients, on average; 0: none"""
+    streams: list[int]
+    """Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals"""
+    traced: bool
+    """keep the trace"""
+    def __init__(
+        self,
+        *,
+        read_ps: _AnyFloats = ...,
+        write_ps: _AnyFloats = ...,
+        latency_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        core_node: _AnyIndices = ...,
+        core_threads: _AnyIndices = ...,
+        data_ps: _AnyIndices = ...,
+        request_ps: _AnyIndices = ...,
+        entering: _AnyIndices = ...,
+        predecessor: _AnyIndices = ...,
+        vertices: int = ...,
+        smt_throughput: float = ...,
+        worker_core: _AnyIndices = ...,
+        worker_node: _AnyIndices = ...,
+        copy_core: _AnyIndices = ...,
+        copy_slots: _AnyFloats = ...,
+        near: _AnyIndices = ...,
+        memory_nodes: _AnyIndices = ...,
+        classes: int = ...,
+        stages: Sequence[StageSetup] = ...,
+        query_first: _AnyIndices = ...,
+        cumulative: _AnyFloats = ...,
+        last_of_mix: int = ...,
+        part_rows: Sequence[list[int]] = ...,
+        part_node: Sequence[list[int]] = ...,
+        client_query: _AnyIndices = ...,
+        concurrency: int = ...,
+        task_ps: float = ...,
+        look_ps: int = ...,
+        wake_ps: int = ...,
+        queue_per_worker: bool = ...,
+        think_ps: float = ...,
+        arrival_ps: float = ...,
+        streams: _AnyIndices = ...,
+        traced: bool = ...,
+    ) -> None: ...
+
+class TaskModel:
+    """Queries as tasks of a machine's workers."""
+    def __init__(self, setup: TaskSetup, seed: int = 0, replication: int = 0) -> None:
+        """Raises ValueError for a setup that does not fit together."""
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, or all; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+    def copy(self, number: int, source: int, target: int, pages: int, page_ps: float) -> None:
+        """A copying thread begins; source -1: on all nodes. The run halts when it has arrived."""
+    def set_parts(self, table: int, rows: Sequence[int], nodes: Sequence[int]) -> None:
+        """The table is in these parts, for queries that are asked from now on."""
+    def block(self, table: int, part: int) -> None:
+        """The part begins to move: its tasks wait."""
+    def place(self, table: int, part: int, node: int) -> None:
+        """The part has arrived: its tasks are queued there."""
+    def allow(self, classes: Sequence[bool], within_node: bool = True) -> None:
+        """Whether tasks of each class may be stolen from now on, and whether those dealt to a worker may be taken by others of its node."""
+    def use(self, workers: Sequence[bool]) -> None:
+        """Whether each worker takes tasks from now on."""
+    def set_mix(self, cumulative: Sequence[float]) -> None:
+        """Shares of the queries, added up."""
+    def take_arrived(self) -> list[int]:
+        """Numbers of the copies that have arrived since this was last asked."""
+    def trace(self) -> _Indices:
+        """[rows, 6]: see numatwin.sim.systems.tasks.history."""
+    def class_counts(self) -> _Indices:
+        """[classes, 5] tasks made, done, waiting, running, stolen."""
+    def class_bytes_per_ps(self) -> _Floats:
+        """[classes] of a task, exponential averages; below 0 before the first has ended."""
+    def answered(self) -> _Indices:
+        """[queries] that have been answered."""
+    def latency_totals_ps(self) -> _Floats:
+        """[queries] sums of latencies."""
+    def latency_buckets(self, query: int) -> list[int]:
+        """Counts of latencies by bucket of a Histogram, from 0 on."""
+    def node_use(self) -> tuple[_Indices, _Floats]:
+        """[n] CPU time in ps and bytes of local tasks."""
+    def part_use(self) -> tuple[_Indices, _Floats]:
+        """The same of all parts that ever were, by number."""
+    def parts(self, table: int) -> list[int]:
+        """Numbers of the table's parts now."""
+    def traffic(self) -> _Floats:
+        """[n, n] bytes that threads of a node have read and written at a home; of ended tasks."""
+    def looked_ps(self) -> _Indices:
+        """[n] time of idle workers that looked for work."""
+    def waiting(self) -> _Indices:
+        """[n] tasks in queues."""
+    def idle(self) -> _Indices:
+        """[n] workers in use that have no task."""
+    @property
+    def parts_waiting(self) -> int:
+        """Tasks that wait for parts that move."""
+    @property
+    def asked(self) -> int:
+        """Queries."""
+    def service_use(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Indices]:
+        """Lines read [n], written [n], controllers' [n], links' [2L] and cores' [C] busy ps."""

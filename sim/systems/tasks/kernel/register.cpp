@@ -1,0 +1,201 @@
+// Python's view of tasks: StageSetup, TaskSetup, TaskModel.
+#include "kernel/register.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+
+#include "kernel/running.hpp"
+#include "kernel/struct_binding.hpp"
+#include "systems/tasks/kernel/tasks.hpp"
+
+namespace py = pybind11;
+
+namespace numatwin {
+namespace {
+
+using Held = Runnable<TaskModel>;
+using UseArrays = std::tuple<py::array_t<std::int64_t>, py::array_t<double>>;
+
+template <class Value, class Of>
+py::array_t<Value> column(std::size_t size, Of of) {
+    py::array_t<Value> array(static_cast<py::ssize_t>(size));
+    for (std::size_t k = 0; k < size; ++k) array.mutable_data()[k] = of(k);
+    return array;
+}
+
+py::array_t<std::int64_t> rows(const std::vector<TaskRow>& trace) {
+    py::array_t<std::int64_t> array({trace.size(), std::tuple_size_v<TaskRow>});
+    std::int64_t* to = array.mutable_data();
+    for (const TaskRow& row : trace) to = std::copy(row.begin(), row.end(), to);
+    return array;
+}
+
+py::array_t<std::int64_t> whole(const std::vector<std::int64_t>& values) {
+    return column<std::int64_t>(values.size(), [&](std::size_t k) { return values[k]; });
+}
+
+UseArrays use_arrays(const std::vector<ThreadUse>& use) {
+    return {column<std::int64_t>(use.size(), [&](std::size_t k) { return use[k].cpu_ps; }),
+            column<double>(use.size(), [&](std::size_t k) { return use[k].bytes; })};
+}
+
+py::array_t<std::int64_t> class_counts(const TaskModel& model) {
+    const auto& classes = model.classes();
+    py::array_t<std::int64_t> array({classes.size(), std::size_t{5}});
+    std::int64_t* to = array.mutable_data();
+    for (const ClassCounts& of : classes)
+        for (const std::int64_t value : {of.made, of.done, of.waiting, of.running, of.stolen})
+            *to++ = value;
+    return array;
+}
+
+// Lines read and written and busy time of controllers (n), busy time of links (2L) and cores (C).
+std::tuple<py::array_t<double>, py::array_t<double>, py::array_t<double>, py::array_t<double>,
+           py::array_t<std::int64_t>>
+service_use(const TaskModel& model) {
+    const SharedService service = model.counted_service();
+    const std::size_t n = model.nodes();
+    return {column<double>(n, [&](std::size_t k) { return service.lines_read(k); }),
+            column<double>(n, [&](std::size_t k) { return service.lines_written(k); }),
+            column<double>(n, [&](std::size_t k) { return service.controller_ps(k); }),
+            column<double>(model.setup().data_ps.size(),
+                           [&](std::size_t k) { return service.link_ps(k); }),
+            column<std::int64_t>(model.setup().core_node.size(),
+                                 [&](std::size_t k) { return service.core_busy(k); })};
+}
+
+void register_tasks(py::module_& module) {
+    def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
+    def_struct<TaskSetup>(
+        module, "TaskSetup",
+        "What tasks are played with: sim/systems/tasks/parameters.py, in plain numbers.");
+    py::class_<Held> bound(module, "TaskModel", "Queries as tasks of a machine's workers.");
+    bound.def(py::init([](const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication) {
+                  return std::make_unique<Held>(setup, seed, replication);
+              }),
+              py::arg("setup"), py::arg("seed") = 0, py::arg("replication") = 0,
+              "Raises ValueError for a setup that does not fit together.");
+    def_running<TaskModel>(bound);
+    bound
+        .def(
+            "copy",
+            [](Held& self, std::int64_t number, std::int64_t source, std::int64_t target,
+               std::int64_t pages,
+               double page_ps) { self->copy(number, source, target, pages, page_ps); },
+            py::arg("number"), py::arg("source"), py::arg("target"), py::arg("pages"),
+            py::arg("page_ps"),
+            "A copying thread begins; source -1: on all nodes. The run halts when it has arrived.")
+        .def(
+            "set_parts",
+            [](Held& self, std::size_t table, const std::vector<std::int64_t>& part_rows,
+               const std::vector<std::int64_t>& nodes) {
+                self->set_parts(table, part_rows, nodes);
+            },
+            py::arg("table"), py::arg("rows"), py::arg("nodes"),
+            "The table is in these parts, for queries that are asked from now on.")
+        .def(
+            "block",
+            [](Held& self, std::size_t table, std::size_t part) { self->block(table, part); },
+            py::arg("table"), py::arg("part"), "The part begins to move: its tasks wait.")
+        .def(
+            "place",
+            [](Held& self, std::size_t table, std::size_t part, std::int64_t node) {
+                self->place(table, part, node);
+            },
+            py::arg("table"), py::arg("part"), py::arg("node"),
+            "The part has arrived: its tasks are queued there.")
+        .def(
+            "allow",
+            [](Held& self, const std::vector<bool>& classes, bool within_node) {
+                self->allow(classes, within_node);
+            },
+            py::arg("classes"), py::arg("within_node") = true,
+            "Whether tasks of each class may be stolen from now on, and whether those dealt to a "
+            "worker may be taken by others of its node.")
+        .def(
+            "use", [](Held& self, const std::vector<bool>& workers) { self->use(workers); },
+            py::arg("workers"), "Whether each worker takes tasks from now on.")
+        .def(
+            "set_mix",
+            [](Held& self, const std::vector<double>& cumulative) { self->set_mix(cumulative); },
+            py::arg("cumulative"), "Shares of the queries, added up.")
+        .def(
+            "take_arrived", [](Held& self) { return self->arrived(); },
+            "Numbers of the copies that have arrived since this was last asked.")
+        .def(
+            "trace", [](Held& self) { return rows(self->trace()); },
+            "[rows, 6]: see numatwin.sim.systems.tasks.history.")
+        .def(
+            "class_counts", [](Held& self) { return class_counts(*self); },
+            "[classes, 5] tasks made, done, waiting, running, stolen.")
+        .def(
+            "class_bytes_per_ps",
+            [](Held& self) {
+                const auto& classes = self->classes();
+                return column<double>(classes.size(),
+                                      [&](std::size_t k) { return classes[k].bytes_per_ps; });
+            },
+            "[classes] of a task, exponential averages; below 0 before the first has ended.")
+        .def(
+            "answered",
+            [](Held& self) {
+                const auto& of = self->latencies();
+                return column<std::int64_t>(of.size(), [&](std::size_t k) {
+                    return static_cast<std::int64_t>(of[k].count());
+                });
+            },
+            "[queries] that have been answered.")
+        .def(
+            "latency_totals_ps",
+            [](Held& self) {
+                const auto& of = self->latency_totals();
+                return column<double>(of.size(),
+                                      [&](std::size_t k) { return static_cast<double>(of[k]); });
+            },
+            "[queries] sums of latencies.")
+        .def(
+            "latency_buckets",
+            [](Held& self, std::size_t query) { return self->latencies().at(query).buckets(); },
+            py::arg("query"), "Counts of latencies by bucket of a Histogram, from 0 on.")
+        .def(
+            "node_use", [](Held& self) { return use_arrays(self->node_use()); },
+            "[n] CPU time in ps and bytes of local tasks.")
+        .def(
+            "part_use", [](Held& self) { return use_arrays(self->part_use()); },
+            "The same of all parts that ever were, by number.")
+        .def(
+            "parts", [](Held& self, std::size_t table) { return self->parts(table); },
+            py::arg("table"), "Numbers of the table's parts now.")
+        .def(
+            "traffic",
+            [](Held& self) {
+                return py::array_t<double>({self->nodes(), self->nodes()}, self->traffic().data());
+            },
+            "[n, n] bytes that threads of a node have read and written at a home; of ended tasks.")
+        .def(
+            "looked_ps", [](Held& self) { return whole(self->looked_ps()); },
+            "[n] time of idle workers that looked for work.")
+        .def(
+            "waiting", [](Held& self) { return whole(self->waiting()); }, "[n] tasks in queues.")
+        .def(
+            "idle", [](Held& self) { return whole(self->idle()); },
+            "[n] workers in use that have no task.")
+        .def_property_readonly(
+            "parts_waiting", [](Held& self) { return self->parts_waiting(); },
+            "Tasks that wait for parts that move.")
+        .def_property_readonly(
+            "asked", [](Held& self) { return self->asked(); }, "Queries.")
+        .def(
+            "service_use", [](Held& self) { return service_use(*self); },
+            "Lines read [n], written [n], controllers' [n], links' [2L] and cores' [C] busy ps.");
+}
+
+const Registration registration("tasks", register_tasks);
+
+}  // namespace
+}  // namespace numatwin

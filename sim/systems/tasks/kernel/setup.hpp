@@ -1,0 +1,88 @@
+// What the model of tasks is played with: ../parameters.py, in plain numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernel/described.hpp"
+#include "kernel/event_queue.hpp"
+
+namespace numatwin {
+
+struct StageSetup {
+    using Doubles = std::vector<double>;
+    using Whole = std::vector<std::int64_t>;
+    FIELDS_OF(StageSetup);
+    FIELD(std::int64_t, task_class, "of its tasks");
+    FIELD(std::int64_t, table, "whose parts its tasks work on; -1: none");
+    FIELD(std::int64_t, counted, "the table that parts_min is about; -1: none");
+    FIELD(Whole, inputs, "stages that come before it");
+    FIELD(Whole, followers, "stages that come after it");
+    FIELD(bool, pipelined, "each task follows one of its input's");
+    FIELD(bool, kept, "a later stage follows the nodes of its tasks");
+    FIELD(std::int64_t, parts_min, "with fewer parts it is left out", 1);
+    FIELD(std::int64_t, concurrency, "tasks at most; 0: as the system says");
+    FIELD(double, per_row, "entries");
+    FIELD(double, per_part, "entries");
+    FIELD(double, per_input_task, "entries");
+    FIELD(double, constant, "entries");
+    FIELD(double, most, "entries at most, in all");
+    FIELD(Doubles, instructions_ps, "[n] per entry, by node of the thread");
+    FIELD(Doubles, separate_ps, "[n] per entry: overlaps with nothing");
+    FIELD(Doubles, slots, "[n] lines under way");
+    FIELD(Whole, place, "[m] of memory: 0 with the part, 1 local, 2 interleaved");
+    FIELD(Doubles, read, "[m] lines per entry");
+    FIELD(Doubles, written, "[m] lines per entry");
+    FIELD(double, lines, "per entry, in all");
+    END_OF_FIELDS;
+};
+
+struct TaskSetup {
+    using Doubles = std::vector<double>;
+    using Whole = std::vector<std::int64_t>;
+    using Tables = std::vector<std::vector<std::int64_t>>;
+    FIELDS_OF(TaskSetup);
+    // The machine, as SharedService takes it.
+    FIELD(Doubles, read_ps, "[n] of a line at the controller");
+    FIELD(Doubles, write_ps, "[n] of a line at the controller");
+    FIELD(Doubles, latency_ps, "[n, n] without load");
+    FIELD(Doubles, load, "of the loaded-latency curve");
+    FIELD(Doubles, load_ratio, "at each load");
+    FIELD(Whole, core_node, "[C]");
+    FIELD(Whole, core_threads, "[C] pieces at a time");
+    FIELD(Whole, data_ps, "[2L] of a line on a link");
+    FIELD(Whole, request_ps, "[2L] of a request");
+    FIELD(Whole, entering, "[n, v] links of routes");
+    FIELD(Whole, predecessor, "[n, v] vertices of routes");
+    FIELD(std::int64_t, vertices, "v");
+    FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
+    // Threads.
+    FIELD(Whole, worker_core, "[W]");
+    FIELD(Whole, worker_node, "[W]");
+    FIELD(Whole, copy_core, "[n] of copying threads");
+    FIELD(Doubles, copy_slots, "[n] lines under way of copying threads");
+    FIELD(Whole, near, "[n, n] nodes by distance from each, itself first");
+    FIELD(Whole, memory_nodes, "nodes with memory");
+    // Work.
+    FIELD(std::int64_t, classes, "of tasks");
+    FIELD(std::vector<StageSetup>, stages, "of all queries");
+    FIELD(Whole, query_first, "first stage of each query, and the end of the last one");
+    FIELD(Doubles, cumulative, "shares of the mix, by query");
+    FIELD(std::int64_t, last_of_mix, "the last query that is drawn; -1: none");
+    FIELD(Tables, part_rows, "of each table's parts");
+    FIELD(Tables, part_node, "likewise; -1: on all nodes in turn");
+    FIELD(Whole, client_query, "of each closed client; -1: it draws from the mix");
+    FIELD(std::int64_t, concurrency, "tasks of a stage; 0: as workers are free");
+    FIELD(double, task_ps, "of taking and ending a task");
+    FIELD(Time, look_ps, "for work, before a worker sleeps");
+    FIELD(Time, wake_ps, "until a woken worker runs");
+    FIELD(bool, queue_per_worker, "tasks of a node are dealt to its workers");
+    FIELD(double, think_ps, "of closed clients, on average");
+    FIELD(double, arrival_ps, "between queries of open clients, on average; 0: none");
+    FIELD(std::vector<std::uint64_t>, streams,
+          "Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals");
+    FIELD(bool, traced, "keep the trace");
+    END_OF_FIELDS;
+};
+
+}  // namespace numatwin

@@ -1,0 +1,264 @@
+// The whole model: events, copies of parts, what is counted: ../reference/model.py.
+#include "systems/tasks/kernel/tasks.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace numatwin {
+namespace {
+
+constexpr double page_lines = 64.0;
+
+// parameters.py has made the values; this is the last line of defence against a wrong index.
+const TaskSetup& checked(const TaskSetup& setup) {
+    const auto expect = [](bool fine, const char* what) {
+        if (!fine) throw std::invalid_argument(std::string("task setup: wrong ") + what);
+    };
+    const auto below = [](const auto& values, std::int64_t least, std::size_t end) {
+        return std::ranges::all_of(values, [&](std::int64_t v) {
+            return v >= least && v < static_cast<std::int64_t>(end);
+        });
+    };
+    const std::size_t n = setup.read_ps.size(), stages = setup.stages.size();
+    expect(n > 0 && setup.near.size() == n * n && below(setup.near, 0, n), "near");
+    expect(!setup.worker_node.empty() && below(setup.worker_node, 0, n), "worker_node");
+    expect(setup.worker_core.size() == setup.worker_node.size() &&
+               below(setup.worker_core, 0, setup.core_node.size()),
+           "worker_core");
+    expect(setup.copy_core.size() == n && below(setup.copy_core, 0, setup.core_node.size()) &&
+               setup.copy_slots.size() == n,
+           "copy_core");
+    expect(!setup.memory_nodes.empty() && below(setup.memory_nodes, 0, n), "memory_nodes");
+    expect(setup.query_first.size() >= 2 && below(setup.query_first, 0, stages + 1) &&
+               std::ranges::is_sorted(setup.query_first) &&
+               setup.query_first.back() == static_cast<std::int64_t>(stages),
+           "query_first");
+    const std::size_t queries = setup.query_first.size() - 1, tables = setup.part_rows.size();
+    expect(setup.cumulative.size() == queries, "cumulative");
+    expect(setup.part_node.size() == tables, "part_node");
+    expect(below(setup.client_query, -1, queries), "client_query");
+    expect(setup.last_of_mix >= -1 && setup.last_of_mix < static_cast<std::int64_t>(queries),
+           "last_of_mix");
+    expect(
+        setup.last_of_mix >= 0 || (setup.arrival_ps == 0 && below(setup.client_query, 0, queries)),
+        "last_of_mix");
+    expect(setup.streams.size() == 4 * setup.client_query.size() + 4, "streams");
+    expect(setup.look_ps >= 0 && setup.wake_ps >= 0 && setup.concurrency >= 0, "scheduling");
+    for (const StageSetup& stage : setup.stages) {
+        expect(stage.task_class >= 0 && stage.task_class < setup.classes, "task_class");
+        expect(below(std::array{stage.table, stage.counted}, -1, tables), "table");
+        expect(stage.counted >= 0 || stage.parts_min <= 1, "parts_min");
+        expect(below(stage.inputs, 0, stages) && below(stage.followers, 0, stages), "inputs");
+        expect(stage.instructions_ps.size() == n && stage.separate_ps.size() == n &&
+                   stage.slots.size() == n,
+               "costs");
+        expect(stage.read.size() == stage.place.size() &&
+                   stage.written.size() == stage.place.size() && below(stage.place, 0, 3),
+               "memory");
+    }
+    return setup;
+}
+
+ServiceMachine machine_of(const TaskSetup& of) {
+    return {of.read_ps,
+            of.write_ps,
+            of.latency_ps,
+            {of.load, of.load_ratio},
+            {of.core_node.begin(), of.core_node.end()},
+            {of.core_threads.begin(), of.core_threads.end()},
+            {of.data_ps.begin(), of.data_ps.end()},
+            {of.request_ps.begin(), of.request_ps.end()},
+            {of.entering.begin(), of.entering.end()},
+            {of.predecessor.begin(), of.predecessor.end()},
+            of.vertices,
+            of.smt_throughput};
+}
+
+}  // namespace
+
+TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication)
+    : clock(seed, replication),
+      setup_(checked(setup)),
+      n_(setup.read_ps.size()),
+      service_(machine_of(setup)),
+      list_(setup.part_rows.size()),
+      mix_(setup.cumulative),
+      think_(Durations::exponential(setup.think_ps)),
+      arrivals_(Durations::exponential(setup.arrival_ps)),
+      idle_top_(n_, none),
+      queue_(n_ * static_cast<std::size_t>(setup.classes)),
+      head_sequence_(queue_.size(), std::numeric_limits<std::uint64_t>::max()),
+      waiting_at_(n_, 0),
+      stealable_at_(n_, 0),
+      may_steal_(static_cast<std::size_t>(setup.classes), 0),
+      turn_(may_steal_.size(), 0),
+      dealt_(n_, 0),
+      node_workers_(n_),
+      stand_in_(n_, 0),
+      kind_at_(setup.stages.size() * n_),
+      class_(may_steal_.size()),
+      latency_(setup.cumulative.size()),
+      latency_total_(setup.cumulative.size(), 0),
+      node_use_(n_),
+      traffic_(n_ * n_, 0),
+      looked_ps_(n_, 0) {
+    for (std::size_t q = 0; q + 1 < setup.query_first.size(); ++q)
+        stages_max_ = std::max(
+            stages_max_, static_cast<std::size_t>(setup.query_first[q + 1] - setup.query_first[q]));
+    for (std::size_t t = 0; t < setup.part_rows.size(); ++t)
+        new_list(t, setup.part_rows[t], setup.part_node[t]);
+    for (std::size_t w = 0; w < setup.worker_node.size(); ++w) {
+        Worker worker;
+        worker.node = static_cast<std::uint32_t>(setup.worker_node[w]);
+        worker.core = static_cast<std::uint32_t>(setup.worker_core[w]);
+        worker_.push_back(worker);
+    }
+    find_stand_ins();
+    for (std::uint32_t w = 0; w < worker_.size(); ++w) rest(w);
+    const std::vector<std::uint64_t>& keys = setup.streams;
+    const std::size_t clients = setup.client_query.size();
+    for (std::size_t k = 0; k < 2 * clients; ++k)
+        client_stream_.emplace_back(keys[2 * k], keys[2 * k + 1]);
+    const std::uint64_t* const open = keys.data() + 4 * clients;
+    arrival_mix_ = Stream(open[0], open[1]);
+    arrival_stream_ = Stream(open[2], open[3]);
+    for (std::uint32_t client = 0; client < clients; ++client) clock.schedule(0, asks, client);
+    if (setup.arrival_ps > 0) clock.schedule(arrivals_.draw(arrival_stream_), arrives);
+}
+
+void TaskModel::handle(const Event& event) {
+    switch (event.kind) {
+        case changed:
+            return change();
+        case asks:
+            ask(event.subject);
+            break;
+        case arrives:
+            begin(drawn(arrival_mix_), none);
+            clock.schedule(clock.now() + arrivals_.draw(arrival_stream_), arrives);
+            break;
+        default:
+            worker_[event.subject].waking = false;
+            log(woken_row, event.subject);
+            take(event.subject);
+    }
+    plan();
+}
+
+const char* TaskModel::event_name(std::uint32_t kind) {
+    constexpr std::array names{"shares change", "a client asks", "a query arrives",
+                               "a worker is woken"};
+    return kind < names.size() ? names[kind] : "unknown";
+}
+
+// An event for the next change of the service, unless one comes before, which then plans anew.
+void TaskModel::plan() {
+    const Time at = service_.next_change();
+    if (at >= planned_) return;
+    planned_ = at;
+    clock.schedule(at, changed);
+}
+
+void TaskModel::change() {
+    if (clock.now() != planned_) return;  // another one came before
+    planned_ = never;
+    std::uint64_t job = 0;
+    while (service_.finish(clock.now(), job)) {
+        if (job < worker_.size()) {
+            ended(static_cast<std::uint32_t>(job));
+            continue;
+        }
+        const auto number = static_cast<std::int64_t>(job - worker_.size());
+        log(arrived_row, number);
+        arrived_.push_back(number);
+        clock.halt();
+    }
+    plan();
+}
+
+void TaskModel::copy(std::int64_t number, std::int64_t source, std::int64_t target,
+                     std::int64_t pages, double page_ps) {
+    const auto n = static_cast<std::int64_t>(n_);
+    if (source < interleaved || source >= n || target < 0 || target >= n)
+        throw std::invalid_argument("copy: expected nodes of the machine");
+    if (number < 0 || pages <= 0 || !(page_ps >= 0))
+        throw std::invalid_argument("copy: expected pages, and a time for each");
+    std::vector<double> read(n_, 0), written(n_, 0);
+    if (source == interleaved)
+        for (const std::int64_t home : setup_.memory_nodes)
+            read[static_cast<std::size_t>(home)] =
+                page_lines / static_cast<double>(setup_.memory_nodes.size());
+    else
+        read[static_cast<std::size_t>(source)] = page_lines;
+    written[static_cast<std::size_t>(target)] = page_lines;
+    const auto node = static_cast<std::size_t>(source == interleaved ? target : source);
+    std::vector<MemoryUse> memory;
+    for (std::uint32_t k = 0; k < n_; ++k)
+        if (read[k] > 0 || written[k] > 0)
+            memory.push_back({k, read[k], written[k], setup_.copy_slots[node]});
+    log(copying_row, number, pages, source, target);
+    service_.start(clock.now(), static_cast<std::size_t>(setup_.copy_core[node]),
+                   service_.demand({page_ps, 0.0, memory}), static_cast<double>(pages),
+                   worker_.size() + static_cast<std::uint64_t>(number));
+    plan();
+}
+
+void TaskModel::set_mix(const std::vector<double>& cumulative) {
+    if (cumulative.size() != mix_.size())
+        throw std::invalid_argument("cumulative: expected a share for each query");
+    mix_ = cumulative;
+}
+
+std::vector<std::int64_t> TaskModel::arrived() {
+    std::vector<std::int64_t> found;
+    found.swap(arrived_);
+    return found;
+}
+
+// -- counted
+
+std::vector<ThreadUse> TaskModel::up_to_now(std::vector<ThreadUse> use) const {
+    for (ThreadUse& of : use) of.until(clock.now());
+    return use;
+}
+
+std::vector<ThreadUse> TaskModel::part_use() const {
+    std::vector<ThreadUse> found;
+    for (const Part& part : part_) found.push_back(part.use);
+    return up_to_now(std::move(found));
+}
+
+std::vector<std::uint32_t> TaskModel::parts(std::size_t table) const {
+    if (table >= list_.size()) throw std::invalid_argument("table: expected one of the program");
+    return list_[table].back().parts;
+}
+
+std::vector<std::int64_t> TaskModel::looked_ps() const {
+    std::vector<std::int64_t> found = looked_ps_;
+    for (const Worker& worker : worker_)
+        if (worker.idle)
+            found[worker.node] += std::min(clock.now() - worker.idle_since, setup_.look_ps);
+    return found;
+}
+
+std::vector<std::int64_t> TaskModel::idle() const {
+    std::vector<std::int64_t> found(n_, 0);
+    for (const Worker& worker : worker_) found[worker.node] += worker.in_use && worker.task == none;
+    return found;
+}
+
+std::int64_t TaskModel::parts_waiting() const {
+    std::int64_t found = 0;
+    for (const Part& part : part_) found += static_cast<std::int64_t>(part.waiting.size());
+    return found;
+}
+
+SharedService TaskModel::counted_service() const {
+    SharedService counted = service_;
+    counted.count(clock.now());
+    return counted;
+}
+
+}  // namespace numatwin

@@ -1,0 +1,362 @@
+// Queues and workers: who runs which task, and where: ../reference/workers.py.
+#include <algorithm>
+#include <limits>
+
+#include "systems/tasks/kernel/tasks.hpp"
+
+namespace numatwin {
+namespace {
+
+constexpr double line_bytes = 64.0, average_weight = 0.125;
+constexpr std::uint64_t no_sequence = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+// -- where tasks go
+
+void TaskModel::queue_task(std::uint32_t at) {
+    Task& task = task_[at];
+    const auto node = static_cast<std::size_t>(task.node);
+    const std::size_t task_class = class_of(task);
+    std::uint32_t taker = none, owner = none;
+    if (setup_.queue_per_worker) {
+        const auto& own = node_workers_[node];
+        task.owner = owner = own[dealt_[node]++ % own.size()];
+        if (looks(owner)) taker = owner;
+    }
+    if (taker == none && within_node_) taker = looking(node);
+    if (taker == none && may_steal_[task_class] && idle_workers_ > 0) {
+        const std::int64_t* const near = setup_.near.data() + node * n_;
+        for (std::size_t k = 1; k < n_ && taker == none; ++k)
+            taker = looking(static_cast<std::size_t>(near[k]));
+    }
+    ++class_[task_class].waiting;
+    if (taker != none) {
+        leave_idle(taker);
+        return start(taker, at);
+    }
+    enqueue(at);
+    const std::uint32_t asleep = within_node_ ? idle_top_[node] : owner;
+    if (asleep != none && worker_[asleep].idle) wake(asleep);
+}
+
+void TaskModel::enqueue(std::uint32_t at) {
+    Task& task = task_[at];
+    const auto node = static_cast<std::size_t>(task.node);
+    const std::size_t task_class = class_of(task), q = node * class_.size() + task_class;
+    task.sequence = sequence_++;
+    Ends& ends = queue_[q];
+    task.queued = {none, ends.tail};
+    if (ends.tail != none) {
+        task_[ends.tail].queued.next = at;
+    } else {
+        ends.head = at;
+        head_sequence_[q] = task.sequence;
+    }
+    ends.tail = at;
+    ++waiting_at_[node];
+    if (may_steal_[task_class]) {
+        ++stealable_at_[node];
+        ++stealable_;
+    }
+    if (task.owner == none) return;
+    Ends& dealt = worker_[task.owner].dealt;
+    task.dealt = {none, dealt.tail};
+    (dealt.tail != none ? task_[dealt.tail].dealt.next : dealt.head) = at;
+    dealt.tail = at;
+}
+
+void TaskModel::dequeue(std::uint32_t at) {
+    const Task& task = task_[at];
+    const auto node = static_cast<std::size_t>(task.node);
+    const std::size_t task_class = class_of(task), q = node * class_.size() + task_class;
+    Ends& ends = queue_[q];
+    const auto [next, before] = task.queued;
+    (before != none ? task_[before].queued.next : ends.head) = next;
+    (next != none ? task_[next].queued.before : ends.tail) = before;
+    if (before == none) head_sequence_[q] = next != none ? task_[next].sequence : no_sequence;
+    --waiting_at_[node];
+    if (may_steal_[task_class]) {
+        --stealable_at_[node];
+        --stealable_;
+    }
+    if (task.owner == none) return;
+    Ends& dealt = worker_[task.owner].dealt;
+    const auto [later, earlier] = task.dealt;
+    (earlier != none ? task_[earlier].dealt.next : dealt.head) = later;
+    (later != none ? task_[later].dealt.before : dealt.tail) = earlier;
+}
+
+// Waiting tasks leave their queues, in the order of nodes and as they came.
+template <class Wanted>
+std::vector<std::uint32_t> TaskModel::take_out(Wanted wanted) {
+    std::vector<std::uint32_t> out;
+    for (std::size_t q = 0; q < queue_.size(); ++q)
+        for (std::uint32_t at = queue_[q].head; at != none; at = task_[at].queued.next)
+            if (wanted(task_[at])) out.push_back(at);
+    std::ranges::sort(out, {}, [this](std::uint32_t at) {
+        return std::pair(task_[at].node, task_[at].sequence);
+    });
+    for (const std::uint32_t at : out) {
+        dequeue(at);
+        --class_[class_of(task_[at])].waiting;
+    }
+    return out;
+}
+
+void TaskModel::block(std::size_t table, std::size_t p) {
+    Part& part = part_of(table, p);
+    part.blocked = true;
+    const std::uint32_t number = list_[table].back().parts[p];
+    part.waiting = take_out([number](const Task& task) { return task.part == number; });
+    for (const std::uint32_t at : part.waiting) ++class_[class_of(task_[at])].waiting;
+}
+
+// -- workers
+
+bool TaskModel::looks(std::uint32_t w) const {
+    return worker_[w].idle && clock.now() - worker_[w].idle_since < setup_.look_ps;
+}
+
+std::uint32_t TaskModel::looking(std::size_t node) const {
+    const std::uint32_t last = idle_top_[node];
+    return last != none && looks(last) ? last : none;
+}
+
+void TaskModel::rest(std::uint32_t w) {
+    Worker& worker = worker_[w];
+    worker.idle = true;
+    worker.idle_since = clock.now();
+    worker.below = idle_top_[worker.node];
+    worker.above = none;
+    if (worker.below != none) worker_[worker.below].above = w;
+    idle_top_[worker.node] = w;
+    ++idle_workers_;
+}
+
+void TaskModel::leave_idle(std::uint32_t w) {
+    Worker& worker = worker_[w];
+    looked_ps_[worker.node] += std::min(clock.now() - worker.idle_since, setup_.look_ps);
+    (worker.above != none ? worker_[worker.above].below : idle_top_[worker.node]) = worker.below;
+    if (worker.below != none) worker_[worker.below].above = worker.above;
+    worker.idle = false;
+    --idle_workers_;
+}
+
+void TaskModel::wake(std::uint32_t w) {
+    leave_idle(w);
+    worker_[w].waking = true;
+    clock.schedule(clock.now() + setup_.wake_ps, woken, w);
+}
+
+void TaskModel::take(std::uint32_t w) {
+    if (!worker_[w].in_use) return;
+    const std::uint32_t task = found_by(w);
+    if (task == none) return rest(w);
+    dequeue(task);
+    start(w, task);
+}
+
+std::uint32_t TaskModel::found_by(std::uint32_t w) const {
+    const std::uint32_t own = oldest_own(w);
+    return own != none ? own : oldest_stealable(w);
+}
+
+std::uint32_t TaskModel::oldest_own(std::uint32_t w) const {
+    const Worker& worker = worker_[w];
+    if (worker.dealt.head != none) return worker.dealt.head;
+    if (waiting_at_[worker.node] == 0 || !within_node_) return none;
+    const std::size_t first = worker.node * class_.size();
+    const auto* const sequence = head_sequence_.data() + first;
+    const auto* const oldest = std::min_element(sequence, sequence + class_.size());
+    return queue_[first + static_cast<std::size_t>(oldest - sequence)].head;
+}
+
+std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
+    if (stealable_ == 0) return none;
+    const std::int64_t* const near = setup_.near.data() + worker_[w].node * n_;
+    for (std::size_t k = 1; k < n_; ++k) {
+        const auto node = static_cast<std::size_t>(near[k]);
+        if (stealable_at_[node] == 0) continue;
+        std::uint32_t found = none;
+        std::uint64_t least = no_sequence;
+        for (std::size_t c = 0; c < class_.size(); ++c) {
+            const std::size_t q = node * class_.size() + c;
+            if (may_steal_[c] == 0 || head_sequence_[q] >= least) continue;
+            least = head_sequence_[q];
+            found = queue_[q].head;
+        }
+        return found;
+    }
+    return none;
+}
+
+std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t home) {
+    auto& row = kind_at_[s * n_ + node];
+    if (row.empty()) row.assign(n_ + 1, none);
+    std::uint32_t& found = row[static_cast<std::size_t>(home + 1)];
+    if (found != none) return found;
+    scratch_read_.assign(n_, 0);
+    scratch_written_.assign(n_, 0);
+    const StageSetup& stage = setup_.stages[s];
+    for (std::size_t k = 0; k < stage.place.size(); ++k) {
+        const std::int64_t at = stage.place[k] == 0   ? home
+                                : stage.place[k] == 1 ? static_cast<std::int64_t>(node)
+                                                      : interleaved;
+        const auto use = [&](std::int64_t of, double count) {
+            scratch_read_[static_cast<std::size_t>(of)] += stage.read[k] / count;
+            scratch_written_[static_cast<std::size_t>(of)] += stage.written[k] / count;
+        };
+        if (at != interleaved) {
+            use(at, 1.0);
+            continue;
+        }
+        const auto count = static_cast<double>(setup_.memory_nodes.size());
+        for (const std::int64_t of : setup_.memory_nodes) use(of, count);
+    }
+    Kind kind;
+    for (std::uint32_t k = 0; k < n_; ++k)
+        if (scratch_read_[k] != 0 || scratch_written_[k] != 0)
+            kind.memory.push_back({k, scratch_read_[k], scratch_written_[k], stage.slots[node]});
+    found = static_cast<std::uint32_t>(kind_.size());
+    kind_.push_back(std::move(kind));
+    return found;
+}
+
+// The time of the task itself is spread over its entries.
+std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
+    Kind& kind = kind_[task.kind];
+    if (kind.demand != none && kind.entries == task.entries) return kind.demand;
+    kind.entries = task.entries;
+    const auto [found, is_new] = kind.demands.try_emplace(task.entries, none);
+    if (is_new) {
+        const StageSetup& stage = setup_.stages[task.stage];
+        const double separate_ps = stage.separate_ps[node] + setup_.task_ps / task.entries;
+        found->second = service_.demand({stage.instructions_ps[node], separate_ps, kind.memory});
+    }
+    return kind.demand = found->second;
+}
+
+void TaskModel::start(std::uint32_t w, std::uint32_t at) {
+    Worker& worker = worker_[w];
+    Task& task = task_[at];
+    ClassCounts& of = class_[class_of(task)];
+    const bool stolen = worker.node != static_cast<std::uint32_t>(task.node);
+    --of.waiting;
+    ++of.running;
+    of.stolen += stolen;
+    --free_workers_;
+    worker.task = at;
+    task.began = clock.now();
+    task.owner = none;
+    task.bytes_per_ps = std::max(of.bytes_per_ps, 0.0);
+    count_use(worker, task, 1);
+    log(began_row, task.number, w, task.node, stolen);
+    task.kind = kind_of(task.stage, worker.node, task.home);
+    service_.start(clock.now(), worker.core, demand_of(task, worker.node), task.entries, w);
+}
+
+void TaskModel::count_use(const Worker& worker, const Task& task, std::int64_t threads) {
+    if (worker.node != static_cast<std::uint32_t>(task.node)) return;
+    const double each = static_cast<double>(threads) * task.bytes_per_ps;
+    node_use_[worker.node].change(clock.now(), threads, each);
+    if (task.part != none) part_[task.part].use.change(clock.now(), threads, each);
+}
+
+void TaskModel::ended(std::uint32_t w) {
+    Worker& worker = worker_[w];
+    const std::uint32_t at = worker.task;
+    const Task& task = task_[at];
+    const StageSetup& stage = setup_.stages[task.stage];
+    ClassCounts& of = class_[class_of(task)];
+    worker.task = none;
+    --of.running;
+    ++of.done;
+    free_workers_ += worker.in_use;
+    count_use(worker, task, -1);
+    for (const MemoryUse& m : kind_[task.kind].memory)
+        traffic_[worker.node * n_ + m.home] += (m.read + m.written) * task.entries * line_bytes;
+    const auto took = static_cast<double>(std::max<Time>(clock.now() - task.began, 1));
+    const double moved = task.entries * stage.lines * line_bytes / took;
+    if (of.bytes_per_ps < 0)
+        of.bytes_per_ps = moved;
+    else
+        of.bytes_per_ps += average_weight * (moved - of.bytes_per_ps);
+    log(ended_row, task.number, w, stage.task_class);
+    follow(at, worker.node);
+    free_tasks_.push_back(at);
+    take(w);
+}
+
+// -- policies
+
+void TaskModel::allow(const std::vector<bool>& classes, bool within_node) {
+    if (classes.size() != class_.size())
+        throw std::invalid_argument("classes: expected a truth value for each");
+    std::ranges::copy(classes, may_steal_.begin());
+    within_node_ = within_node || !setup_.queue_per_worker;
+    stealable_ = 0;
+    for (std::size_t node = 0; node < n_; ++node) {
+        stealable_at_[node] = 0;
+        for (std::size_t c = 0; c < class_.size(); ++c) {
+            if (may_steal_[c] == 0) continue;
+            std::uint32_t at = queue_[node * class_.size() + c].head;
+            for (; at != none; at = task_[at].queued.next) ++stealable_at_[node];
+        }
+        stealable_ += stealable_at_[node];
+    }
+    for (std::size_t node = 0; node < n_; ++node)
+        for (std::uint32_t w = looking(node); w != none; w = looking(node)) {
+            const std::uint32_t task = found_by(w);
+            if (task == none) break;
+            leave_idle(w);
+            dequeue(task);
+            start(w, task);
+        }
+    plan();
+}
+
+void TaskModel::use(const std::vector<bool>& in_use) {
+    if (in_use.size() != worker_.size() || std::ranges::find(in_use, true) == in_use.end())
+        throw std::invalid_argument("workers: expected a truth value for each, one true");
+    std::vector<std::uint32_t> back;
+    for (std::uint32_t w = 0; w < worker_.size(); ++w) {
+        Worker& worker = worker_[w];
+        if (worker.in_use && !in_use[w] && worker.idle) leave_idle(w);
+        if (!worker.in_use && in_use[w] && worker.task == none && !worker.waking) back.push_back(w);
+        worker.in_use = in_use[w];
+    }
+    find_stand_ins();
+    const auto homeless = [this](const Task& task) {
+        if (task.owner != none && !worker_[task.owner].in_use) return true;
+        return stand_in_[static_cast<std::size_t>(task.node)] != task.node;
+    };
+    for (const std::uint32_t at : take_out(homeless)) {
+        Task& task = task_[at];
+        task.node = static_cast<std::int32_t>(stand_in_[static_cast<std::size_t>(task.node)]);
+        task.owner = none;
+        queue_task(at);
+    }
+    for (const std::uint32_t w : back) take(w);
+    plan();
+}
+
+void TaskModel::find_stand_ins() {
+    free_workers_ = 0;
+    with_workers_.clear();
+    for (auto& of : node_workers_) of.clear();
+    for (std::uint32_t w = 0; w < worker_.size(); ++w) {
+        if (!worker_[w].in_use) continue;
+        node_workers_[worker_[w].node].push_back(w);
+        free_workers_ += worker_[w].task == none;
+    }
+    for (std::size_t node = 0; node < n_; ++node)
+        if (!node_workers_[node].empty()) with_workers_.push_back(static_cast<std::int64_t>(node));
+    for (std::size_t node = 0; node < n_; ++node) {
+        const std::int64_t* near = setup_.near.data() + node * n_;
+        while (node_workers_[static_cast<std::size_t>(*near)].empty()) ++near;
+        stand_in_[node] = *near;
+    }
+}
+
+}  // namespace numatwin

@@ -1,0 +1,123 @@
+"""Table parts between the layout, which says what is copied, and a model, which copies it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .commands import SAMPLE_S, PartUse, PlacerCommand
+from .layout import Copy, Layout, PartState
+from .models import LocalUse, Model
+from .parameters import INTERLEAVED, PS_PER_S
+from .program import Table
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodesUse:
+    """(n, S) threads of local tasks, and what these read and write, by sample."""
+
+    cpu: Floats
+    memory_Bps: Floats
+
+
+class PartsInPlay:
+    """``layout`` decides; what changes there is carried out in the model."""
+
+    def __init__(self, layout: Layout, model: Model) -> None:
+        self.layout, self.model = layout, model
+        self._positions = {name: k for k, name in enumerate(layout.parts)}
+        self._known: dict[str, tuple[PartState, ...]] = dict(layout.parts)
+        self._nodes: list[LocalUse] = [model.node_use()]
+        self._parts: list[LocalUse] = [model.part_use()]
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def order(self, command: PlacerCommand, time_s: float) -> None:
+        """Begins to move, partition or merge."""
+        self._begin(self.layout.order(command, time_s))
+
+    def arrived(self, time_s: float) -> None:
+        """Copies have arrived; others may follow."""
+        for number in self.model.take_arrived():
+            self._begin(self.layout.arrived(number, time_s))
+
+    def _begin(self, copies: Sequence[Copy]) -> None:
+        self._carry_out()
+        for copy in copies:
+            source = INTERLEAVED if copy.source is None else copy.source
+            page_ps = copy.page_s * PS_PER_S
+            self.model.copy(copy.number, source, copy.target, copy.pages, page_ps)
+
+    def _carry_out(self) -> None:
+        """The model's parts become those of the layout."""
+        for name, parts in self.layout.parts.items():
+            known, table = self._known[name], self._positions[name]
+            if [part.rows for part in parts] != [part.rows for part in known]:
+                nodes = [INTERLEAVED if part.node is None else part.node for part in parts]
+                self.model.set_parts(table, [part.rows for part in parts], nodes)
+                known = tuple(PartState(p.rows, p.node, p.pages) for p in parts)
+            for k, (part, before) in enumerate(zip(parts, known, strict=True)):
+                if part.blocked and not before.blocked:
+                    self.model.block(table, k)
+                elif before.blocked and not part.blocked:
+                    assert part.node is not None
+                    self.model.place(table, k, part.node)
+            self._known[name] = parts
+
+    # -- samples ----------------------------------------------------------------------------------
+
+    def sample(self) -> None:
+        """Takes a sample now, ``SAMPLE_S`` after the last one."""
+        self._nodes.append(self.model.node_use())
+        self._parts.append(self.model.part_use())
+
+    def observed(self, tables: Sequence[Table]) -> tuple[NodesUse, tuple[PartUse, ...]]:
+        """Of the samples since this was last asked: nodes' use, and parts'."""
+        cpu, memory_Bps = _samples(self._nodes)
+        nodes = NodesUse(cpu, memory_Bps)
+        cpu, memory_Bps = _samples(self._parts)
+        self._nodes, self._parts = self._nodes[-1:], self._parts[-1:]
+        found = []
+        for table in tables:
+            numbers = self.model.parts(self._positions[table.name])
+            for p, (number, part) in enumerate(
+                zip(numbers, self.layout.parts[table.name], strict=True)
+            ):
+                sampled = number < len(cpu)
+                none = np.zeros(cpu.shape[1])
+                found.append(
+                    PartUse(
+                        table=table.name,
+                        part=p,
+                        node=part.node,
+                        rows=part.rows,
+                        pages=part.pages,
+                        busy=part.busy,
+                        targets=part.targets,
+                        cpu=cpu[number] if sampled else none,
+                        memory_Bps=memory_Bps[number] if sampled else none,
+                    )
+                )
+        return nodes, tuple(found)
+
+    def as_json(self) -> dict[str, Any]:
+        """Rows and node of each part now; None: on all nodes in turn."""
+        return {
+            name: [{"rows": part.rows, "node": part.node} for part in parts]
+            for name, parts in self.layout.parts.items()
+        }
+
+
+def _samples(sums: Sequence[LocalUse]) -> tuple[Floats, Floats]:
+    """(k, S) threads and bytes per second, of sums (S + 1 of them) of up to k things."""
+    count = len(sums[-1].cpu_ps)
+    cpu_ps, moved = np.zeros((len(sums), count)), np.zeros((len(sums), count))
+    for k, of in enumerate(sums):
+        cpu_ps[k, : len(of.cpu_ps)], moved[k, : len(of.bytes)] = of.cpu_ps, of.bytes
+    return np.diff(cpu_ps, axis=0).T / PS_PER_S / SAMPLE_S, np.diff(moved, axis=0).T / SAMPLE_S

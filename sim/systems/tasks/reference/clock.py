@@ -1,0 +1,137 @@
+"""SimPy's clock in whole picoseconds, the shared service on it, and the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import simpy
+
+from ....machine.reference.service_machine import PieceDemand, ServiceMachine
+from ....machine.reference.shared_service import NEVER, SharedService
+from ..history import Row
+
+Floats = npt.NDArray[np.float64]
+
+
+class _Served(NamedTuple):
+    """A piece under way: its name in the service."""
+
+    name: int
+    core: int
+    demand: PieceDemand
+    units: float
+    began_ps: int
+
+
+class Clock:
+    """``ended``: told the job of each piece that ends. After each event, and each call from
+    outside, ``plan`` looks when the service changes next."""
+
+    def __init__(self, machine: ServiceMachine, ended: Callable[[int], None]) -> None:
+        self.env = simpy.Environment()
+        self.machine = machine
+        self.service = SharedService(machine)
+        self._under_way: dict[int, _Served] = {}
+        n = len(machine.read_ps)
+        self._lines = np.zeros((2, n, n))  # read and written, by the thread's node and home
+        self._core_ps = np.zeros(len(machine.core_node))
+        self._called_ps = 0  # when the service was called last
+        self.trace: list[Row] = []
+        self.events = 0
+        self.halted = False
+        self._ended = ended
+        self._planned = NEVER
+
+    @property
+    def now(self) -> int:
+        """The time reached, in ps."""
+        return int(self.env.now)
+
+    def log(self, what: int, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
+        """Adds a row to the trace."""
+        self.trace.append((self.now, what, a, b, c, d))
+
+    def after(self, delay_ps: int, then: Callable[[], None]) -> None:
+        """Something happens after so long."""
+
+        def due(_: object) -> None:
+            then()
+            self.plan()
+
+        self.env.timeout(delay_ps).callbacks.append(due)
+
+    def start(self, core: int, demand: PieceDemand, units: float, job: int) -> None:
+        """A piece of so many units begins; ``ended`` is told its job."""
+        number = self.service.demand(demand)
+        name = self.service.start(self.now, core, number, units, job)
+        self._called_ps = self.now
+        self._under_way[job] = _Served(name, core, demand, units, self.now)
+
+    def plan(self) -> None:
+        """An event for the next change, unless one comes before, which then plans anew."""
+        at = self.service.next_change()
+        if at >= self._planned:
+            return
+        self._planned = at
+        self.env.timeout(at - self.now).callbacks.append(self._change)
+
+    def _change(self, _: object) -> None:
+        if self.now != self._planned:
+            return  # another one came before
+        self._planned = NEVER
+        self._called_ps = self.now
+        while (job := self.service.finish(self.now)) is not None:
+            served = self._under_way.pop(job)
+            self._count(self._lines, served, served.units)
+            self._core_ps[served.core] += self.now - served.began_ps
+            self._ended(job)
+        self.plan()
+
+    def run(self, until_ps: int) -> bool:
+        """Goes on to that time; False where a copy has arrived before."""
+        while self.env.peek() < until_ps:
+            self.env.step()
+            self.events += 1
+            if self.halted:
+                self.halted = False
+                return False
+        if self.now < until_ps:
+            self.env.run(until_ps)
+        return True
+
+    # -- what was used up to now ------------------------------------------------------------------
+
+    def _count(self, lines: Floats, served: _Served, units: float) -> None:
+        node = self.machine.core_node[served.core]
+        for use in served.demand.memory:
+            lines[:, node, use.home] += units * np.array([use.read, use.written])
+
+    def service_use(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Lines read and written by home (n,), busy times in ps of controllers (n,), directed
+        links (2L,) and cores (C,): counted from pieces, not by the service."""
+        m, lines, core_ps = self.machine, self._lines.copy(), self._core_ps.copy()
+        for served in self._under_way.values():
+            since_ps = self.now - self._called_ps
+            left = self.service.remaining(served.name) - since_ps * self.service.rate(served.name)
+            self._count(lines, served, served.units - left)
+            core_ps[served.core] += self.now - served.began_ps
+        read, written = lines.sum(axis=1)
+        controller_ps = read * np.array(m.read_ps) + written * np.array(m.write_ps)
+        link_ps = np.zeros(len(m.data_ps))
+        for node, home in zip(*np.nonzero(lines.sum(axis=0)), strict=True):
+            data, request = np.array(m.data_ps), np.array(m.request_ps)
+            there, back = (self._way(int(home), int(node)), self._way(int(node), int(home)))
+            link_ps[there] += (lines[0, node, home] * data + lines[1, node, home] * request)[there]
+            link_ps[back] += (lines[0, node, home] * request + lines[1, node, home] * data)[back]
+        return read, written, controller_ps, link_ps, core_ps
+
+    def _way(self, start: int, end: int) -> list[int]:
+        """The links from node to node."""
+        routes, found, at = self.machine.routes, [], end
+        while at != start and routes.vertices:
+            found.append(routes.entering[start * routes.vertices + at])
+            at = routes.predecessor[start * routes.vertices + at]
+        return found

@@ -1,0 +1,91 @@
+"""The whole model in SimPy: clients, queries, workers, and copies of parts (rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....machine.reference.service_machine import MemoryUse, PieceDemand
+from ..history import ARRIVED, COPYING
+from ..parameters import INTERLEAVED, TaskParameters
+from .clock import Clock
+from .queries import Queries
+
+PAGE_LINES = 64.0
+
+
+class TaskModel:
+    """Plays ``parameters`` with the draws of one seed and replication.
+
+    After each call that changes something, ``clock.plan`` is due; the methods here see to it.
+    """
+
+    def __init__(self, parameters: TaskParameters, seed: int = 0, replication: int = 0) -> None:
+        self.p = parameters
+        self.clock = Clock(parameters.machine, self._ended)
+        self.queries = Queries(parameters, self.clock, seed, replication)
+        self.workers = self.queries.workers
+        self.copies: dict[int, int] = {}
+        self.arrived: list[int] = []
+
+    def run(self, until_ps: int) -> bool:
+        """Goes on to that time; False where copies have arrived before."""
+        return self.clock.run(until_ps)
+
+    def _ended(self, job: int) -> None:
+        if job < len(self.workers.workers):
+            self.workers.ended(job)
+            return
+        number = self.copies.pop(job)
+        self.clock.log(ARRIVED, number)
+        self.arrived.append(number)
+        self.clock.halted = True
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def copy(self, number: int, source: int, target: int, pages: int, page_ps: float) -> None:
+        """A copying thread begins; ``source`` may be ``INTERLEAVED``."""
+        homes = self.p.memory_nodes if source == INTERLEAVED else (source,)
+        lines = {home: [PAGE_LINES / len(homes), 0.0] for home in homes}
+        lines.setdefault(target, [0.0, 0.0])[1] = PAGE_LINES
+        node = target if source == INTERLEAVED else source
+        slots = self.p.copy_slots[node]
+        demand = PieceDemand(
+            instructions_ps=page_ps,
+            separate_ps=0.0,
+            memory=tuple(
+                MemoryUse(home, read, written, slots)
+                for home, (read, written) in sorted(lines.items())
+            ),
+        )
+        job = len(self.workers.workers) + number
+        self.copies[job] = number
+        self.clock.log(COPYING, number, pages, source, target)
+        self.clock.start(self.p.copy_core[node], demand, float(pages), job)
+        self.clock.plan()
+
+    def set_parts(self, table: int, rows: Sequence[int], nodes: Sequence[int]) -> None:
+        """See Queries."""
+        self.queries.set_parts(table, list(rows), list(nodes))
+
+    def block(self, table: int, part: int) -> None:
+        """See Queries."""
+        self.queries.block(table, part)
+
+    def place(self, table: int, part: int, node: int) -> None:
+        """See Queries."""
+        self.queries.place(table, part, node)
+        self.clock.plan()
+
+    def allow(self, classes: Sequence[bool], within_node: bool = True) -> None:
+        """See Workers."""
+        self.workers.allow(list(classes), within_node)
+        self.clock.plan()
+
+    def use(self, workers: Sequence[bool]) -> None:
+        """See Workers."""
+        self.workers.use(list(workers))
+        self.clock.plan()
+
+    def set_mix(self, cumulative: Sequence[float]) -> None:
+        """Shares of the queries that are drawn from now on, added up."""
+        self.queries.mix = list(cumulative)

@@ -1,0 +1,277 @@
+"""Queues and workers: who runs which task, and where (rules 4 to 7 of the README)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....machine.reference.service_machine import MemoryUse, PieceDemand
+from ..history import BEGAN, ENDED, WOKEN
+from ..parameters import INTERLEAVED, NOTHING, PLACES, TaskParameters
+from .clock import Clock
+from .tasks import ClassCounts, Task, Use
+
+LINE_BYTES = 64.0
+AVERAGE_WEIGHT = 0.125
+
+
+@dataclass(eq=False)
+class Worker:
+    """A thread of a node. Without a task it is idle, is being woken, or is not in use."""
+
+    number: int
+    node: int
+    core: int
+    task: Task | None = None
+    idle: bool = False
+    idle_since: int = 0
+    waking: bool = False
+    in_use: bool = True
+
+
+class Workers:
+    """All workers and queues. ``follow``: what a task that has ended brings about."""
+
+    def __init__(
+        self, p: TaskParameters, clock: Clock, follow: Callable[[Task, int], None]
+    ) -> None:
+        self.p, self.clock, self.follow = p, clock, follow
+        self.workers = [
+            Worker(number, node, core)
+            for number, (node, core) in enumerate(zip(p.worker_node, p.worker_core, strict=True))
+        ]
+        self.queue: list[list[Task]] = [[] for _ in range(p.nodes)]
+        self.idle: list[list[Worker]] = [[] for _ in range(p.nodes)]  # the last one: latest
+        self.may_steal, self.within_node = [False] * p.classes, True
+        self.classes = [ClassCounts() for _ in range(p.classes)]
+        self.node_use = [Use() for _ in range(p.nodes)]
+        self.traffic = [[0.0] * p.nodes for _ in range(p.nodes)]
+        self.looked_ps = [0] * p.nodes
+        self.running = 0
+        self.dealt = [0] * p.nodes
+        self.turn = [0] * p.classes
+        self.stand_in: list[int] = []
+        self.with_workers: list[int] = []
+        self._find_stand_ins()
+        for worker in self.workers:
+            self._rest(worker)
+
+    # -- where tasks go ---------------------------------------------------------------------------
+
+    @property
+    def free(self) -> int:
+        """Workers in use that have no task."""
+        return sum(worker.in_use and worker.task is None for worker in self.workers)
+
+    def in_turn(self, task_class: int) -> int:
+        """The next node with workers, for a task of that class that could be on any."""
+        self.turn[task_class] += 1
+        return self.with_workers[(self.turn[task_class] - 1) % len(self.with_workers)]
+
+    def queue_task(self, task: Task) -> None:
+        """An idle worker takes it; else it waits at its node (4)."""
+        node, of = task.node, self.classes[self.p.stages[task.stage].task_class]
+        taker = owner = None
+        if self.p.queue_per_worker:
+            own = [worker for worker in self.workers if worker.node == node and worker.in_use]
+            owner = own[self.dealt[node] % len(own)]
+            self.dealt[node] += 1
+            task.owner = owner.number
+            taker = owner if self._looks(owner) else None
+        if taker is None and self.within_node:
+            taker = self._looking(node)
+        if taker is None and self._may_be_stolen(task):
+            others = (self._looking(other) for other in self.p.near[node][1:])
+            taker = next((worker for worker in others if worker is not None), None)
+        of.waiting += 1
+        if taker is not None:
+            self._start(self._leave_idle(taker), task)
+            return
+        self.queue[node].append(task)
+        asleep = self.idle[node][-1:] if self.within_node else [owner] if owner else []
+        for worker in asleep:
+            if worker.idle:
+                self._wake(worker)
+
+    def take_out(self, wanted: Callable[[Task], bool]) -> list[Task]:
+        """Waiting tasks leave their queues, in the order of nodes and as they came."""
+        out = [task for queue in self.queue for task in queue if wanted(task)]
+        for node, queue in enumerate(self.queue):
+            self.queue[node] = [task for task in queue if not wanted(task)]
+        for task in out:
+            self.classes[self.p.stages[task.stage].task_class].waiting -= 1
+        return out
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    def _looks(self, worker: Worker) -> bool:
+        return worker.idle and self.clock.now - worker.idle_since < self.p.look_ps
+
+    def _looking(self, node: int) -> Worker | None:
+        """The worker that became idle last, where it still looks for work."""
+        last = self.idle[node][-1] if self.idle[node] else None
+        return last if last is not None and self._looks(last) else None
+
+    def _rest(self, worker: Worker) -> None:
+        worker.idle, worker.idle_since = True, self.clock.now
+        self.idle[worker.node].append(worker)
+
+    def _leave_idle(self, worker: Worker) -> Worker:
+        self.looked_ps[worker.node] += min(self.clock.now - worker.idle_since, self.p.look_ps)
+        self.idle[worker.node].remove(worker)
+        worker.idle = False
+        return worker
+
+    def looked_up_to_now(self) -> list[int]:
+        """By node: time of idle workers that looked for work."""
+        looked_ps = self.looked_ps.copy()
+        for worker in self.workers:
+            if worker.idle:
+                looked_ps[worker.node] += min(self.clock.now - worker.idle_since, self.p.look_ps)
+        return looked_ps
+
+    def _wake(self, worker: Worker) -> None:
+        self._leave_idle(worker)
+        worker.waking = True
+
+        def woken() -> None:
+            worker.waking = False
+            self.clock.log(WOKEN, worker.number)
+            self.take(worker)
+
+        self.clock.after(self.p.wake_ps, woken)
+
+    def take(self, worker: Worker) -> None:
+        """The oldest task of its own node; else one of another node; else it is idle (5)."""
+        if not worker.in_use:
+            return
+        task = self._found(worker)
+        if task is None:
+            self._rest(worker)
+        else:
+            self._start(worker, task)
+
+    def _found(self, worker: Worker) -> Task | None:
+        """Dealt to it, of its node, of another node; it leaves the queue."""
+        queue = self.queue[worker.node]
+        task = next((task for task in queue if task.owner == worker.number), None)
+        if task is None and self.within_node:
+            task = next(iter(queue), None)
+        for node in self.p.near[worker.node][1:]:
+            if task is None:
+                stealable = (task for task in self.queue[node] if self._may_be_stolen(task))
+                task = next(stealable, None)
+        if task is not None:
+            self.queue[task.node].remove(task)
+        return task
+
+    def _may_be_stolen(self, task: Task) -> bool:
+        return self.may_steal[self.p.stages[task.stage].task_class]
+
+    def _start(self, worker: Worker, task: Task) -> None:
+        """It runs as one piece (6)."""
+        stolen = worker.node != task.node
+        of = self.classes[self.p.stages[task.stage].task_class]
+        of.waiting -= 1
+        of.running += 1
+        of.stolen += stolen
+        self.running += 1
+        worker.task, task.began_ps, task.owner = task, self.clock.now, NOTHING
+        task.bytes_per_ps = max(of.bytes_per_ps, 0.0)
+        self._count_use(worker, task, 1)
+        self.clock.log(BEGAN, task.number, worker.number, task.node, int(stolen))
+        demand = self._demand(task, worker.node)
+        self.clock.start(worker.core, demand, task.entries, worker.number)
+
+    def _count_use(self, worker: Worker, task: Task, threads: int) -> None:
+        """Of its part and node, where it was not stolen (7)."""
+        if worker.node == task.node:
+            now, each = self.clock.now, threads * task.bytes_per_ps
+            self.node_use[worker.node].change(now, threads, each)
+            if task.part is not None:
+                task.part.use.change(now, threads, each)
+
+    def lines(self, task: Task, node: int) -> dict[int, tuple[float, float]]:
+        """Lines per entry that a thread of ``node`` reads and writes, by home."""
+        found: dict[int, tuple[float, float]] = {}
+        for use in self.p.stages[task.stage].memory:
+            home = {"part": task.home, "local": node}.get(PLACES[use.place], INTERLEAVED)
+            homes = self.p.memory_nodes if home == INTERLEAVED else (home,)
+            for at in homes:
+                read, written = found.get(at, (0.0, 0.0))
+                found[at] = (read + use.read / len(homes), written + use.written / len(homes))
+        return {at: found[at] for at in sorted(found) if any(found[at])}
+
+    def _demand(self, task: Task, node: int) -> PieceDemand:
+        """Of an entry; the time of the task itself is spread over its entries."""
+        stage, lines = self.p.stages[task.stage], self.lines(task, node)
+        return PieceDemand(
+            instructions_ps=stage.instructions_ps[node],
+            separate_ps=stage.separate_ps[node] + self.p.task_ps / task.entries,
+            memory=tuple(MemoryUse(at, *each, stage.slots[node]) for at, each in lines.items()),
+        )
+
+    def ended(self, number: int) -> None:
+        """The worker's task has ended (7); what follows from it comes first, then it takes one."""
+        worker = self.workers[number]
+        task, worker.task = worker.task, None
+        assert task is not None
+        stage = self.p.stages[task.stage]
+        of = self.classes[stage.task_class]
+        of.running -= 1
+        of.done += 1
+        self.running -= 1
+        self._count_use(worker, task, -1)
+        for home, (read, written) in self.lines(task, worker.node).items():
+            self.traffic[worker.node][home] += (read + written) * task.entries * LINE_BYTES
+        took_ps = max(self.clock.now - task.began_ps, 1)
+        moved = task.entries * stage.lines * LINE_BYTES / took_ps
+        if of.bytes_per_ps < 0.0:
+            of.bytes_per_ps = moved
+        else:
+            of.bytes_per_ps += AVERAGE_WEIGHT * (moved - of.bytes_per_ps)
+        self.clock.log(ENDED, task.number, number, stage.task_class)
+        self.follow(task, worker.node)
+        self.take(worker)
+
+    # -- policies ---------------------------------------------------------------------------------
+
+    def allow(self, may_steal: list[bool], within_node: bool) -> None:
+        """Tasks of these classes may be stolen from now on, and (within a node) those that were
+        dealt to others be taken; idle workers that look try again."""
+        self.may_steal = list(may_steal)
+        self.within_node = within_node or not self.p.queue_per_worker
+        for node in range(self.p.nodes):
+            while (worker := self._looking(node)) is not None:
+                task = self._found(worker)
+                if task is None:
+                    break
+                self._start(self._leave_idle(worker), task)
+
+    def use(self, in_use: list[bool]) -> None:
+        """Only these workers take tasks from now on; at least one."""
+        back = []
+        for worker, wanted in zip(self.workers, in_use, strict=True):
+            if worker.in_use and not wanted and worker.idle:
+                self._leave_idle(worker)
+            if not worker.in_use and wanted and worker.task is None and not worker.waking:
+                back.append(worker)
+            worker.in_use = wanted
+        self._find_stand_ins()
+        for task in self.take_out(self._is_homeless):
+            task.node, task.owner = self.stand_in[task.node], NOTHING
+            self.queue_task(task)
+        for worker in back:
+            self.take(worker)
+
+    def _is_homeless(self, task: Task) -> bool:
+        """No worker in use has it in its queue."""
+        if task.owner != NOTHING and not self.workers[task.owner].in_use:
+            return True
+        return self.stand_in[task.node] != task.node
+
+    def _find_stand_ins(self) -> None:
+        """Of each node the nearest one with workers in use."""
+        has = {worker.node for worker in self.workers if worker.in_use}
+        self.with_workers = sorted(has)
+        self.stand_in = [next(k for k in near if k in has) for near in self.p.near]
