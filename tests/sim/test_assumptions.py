@@ -155,7 +155,7 @@ def test_each_variation_is_real() -> None:
 
 
 def test_inline_values_decide_for_large_values() -> None:
-    large = ["workload.objects.index.value_size=64 B"]
+    large = ["workload.objects.index.value_size=64 B", "workload.objects.index.keys=10000000"]
     own, inline = (
         Predictor(load_scenario("eris-fig8-amd", settings=[*large, *more])).own.throughput["lookup"]
         for more in ([], ["system.inline_values=64 B"])

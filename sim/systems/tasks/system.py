@@ -15,6 +15,8 @@ SYSTEM = System(
     operations=("query",),
     planes={
         "flow": Later(f"{__package__}.flow", "TasksFlow"),
+        "event": Later(f"{__package__}.event_plane", "event_plane"),
+        "reference": Later(f"{__package__}.event_plane", "reference_plane"),
     },
     families=(PLACER, STEALING, CORES),
     facts=TasksFacts,
