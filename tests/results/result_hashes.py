@@ -36,6 +36,8 @@ PLAYED: Mapping[tuple[str, str], tuple[str, ...]] = {
         "system.buffer_commands=16",
     ),
     ("reference", "commits"): ("horizon=400 us",),
+    ("event", "tasks"): ("horizon=1 s",),
+    ("reference", "tasks"): ("horizon=10 ms",),
 }
 # A thousand clients in plain SimPy: a moment of them takes seconds.
 SHORTER: Mapping[tuple[str, str], tuple[str, ...]] = {
