@@ -153,10 +153,8 @@ def _what_it_rests_on(rows: Sequence[Row]) -> Iterator[str]:
         if row["calibrated_on"]:
             by_results.setdefault(", ".join(row["calibrated_on"]), []).append(f"`{row['id']}`")
     for results, ids in by_results.items():
-        yield (
-            f"A parameter of {', '.join(ids)} comes from `{results}`: the size of buffers, where "
-            "that result is best. No other row has a parameter from a published result.\n"
-        )
+        yield f"A parameter of {', '.join(ids)} comes from `{results}`.\n"
+    yield "No other row has a parameter from a published result.\n"
 
 
 def _by_success(
