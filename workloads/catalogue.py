@@ -36,10 +36,11 @@ def workload_from_document(document: Document, base_dir: Path) -> Workload:
     try:
         return resolve(description, base_dir)
     except DescriptionError as failure:
-        where = ".".join(map(str, failure.place))
-        raw = document.part(failure.place)
+        place = document.written_place(failure.place)
+        where = ".".join(map(str, place))
+        raw = document.part(place)
         token = str(raw) if isinstance(raw, (str, int, float)) else None
-        raise document.error(failure.place, f"{where}: {failure}", token=token) from None
+        raise document.error(place, f"{where}: {failure}", token=token) from None
 
 
 @lru_cache(maxsize=32)

@@ -101,6 +101,11 @@ class Document:
                 return None
         return value
 
+    def written_place(self, place: Place) -> Place:
+        """The place itself; of an item of a list that is written as one plain value, the list's."""
+        is_item = bool(place) and isinstance(place[-1], int)
+        return place[:-1] if is_item and isinstance(self.part(place[:-1]), str) else place
+
     def only(self, place: Place) -> Document:
         """The document with nothing but the part at ``place``, which keeps its place."""
         value = self.part(place)

@@ -106,6 +106,12 @@ OPERATORS = "operations.q.operators"
             f"13:38: {OPERATORS}.sums.input: operators wait for each other: both after sums after "
             "both",
         ),
+        (
+            "build: all",
+            "build: all, after: al",
+            f"12:45: {OPERATORS}.both.after: no such operator: expected one of find, all, both, "
+            "sums: found 'al'",
+        ),
         ("build_key: key", "build_key: id", "both.build_key: no column 'id' in what it reads"),
         ("group_by: t.a", "group_by: a", "several tables have 'a': expected one of t.a, u.a"),
         ("group_by: t.a", "groups: 3", "sums.groups: without group_by there is one group"),

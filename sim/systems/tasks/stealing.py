@@ -3,7 +3,7 @@
 ``adaptive``, after Psaroudakis et al., PVLDB 10 (2016): a task that is bound by memory runs no
 faster elsewhere and takes the interconnect from others. So a class of tasks may be stolen across
 nodes only while the memory throughput of one of its tasks, an exponential average, is no more than
-the machine's threshold, which ``numatwin machine threshold`` finds by a micro-benchmark. A class of
+the machine's threshold (``engines: {tasks: {stealing_threshold: …}}`` in its file). A class of
 which no task has ended yet may be stolen.
 """
 
@@ -75,7 +75,7 @@ class AdaptiveStealing:
         if threshold is None:
             raise InputError(
                 "stealing 'adaptive' needs a threshold, which the machine file does not have",
-                expected="'numatwin machine threshold' to find it, or the option threshold",
+                expected="engines.tasks.stealing_threshold there, or policies.stealing.threshold",
             )
         # NaN, where no task of the class has ended, is not above it.
         allowed = frozenset(

@@ -40,7 +40,7 @@ def test_its_own_threshold_comes_before_the_machines() -> None:
 
 
 def test_without_any_threshold_it_says_how_to_get_one() -> None:
-    with pytest.raises(InputError, match="machine threshold"):
+    with pytest.raises(InputError, match=r"tasks\.stealing_threshold there, or policies\.stealing"):
         AdaptiveStealing().decide(seen(None, scan=8e9))
 
 
