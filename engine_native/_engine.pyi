@@ -15,13 +15,22 @@ _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
+def measure_copied_scan(
+    column_bytes: int, chunk_bytes: int, rounds: int, scanner_cpu: int, copier_cpu: int
+) -> dict[str, Any]:
+    """By round: a column scanned where it lies, copied in chunks, as many chunks scanned in a
+    cache, and scanned while it is copied: storage/chunk_copier.hpp. Each a time and whether
+    a processor was taken from one of both meanwhile. CPUs: negative for any. Raises
+    ValueError, and RuntimeError where two ways find different values.
+    """
+
 class KeyDraws:
     """A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
     ``scattered`` these are ranks of popularity, which a fixed permutation (that of
     workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.
     """
     def __init__(
-        self, breaks: ArrayLike, mass: _AnyFloats | float, scattered: bool = False
+        self, breaks: Sequence[int], mass: Sequence[float], scattered: bool = False
     ) -> None: ...
     @staticmethod
     def zipf(keys: int, exponent: float, scattered: bool = False) -> KeyDraws: ...
@@ -133,8 +142,12 @@ class Engine:
         answered.
         """
     def totals(self) -> Totals: ...
+    def plain_totals(self) -> dict[str, Any]:
+        """Lists in place of arrays: for processes without NumPy."""
     def latencies(self, operation: int) -> NDArray[np.uint64]:
         """Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them."""
+    def plain_latencies(self, operation: int) -> list[int]:
+        """As a list."""
     def memory(self) -> list[ObjectMemory]: ...
     def stop(self, patience_s: float = 60.0) -> None:
         """Lets all that was made be done, then ends. RuntimeError where commands were lost."""
@@ -156,6 +169,101 @@ def host_facts() -> HostFacts:
 
 def pin_thread(cpu: int) -> None:
     """The calling thread runs on this CPU alone; ValueError if it may not."""
+
+class JoinRun:
+    """What a run of a distributed operator is made with."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    name: str
+    """of the operator: see operator_names"""
+    nodes: int
+    """each is a process (or thread) with its share of the tables"""
+    tuple_bytes: int
+    """8 or 16: half is the key, half the payload"""
+    inner: int
+    """tuples of all nodes with keys of their own; joins only"""
+    outer: int
+    """tuples of all nodes, which look for these, or are aggregated"""
+    selectivity: float
+    """share of outer tuples with a partner; joins only"""
+    groups: int
+    """keys of an aggregation"""
+    exponent: float
+    """Zipf's, of the outer tuples' keys; 0: all alike"""
+    partitions: int
+    """of each table, a power of two"""
+    buffer_bytes: int
+    """of a partition, written as soon as it is full"""
+    streaming: bool
+    """past the caches, where memory can be written at once"""
+    signal_every: int
+    """of requests to a node, the last one is signaled"""
+    message_bytes: int
+    """of ghj, ghj-bloom and aggregation"""
+    window: int
+    """messages to a node that it has not yet told to have read"""
+    filter_error: float
+    """of ghj-bloom: what filters let through without a partner"""
+    table_bytes: int
+    """of rdma-aggregation: a table that stays in a cache"""
+    rounds: int
+    """so often the same, one after another"""
+    keep_rows: bool
+    """the last round's result, for who reads the board"""
+    streams: list[int]
+    """four words a node: Philox keys of both tables"""
+    cpus: list[int]
+    """by node: the processor that it runs on; empty: any"""
+    def __init__(
+        self,
+        *,
+        name: str = ...,
+        nodes: int = ...,
+        tuple_bytes: int = ...,
+        inner: int = ...,
+        outer: int = ...,
+        selectivity: float = ...,
+        groups: int = ...,
+        exponent: float = ...,
+        partitions: int = ...,
+        buffer_bytes: int = ...,
+        streaming: bool = ...,
+        signal_every: int = ...,
+        message_bytes: int = ...,
+        window: int = ...,
+        filter_error: float = ...,
+        table_bytes: int = ...,
+        rounds: int = ...,
+        keep_rows: bool = ...,
+        streams: _AnyIndices = ...,
+        cpus: _AnyIndices = ...,
+    ) -> None: ...
+    transports: str
+    devices: str
+    direct: bool
+    def check(self) -> None:
+        """Raises ValueError where a field is not as it must be."""
+    @property
+    def board_bytes(self) -> int: ...
+
+class JoinBoard:
+    """What the nodes of a run share."""
+    def __init__(self, run: JoinRun, descriptor: int) -> None: ...
+    def rows(self) -> NDArray[np.uint64]:
+        """(rows, 3): key and both payloads of a join; key, tuples and sum of a group. In no
+        order.
+        """
+
+def join_tables(run: JoinRun, node: int) -> tuple[Any, ...]:
+    """A node's inner and outer table, (tuples, 2) each: keys and payloads."""
+
+def join_by_threads(run: JoinRun) -> tuple[list[Any], NDArray[np.uint64]]:
+    """All nodes as threads of this process. By round and node its figures; the rows that were
+    kept. Raises RuntimeError, also where a tuple was lost or taken twice.
+    """
+
+def join_by_processes(run: JoinRun, descriptor: int) -> list[Any]:
+    """Forks: see systems/joins/cluster.py. By round and node its figures."""
 
 class Block:
     """A stretch of memory of one node (-1: any) to measure on; MemoryError, OSError if refused."""
@@ -257,6 +365,38 @@ class FabricPair:
         """Requests, one after the other; of messages, those of both ways."""
     def answer(self) -> Work:
         """What the other end does meanwhile; amounts to nothing."""
+    def exchange(self, verb: Verb, size_bytes: int, batch: int, leads: bool) -> Work:
+        """Messages or puts both ways at once, so many at a time; those of one way. One end leads."""
+
+def count_tuples(partitions: int) -> Work:
+    """Tuples counted by partition."""
+
+def partition_tuples(partitions: int, buffer_bytes: int) -> Work:
+    """Tuples appended to buffers of their partitions, and these written past the caches."""
+
+def gather_tuples(message_bytes: int) -> Work:
+    """Tuples put into a message for their owner."""
+
+def take_tuples(message_bytes: int) -> Work:
+    """Tuples of messages copied behind what came before."""
+
+def join_partitions(inner: int, probe: bool) -> Work:
+    """Inner tuples of partitions, each a hash table built, and looked up for as many others."""
+
+def add_groups(groups: int, again: bool) -> Work:
+    """Groups added to an empty table that grows; or tuples of the groups that it has."""
+
+def read_groups(groups: int, result: bool) -> Work:
+    """Groups of a table put into messages; or summed up."""
+
+def cache_groups(table_bytes: int, again: bool) -> Work:
+    """Groups added to a table until it is full, read and emptied; or tuples of its groups."""
+
+def add_to_filter(bytes: int) -> Work:
+    """Keys added to a Bloom filter."""
+
+def probe_filter(bytes: int, hit: bool) -> Work:
+    """Keys looked up that a Bloom filter has, or has not."""
 
 def gaps(cpus: Sequence[int], seconds: float, least_ns: float) -> list[list[float]]:
     """[cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
@@ -423,6 +563,8 @@ class CommitBoard:
         """Empty where nothing failed."""
     def counts(self) -> dict[str, Any]:
         """Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps)."""
+    def plain_counts(self) -> dict[str, Any]:
+        """The same, with lists in place of arrays."""
     def trace(self) -> _Indices:
         """(rows, 6): as in sim/systems/commits/history.py."""
     def killed(self) -> list[int]:

@@ -14,14 +14,18 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .inputs import InputError
     from .reports import write_report
+    from .reports.comparison import Comparison, compare_records
     from .sim.run.record import Record, load_record
     from .sim.run.runner import run_scenario
     from .sim.run.scenario import Scenario, load_scenario
+    from .sim.studies.python import study
+    from .sim.studies.tables import run_scenarios
     from .sim.systems.eris.commands import Observation, Rebalance
     from .topologies import Machine, load_machine
     from .workloads import Workload, load_workload
 
 __all__ = [
+    "Comparison",
     "InputError",
     "Machine",
     "Observation",
@@ -30,15 +34,19 @@ __all__ = [
     "Scenario",
     "Workload",
     "__version__",
+    "compare_records",
     "load_machine",
     "load_record",
     "load_scenario",
     "load_workload",
     "run_scenario",
+    "run_scenarios",
+    "study",
     "write_report",
 ]
 
 _MODULES = {
+    "Comparison": "reports.comparison",
     "InputError": "inputs",
     "Machine": "topologies",
     "Observation": "sim.systems.eris.commands",
@@ -46,11 +54,14 @@ _MODULES = {
     "Record": "sim.run.record",
     "Scenario": "sim.run.scenario",
     "Workload": "workloads",
+    "compare_records": "reports.comparison",
     "load_machine": "topologies",
     "load_record": "sim.run.record",
     "load_scenario": "sim.run.scenario",
     "load_workload": "workloads",
     "run_scenario": "sim.run.runner",
+    "run_scenarios": "sim.studies.tables",
+    "study": "sim.studies.python",
     "write_report": "reports",
 }
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ..sim.planes.outcome import Why
+from ..sim.planes.outcome import ResourceUse, Why
+from ..sim.run.limit import limit_in_words
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from ..sim.run.scenario import NATIVE
 from .bars import GAIN_MIN
 from .intervals import alike, between
 from .runs import Run, moved_bytes, operations_of, recoveries_of
+from .traffic import traffic_answer
 from .words import count, listing, percent, plain, plural, rate, seconds, si, signed_percent
 
 NARROW = 0.005  # a range of less than this is none
@@ -20,8 +22,10 @@ NARROW = 0.005  # a range of less than this is none
 
 def answer(record: Record) -> Markup:
     """One paragraph on one run."""
+    if record.traffic:
+        return traffic_answer(record)
     sentences = [_what_ran(record), _doubts(record)]
-    sentences += [_limit(names, why) for names, why in together(record.why)]
+    sentences += [_limit(names, why, record.resources) for names, why in together(record.why)]
     main = next(iter(record.throughput), None)
     if main is not None:
         sentences.append(_changes(main, recoveries_together([record], main)[0]))
@@ -132,9 +136,9 @@ def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:
     return found
 
 
-def _limit(operations: Sequence[str], why: Why) -> Markup:
+def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]) -> Markup:
     text = Markup("{} are limited by <strong>{}</strong>").format(
-        _sentence_case(listing(map(plural, operations))), why.resource
+        _sentence_case(listing(map(plural, operations))), limit_in_words(why, resources)
     )
     helpful = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN]
     if not helpful:

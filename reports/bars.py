@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from ..sim.planes.outcome import Why
 from ..sim.run.recovery import Recovery
+from ..topologies.figure import Figure
 from .charts import INK, LEGEND, polished
 from .runs import COLOURS, Run
 from .words import label, percent, seconds, signed_percent
@@ -19,27 +18,25 @@ GAIN_MIN = 0.0005  # less than +0.05% for 10% more of a resource is nothing
 PARTS = (*COLOURS[:6], "#8c6d31", "#7f7f7f", "#b4bec8")
 
 
-def gains(why: Why) -> go.Figure | None:
+def gains(why: Why) -> Figure | None:
     """A bar for each resource of which 10% more would help; None where none would."""
     shown = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN][:GAINS_MAX]
     if not shown:
         return None
     values = [gain.gain_per_10pct for gain in shown]
     rows = list(range(len(shown)))
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=rows,
-            orientation="h",
-            width=0.62,
-            marker={"color": [COLOURS[0]] + ["#8fb8d6"] * (len(shown) - 1)},
-            text=[signed_percent(value) for value in values],
-            textposition="outside",
-            textfont={"color": INK},
-            cliponaxis=False,
-            customdata=[label(gain.resource, 120) for gain in shown],
-            hovertemplate="10% more %{customdata}: +%{x:.2%} throughput<extra></extra>",
-        )
+    figure = Figure().add_bar(
+        x=values,
+        y=rows,
+        orientation="h",
+        width=0.62,
+        marker={"color": [COLOURS[0]] + ["#8fb8d6"] * (len(shown) - 1)},
+        text=[signed_percent(value) for value in values],
+        textposition="outside",
+        textfont={"color": INK},
+        cliponaxis=False,
+        customdata=[label(gain.resource, 120) for gain in shown],
+        hovertemplate="10% more %{customdata}: +%{x:.2%} throughput<extra></extra>",
     )
     figure.update_yaxes(
         tickvals=rows,
@@ -52,13 +49,13 @@ def gains(why: Why) -> go.Figure | None:
     return polished(figure, 58 + 32 * len(shown), margin={"t": 6, "b": 34}, showlegend=False)
 
 
-def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
+def parts_of_time(why: Mapping[str, Why]) -> Figure | None:
     """Each operation's time on its core as one bar of its parts; None where none has several."""
     operations = [name for name, one in why.items() if sum(one.demands.values()) > 0]
     if all(len(why[name].demands) < 2 for name in operations):
         return None
     parts = list(dict.fromkeys(part for name in operations for part in why[name].demands))
-    figure = go.Figure()
+    figure = Figure()
     rows = list(range(len(operations)))
     for k, part in enumerate(parts):
         values = [why[name].demands.get(part, 0.0) * 1e-9 for name in operations]
@@ -100,9 +97,9 @@ def parts_of_time(why: Mapping[str, Why]) -> go.Figure | None:
     )
 
 
-def depths(runs: Sequence[Run], found: Found) -> go.Figure | None:
+def depths(runs: Sequence[Run], found: Found) -> Figure | None:
     """How deep throughput falls after each change, a bar for each run; None without changes."""
-    figure = go.Figure()
+    figure = Figure()
     for run, ones in _with_changes(runs, found):
         figure.add_bar(
             x=[f"{one.change_s:.4g} s" for one in ones],
@@ -116,9 +113,9 @@ def depths(runs: Sequence[Run], found: Found) -> go.Figure | None:
     return _per_change(figure)
 
 
-def recovery_times(runs: Sequence[Run], found: Found) -> go.Figure | None:
+def recovery_times(runs: Sequence[Run], found: Found) -> Figure | None:
     """How long until throughput is back; a hatched bar to the next change where it is not."""
-    figure = go.Figure()
+    figure = Figure()
     for run, ones in _with_changes(runs, found):
         never = [one.recovery_s is None for one in ones]
         lasts_s = [
@@ -149,7 +146,7 @@ def _with_changes(runs: Sequence[Run], found: Found) -> list[tuple[Run, Sequence
     return [(run, found[run.label]) for run in runs if found.get(run.label)]
 
 
-def _per_change(figure: go.Figure) -> go.Figure | None:
+def _per_change(figure: Figure) -> Figure | None:
     if not figure.data:
         return None
     figure.update_xaxes(type="category", title_text="change at", title_standoff=6, showgrid=False)

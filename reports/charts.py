@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.record import Record
+from ..topologies.figure import Figure
 from ..topologies.scene import USE_COLOURS
 from .runs import COLOURS, Run
 from .words import label, plural, seconds
@@ -25,6 +24,7 @@ LINES_MAX = 6  # as lines; more resources than that make a heat map
 HEAT_ROWS_MAX = 40
 EVENTS_MAX = 2_000
 MARGIN_LEFT, MARGIN_RIGHT = 64, 24
+ROW_SPACING_PX = 18
 # Of all pictures of one run over time, so that one time stands below the other.
 TIME_MARGINS = {"l": 172, "r": 78}
 # At the top of the picture, above the axes, whatever their height.
@@ -46,11 +46,10 @@ EVENT_KINDS = {
 }
 
 
-def polished(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
+def polished(figure: Figure, height: int, **layout: Any) -> Figure:
     """The figure in the report's type, colours and margins."""
     margin = {"l": MARGIN_LEFT, "r": MARGIN_RIGHT, "t": 28, "b": 44} | layout.pop("margin", {})
     figure.update_layout(
-        template="none",
         height=height,
         margin=margin,
         font={"family": FONT, "size": 13, "color": INK},
@@ -60,13 +59,23 @@ def polished(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
         hoverlabel={"bgcolor": "white", "bordercolor": "#c5ced6", "font": {"color": INK}},
         **layout,
     )
-    quiet = {"gridcolor": GRID, "zeroline": False, "tickcolor": GRID, "automargin": True}
+    quiet: dict[str, Any] = {
+        "gridcolor": GRID,
+        "zeroline": False,
+        "tickcolor": GRID,
+        "automargin": True,
+    }
     figure.update_xaxes(**quiet, linecolor="#b4bec8", tickfont={"color": SOFT})
     figure.update_yaxes(**quiet, tickfont={"color": SOFT})
     return figure
 
 
-def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.Figure:
+def use_scale_bar() -> dict[str, Any]:
+    """The bar that explains colours of use."""
+    return {"tickformat": ".0%", "thickness": 12, "outlinewidth": 0}
+
+
+def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figure:
     """A row per operation, one per object's imbalance, and for a single run one of its events."""
     columns = [f"throughput/{name}" for name in operations if _any_has(runs, f"throughput/{name}")]
     columns += [
@@ -79,22 +88,17 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.F
     heights = [250 if name.startswith("throughput/") else 110 for name in columns]
     if kinds:
         heights.append(16 + 22 * len(kinds))
-    total = sum(heights) + 18 * (len(heights) - 1)
-    figure = make_subplots(
-        rows=len(heights),
-        shared_xaxes=True,
-        row_heights=heights,
-        vertical_spacing=18 / total,
-    )
+    total = sum(heights) + ROW_SPACING_PX * (len(heights) - 1)
+    figure = Figure(row_heights=heights, spacing=ROW_SPACING_PX)
     for row, name in enumerate(columns, 1):
         part, thing = name.split("/", 1)
         for run in runs:
             if name in run.record.series:
                 _add_steps(figure, run, name, row, len(runs) > 1)
         title = f"{label(plural(thing), 24)}/s" if part == "throughput" else "imbalance"
-        figure.update_yaxes(title_text=title, title_standoff=8, row=row, col=1)
+        figure.update_yaxes(title_text=title, title_standoff=8, row=row)
         ticks = {"tickformat": "~s" if part == "throughput" else "~g", "nticks": 6}
-        figure.update_yaxes(rangemode="tozero", **ticks, row=row, col=1)
+        figure.update_yaxes(rangemode="tozero", **ticks, row=row)
     if kinds:
         _add_events(figure, record, kinds, len(heights))
     # The bands of the last drawn run would hide those of the others: all runs of one scenario share
@@ -104,7 +108,7 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.F
     moving = [run for run in runs if len(run.record.series.get("time_s", ())) > 1] or runs
     end_s = max(run.record.horizon_s for run in moving)
     figure.update_xaxes(range=[0, end_s])
-    figure.update_xaxes(title_text="time, s", title_standoff=6, row=len(heights), col=1)
+    figure.update_xaxes(title_text="time, s", title_standoff=6, row=len(heights))
     return polished(
         figure,
         total + 28 + 44 + (30 if len(runs) > 1 else 0),
@@ -115,7 +119,7 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> go.F
     )
 
 
-def use_over_time(record: Record) -> go.Figure | None:
+def use_over_time(record: Record) -> Figure | None:
     """Use of the busiest resources as lines, or as a heat map of many; None where none is known."""
     known = [use for use in record.resources if f"utilisation/{use.name}" in record.series]
     if not known:
@@ -131,8 +135,8 @@ def use_over_time(record: Record) -> go.Figure | None:
     return _use_heat(record, [use for use in known if use.name in chosen])
 
 
-def _use_lines(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
-    figure = go.Figure()
+def _use_lines(record: Record, uses: Sequence[ResourceUse]) -> Figure:
+    figure = Figure()
     for k, use in enumerate(uses):
         run = Run(record, use.name, COLOURS[k % len(COLOURS)], "solid")
         _add_steps(figure, run, f"utilisation/{use.name}", None, True)
@@ -143,26 +147,20 @@ def _use_lines(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
     return polished(figure, 340, margin=margin, legend=LEGEND, hovermode="closest")
 
 
-def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
+def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> Figure:
     """Rows in the record's order, kinds together, so that a moving load shows as a moving band."""
     values = np.array([_column(record, f"utilisation/{use.name}") for use in uses])
     names = [label(use.name, 25) for use in uses]
-    figure = go.Figure(
-        go.Heatmap(
-            x=_edges(record),
-            y=list(range(len(uses))),
-            z=values.astype(np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale=USE_SCALE,
-            colorbar={
-                "tickformat": ".0%",
-                "thickness": 12,
-                "outlinewidth": 0,
-            },
-            ygap=1,
-            hovertemplate="%{y}<br>from %{x:.4~r} s: %{z:.1%}<extra></extra>",
-        )
+    figure = Figure().add_heatmap(
+        x=_edges(record),
+        y=list(range(len(uses))),
+        z=values.astype(np.float32),
+        zmin=0,
+        zmax=1,
+        colorscale=USE_SCALE,
+        colorbar=use_scale_bar(),
+        ygap=1,
+        hovertemplate="%{y}<br>from %{x:.4~r} s: %{z:.1%}<extra></extra>",
     )
     figure.update_yaxes(
         tickvals=list(range(len(uses))), ticktext=names, autorange="reversed", showgrid=False
@@ -174,7 +172,7 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> go.Figure:
     return figure.update_yaxes(tickfont={"size": 11.5})
 
 
-def _add_steps(figure: go.Figure, run: Run, column: str, row: int | None, named: bool) -> None:
+def _add_steps(figure: Figure, run: Run, column: str, row: int | None, named: bool) -> None:
     """The column as steps; the last piece is drawn to its end."""
     values = _column(run.record, column)
     part, thing = column.split("/", 1)
@@ -183,7 +181,6 @@ def _add_steps(figure: go.Figure, run: Run, column: str, row: int | None, named:
         "imbalance": f"imbalance of {label(thing, 40)} %{{y:.3~r}}",
         "utilisation": "%{y:.1%}",
     }[part]
-    place = {} if row is None else {"row": row, "col": 1}
     figure.add_scatter(
         x=_edges(run.record),
         y=np.append(values, values[-1:]),
@@ -194,7 +191,7 @@ def _add_steps(figure: go.Figure, run: Run, column: str, row: int | None, named:
         line={"shape": "hv", "color": run.colour, "width": 2, "dash": run.dash},
         hovertemplate=f"{unit} at %{{x:.4~r}} s"
         + ("<extra>%{fullData.name}</extra>" if named else "<extra></extra>"),
-        **place,
+        row=row or 1,
     )
 
 
@@ -203,7 +200,7 @@ def _event_kinds(record: Record) -> list[str]:
     return [kind for kind in EVENT_KINDS if kind in found] + sorted(found - set(EVENT_KINDS))
 
 
-def _add_events(figure: go.Figure, record: Record, kinds: Sequence[str], row: int) -> None:
+def _add_events(figure: Figure, record: Record, kinds: Sequence[str], row: int) -> None:
     """A line of marks for each kind of event, to be read by pointing at them."""
     for height, kind in enumerate(kinds):
         _, colour, symbol = EVENT_KINDS.get(kind, (kind, SOFT, "diamond"))
@@ -217,11 +214,9 @@ def _add_events(figure: go.Figure, record: Record, kinds: Sequence[str], row: in
             hovertemplate="%{x:.4~r} s: %{customdata}<extra></extra>",
             showlegend=False,
             row=row,
-            col=1,
         )
     figure.update_yaxes(
         row=row,
-        col=1,
         range=[len(kinds) - 0.4, -0.6],
         tickvals=list(range(len(kinds))),
         ticktext=[EVENT_KINDS[k][0] if k in EVENT_KINDS else label(k, 14) for k in kinds],
@@ -229,7 +224,7 @@ def _add_events(figure: go.Figure, record: Record, kinds: Sequence[str], row: in
     )
 
 
-def _add_phases(figure: go.Figure, record: Record) -> None:
+def _add_phases(figure: Figure, record: Record) -> None:
     """Every second phase shaded, each with its name on top (named ``phase``: phones hide it)."""
     phases = _phases(record)
     if len(phases) < 2:

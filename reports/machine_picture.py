@@ -2,69 +2,126 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
+from collections import Counter
+from collections.abc import Iterable
 
 from ..inputs import InputError
+from ..sim.planes.outcome import ResourceUse
 from ..sim.run.record import Record
-from ..topologies.draw import draw_machine
+from ..topologies.draw import machine_figure
+from ..topologies.figure import Figure, merge
 from .charts import polished
+from .traffic import TRAFFIC_CAPTION, traffic_load
+from .words import listing
 
 ADAPTER = ("nic out", "nic in")
-NODE_KINDS = ("memory", *ADAPTER)
+# What a node can be short of, in words; pollers are in use all the time, whatever they find.
+NODE_KINDS = {
+    "cores": "cores",
+    "misses": "lines under way",
+    "memory": "memory",
+    "threads": "threads",
+    **dict.fromkeys(ADAPTER, "network adapter"),
+}
 BELOW_PX, EDGE_PX = 100, 12  # room for the legend and the bar of colours
 
 
-def machine_in_use(record: Record) -> tuple[go.Figure, str] | None:
+def machine_in_use(record: Record) -> tuple[Figure, str] | None:
     """The picture and its caption; None where the record's machine cannot be drawn, and where it
     tells no use of its parts, as on the native plane.
 
-    Use is the mean over the horizon. Where two links join the same ends, the busier one counts. A
-    node is coloured by its memory's use; by its adapter's busier direction where transactions ran.
+    Of counted traffic, its bytes take the place of use (see ``traffic_load``).
+    Use is the mean over the horizon. Of several links between the same ends the busiest one
+    counts; a node is coloured by the busiest of its resources, so that none that holds work up
+    looks idle.
     """
+    if record.traffic:
+        return _picture(record, *traffic_load(record), TRAFFIC_CAPTION)
+    links, nodes = use_of_parts(record.resources)
+    parts = {use.kind for use in record.resources} - {"cores"}
+    if record.resources and not (links or parts & set(NODE_KINDS)):
+        return None
+    kinds = dict.fromkeys(
+        NODE_KINDS[use.kind] for use in record.resources if use.kind in NODE_KINDS
+    )
+    busiest = f"mean use of {_busiest(list(kinds))}" if nodes else ""
+    facts = [
+        "links by their mean use" if links else "",
+        f"nodes by the {busiest}" if nodes else "",
+    ]
+    caption = ", ".join(part for part in facts if part)
+    return _picture(
+        record, links, nodes, f"{caption[:1].upper()}{caption[1:]}.{_several_links(record)}"
+    )
+
+
+def _busiest(kinds: list[str]) -> str:
+    if len(kinds) == 1:
+        return f"their {kinds[0]}"
+    return f"the busiest of their {listing(kinds)}"
+
+
+def _several_links(record: Record) -> str:
+    """A sentence on ends that several links join, which the picture shows as one line."""
+    joined = Counter(
+        tuple(sorted(map(str, link.get("ends", ())))) for link in record.machine.get("links", ())
+    )
+    several = Counter(count for count in joined.values() if count > 1)
+    if not several:
+        return ""
+    parts = [f"{count} by {links} links" for links, count in sorted(several.items())]
+    return f" Of the pairs joined, {listing(parts)}: one line, as busy as the busiest of them."
+
+
+def use_of_parts(
+    resources: Iterable[ResourceUse],
+) -> tuple[dict[tuple[int | str, int | str], float], dict[int | str, float]]:
+    """The use of links by their ends and of nodes, as ``draw_machine`` colours them."""
     links: dict[tuple[int | str, int | str], float] = {}
     nodes: dict[int | str, float] = {}
-    for use in record.resources:
+    for use in resources:
         if use.kind == "link" and use.ends is not None:
             links[use.ends] = max(use.utilisation, links.get(use.ends, 0.0))
         elif use.kind in NODE_KINDS and use.node is not None:
             nodes[use.node] = max(use.utilisation, nodes.get(use.node, 0.0))
-    if record.resources and not links and not nodes:
-        return None
-    of = "network adapter" if any(use.kind in ADAPTER for use in record.resources) else None
-    facts = [
-        "links by their mean use" if links else "",
-        f"nodes by that of their {of or 'memory controller'}" if links and nodes else "",
-        f"nodes by the mean use of their {of or 'memory controller'}" if not links else "",
-    ]
-    caption = ", ".join(part for part in facts if part)
+    return links, nodes
+
+
+def _picture(
+    record: Record,
+    links: dict[tuple[int | str, int | str], float],
+    nodes: dict[int | str, float],
+    caption: str,
+) -> tuple[Figure, str] | None:
     try:
-        figure = draw_machine(record.machine, link_use=links, node_use=nodes, title="")
+        figure = machine_figure(record.machine, link_use=links, node_use=nodes, title="")
     except InputError:  # a record of a machine without nodes or links: the rest still tells
         return None
-    return _with_legend_below(figure), f"{caption[:1].upper()}{caption[1:]}."
+    return _with_legend_below(figure), caption
 
 
-def _with_legend_below(figure: go.Figure) -> go.Figure:
+def _with_legend_below(figure: Figure) -> Figure:
     """The same picture, as narrow as it can be: reports put several side by side."""
-    layout = figure.layout
-    width = layout.width - layout.margin.r + EDGE_PX
-    height = layout.height + BELOW_PX
-    plot_px = layout.height - layout.margin.t - layout.margin.b
+    layout, margin = figure.layout, figure.layout["margin"]
+    width = layout["width"] - margin["r"] + EDGE_PX
+    height = layout["height"] + BELOW_PX
+    plot_px = layout["height"] - margin["t"] - margin["b"]
     for trace in figure.data:
-        if "colorbar" in trace.to_plotly_json().get("marker", {}):
-            trace.marker.colorbar.update(
-                orientation="h",
-                x=0,
-                xanchor="left",
-                y=-10 / plot_px,
-                yanchor="top",
-                ypad=0,
-                len=0.55,
-                thickness=10,
-                outlinewidth=0,
-                title={"side": "top"},
-                tickfont={"size": 11},
-            )
+        if "colorbar" in trace.get("marker", {}):
+            below = {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": -10 / plot_px,
+                "yanchor": "top",
+                "ypad": 0,
+                "len": 0.55,
+                "thickness": 10,
+                "outlinewidth": 0,
+                "title": {"side": "top"},
+                "tickfont": {"size": 11},
+            }
+            merge(trace, {"marker": {"colorbar": below}})
     legend = {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"}
     figure = polished(
         figure,

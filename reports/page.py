@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import plotly.graph_objects as go
 import yaml
 from markupsafe import Markup
 
@@ -14,6 +13,7 @@ from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..sim.run.scenario import NATIVE
+from ..topologies.figure import Figure
 from .answer import answer, comparing_answer, together
 from .assumptions import AssumptionRow, assumption_rows
 from .bars import depths, gains, parts_of_time, recovery_times
@@ -22,7 +22,9 @@ from .facts import fact_rows
 from .intervals import statistics_of, statistics_of_all
 from .machine_picture import machine_in_use
 from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of, smoothed
-from .words import listing, seconds
+from .system_pictures import system_pictures
+from .traffic import LinkRow, link_rows, matrices, traffic_tiles
+from .words import listing, plural, seconds
 
 RESOURCES_FIRST, RESOURCES_MAX = 12, 400
 EVENTS_MAX = 500
@@ -52,14 +54,13 @@ class Plots:
     def __init__(self) -> None:
         self._count = 0
 
-    def plot(self, figure: go.Figure | None, caption: str) -> Plot | None:
+    def plot(self, figure: Figure | None, caption: str) -> Plot | None:
         """The figure as a Plot, None for None."""
         if figure is None:
             return None
         self._count += 1
-        # Plotly writes <, > and / as escapes, so that no text can end the script element.
-        text = Markup(figure.to_json(engine="json"))
-        width, height = figure.layout.width, int(figure.layout.height)
+        text = Markup(figure.to_json())
+        width, height = figure.layout.get("width"), int(figure.layout["height"])
         return Plot(f"plot-{self._count}", text, width and int(width), height, caption)
 
 
@@ -74,9 +75,15 @@ class RunView:
     machine: Plot | None
     over_time: Plot | None
     use: Plot | None
+    of_system: list[Plot]
+    """What its system shows besides."""
     gains: list[tuple[str, str, Plot | None, bool]]
     """(operations, what limits them, picture) each."""
     parts: Plot | None
+    traffic: list[Plot]
+    """Matrices of counted traffic, and below, the links by their load."""
+    traffic_tiles: list[tuple[str, str, str]]
+    links: list[LinkRow]
     resources: list[ResourceUse]
     resources_left_out: int
     events: list[ControlEvent]
@@ -184,11 +191,16 @@ def _run_view(run: Run, plots: Plots) -> RunView:
             use_over_time(shown.record) if changing else None,
             "Use of the resources that are busiest at some time.",
         ),
+        of_system=[
+            plot
+            for figure, caption in system_pictures(shown.record)
+            if (plot := plots.plot(figure, caption)) is not None
+        ],
         gains=[
             (
                 listing(names),
                 why.resource,
-                plots.plot(gains(why), "Throughput gained by 10% more of each."),
+                plots.plot(gains(why), f"{_more(names)} gained by 10% more of each."),
                 bool(why.gains),
             )
             for names, why in together(record.why)
@@ -197,6 +209,13 @@ def _run_view(run: Run, plots: Plots) -> RunView:
             parts_of_time({listing(names): why for names, why in together(record.why)}),
             "Where the time of one operation goes.",
         ),
+        traffic=[
+            plot
+            for figure, caption in matrices(record)
+            if (plot := plots.plot(figure, caption)) is not None
+        ],
+        traffic_tiles=traffic_tiles(record),
+        links=link_rows(record)[:RESOURCES_MAX],
         resources=resources[:RESOURCES_MAX],
         resources_left_out=max(0, len(resources) - RESOURCES_MAX),
         events=events[:EVENTS_MAX],
@@ -206,6 +225,12 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         settings=_as_yaml(record.settings),
         provenance=_provenance(record),
     )
+
+
+def _more(operations: Sequence[str]) -> str:
+    """What a gain is a gain of, named where that is short."""
+    names = listing(map(plural, operations))
+    return f"{names[:1].upper()}{names[1:]} per second" if len(operations) <= 3 else "Throughput"
 
 
 def _over_time_caption(record: Record) -> str:

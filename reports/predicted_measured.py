@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
-
+from ..topologies.figure import Figure
 from .charts import LEGEND, SOFT, polished
 from .runs import COLOURS
 from .words import label, plain, seconds, si, signed_percent
@@ -72,7 +71,7 @@ def units(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.unit for row in rows))
 
 
-def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
+def predicted_against_measured(rows: Sequence[Row]) -> Figure | None:
     """A point a row, of rows of one unit, with both intervals; on the diagonal they agree.
 
     Both axes are logarithmic, with the band of ±10% around the diagonal. None without a row of two
@@ -85,7 +84,7 @@ def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
         raise ValueError("rows of several units have no axis in common")
     unit = shown[0].unit
     low, high = _ends(shown)
-    figure = go.Figure()
+    figure = Figure()
     _add_band(figure, low, high)
     for group, of_set, ones, marker in _series(shown):
         figure.add_scatter(
@@ -102,7 +101,11 @@ def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
             hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}<br>"
             "predicted %{customdata[2]}<br>%{customdata[3]}<extra>%{fullData.name}</extra>",
         )
-    ticks = {"type": "log", "range": [math.log10(low), math.log10(high)], "exponentformat": "SI"}
+    ticks: dict[str, Any] = {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "exponentformat": "SI",
+    }
     ticks |= _ticks(unit, low, high)
     figure.update_xaxes(**ticks, title_text="measured", title_standoff=6)
     figure.update_yaxes(**ticks, title_text="predicted", title_standoff=6)
@@ -111,12 +114,12 @@ def predicted_against_measured(rows: Sequence[Row]) -> go.Figure | None:
     )
 
 
-def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure | None:
+def residuals_over_size(rows: Sequence[Row], title: str = "size") -> Figure | None:
     """The ratio of each row over its size; None where fewer than two sizes are known."""
     shown = [row for row in rows if row.size and row.ratio is not None]
     if len({row.size for row in shown}) < 2:
         return None
-    figure = go.Figure()
+    figure = Figure()
     _add_one(figure, "h")
     for group, of_set, ones, marker in _series(shown):
         figure.add_scatter(
@@ -143,14 +146,14 @@ def residuals_over_size(rows: Sequence[Row], title: str = "size") -> go.Figure |
     )
 
 
-def residuals_by_group(rows: Sequence[Row]) -> go.Figure | None:
+def residuals_by_group(rows: Sequence[Row]) -> Figure | None:
     """A line for each group with the ratio of each of its rows; None without a ratio."""
     shown = [row for row in rows if row.ratio is not None]
     if not shown:
         return None
     groups = list(dict.fromkeys(row.group for row in shown))
     sets = _sets(shown)
-    figure = go.Figure()
+    figure = Figure()
     _add_one(figure, "v")
     for k, of_set in enumerate(sets):
         ones = [row for row in shown if row.set == of_set]
@@ -339,7 +342,7 @@ def _binary(size: float) -> str:
     return f"{size:g} B"
 
 
-def _add_band(figure: go.Figure, low: float, high: float) -> None:
+def _add_band(figure: Figure, low: float, high: float) -> None:
     """The diagonal, and ±10% around it."""
     ends = [low, high]
     figure.add_scatter(
@@ -362,7 +365,7 @@ def _add_band(figure: go.Figure, low: float, high: float) -> None:
     )
 
 
-def _add_one(figure: go.Figure, direction: str) -> None:
+def _add_one(figure: Figure, direction: str) -> None:
     line = {"color": SOFT, "width": 1, "dash": "dot"}
     if direction == "h":
         figure.add_hline(1.0, line=line)
@@ -370,7 +373,7 @@ def _add_one(figure: go.Figure, direction: str) -> None:
         figure.add_vline(1.0, line=line)
 
 
-def _top(figure: go.Figure) -> dict[str, int]:
+def _top(figure: Figure) -> dict[str, int]:
     """Room for the legend: some four names stand beside each other."""
-    names = sum(trace.showlegend is not False for trace in figure.data)
+    names = sum(trace.get("showlegend") is not False for trace in figure.data)
     return {"t": 40 + 20 * math.ceil(names / 4)}

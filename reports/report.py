@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
-from ..inputs import InputError, write_text_atomically
+from ..inputs import InputError, write_bytes_atomically, write_text_atomically
 from ..sim.run.record import Record
+from ..topologies.plotly_js import HASH, packed_plotly
 from . import intervals, words
 from .page import RESOURCES_FIRST, chapters_of
 
@@ -45,17 +49,44 @@ def report_html(records: Sequence[Record]) -> str:
     )
 
 
-def rendered(template: str, **content: Any) -> str:
-    """A page as text: the template with its content, and the style and scripts of all pages."""
-    scripts = [Markup(get_plotlyjs()), _asset("report.js")]
+def rendered(template: str, own: Sequence[str] = (), **content: Any) -> str:
+    """A page as text: the template with its content, and the style and scripts of all pages.
+
+    ``own``: further scripts of this page.
+    """
+    scripts = [_asset("report.js"), *map(_asset, own)]
     page = _template(template).render(
         style=_asset("report.css"),
         scripts=scripts,
-        script_hashes=[_hash(script) for script in scripts],
+        script_hashes=[HASH, *map(_hash, scripts)],
+        plotly=base64.b64encode(packed_plotly()).decode("ascii"),
         **content,
     )
     # A name read from a foreign file may hold half a surrogate pair, which no file can.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return _BIDIRECTIONAL.sub("?", page.encode("utf-8", "replace").decode("utf-8"))
+
+
+# Controls in a name that would turn the text around it; Plotly's own script has none.
+_BIDIRECTIONAL = re.compile("[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+class _Compiled(jinja2.BytecodeCache):
+    """Keeps compiled templates where Python keeps bytecode of modules beside them, if it does."""
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        """The file."""
+        return cache_from_source(str(HERE / f"{name}.py"))
+
+    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        """What was compiled from the same text, if anything."""
+        with suppress(OSError), open(bucket.key, "rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        """Keeps it."""
+        if not sys.dont_write_bytecode:
+            with suppress(InputError):
+                write_bytes_atomically(bucket.key, bucket.bytecode_to_string())
 
 
 def _template(name: str) -> jinja2.Template:
@@ -65,6 +96,7 @@ def _template(name: str) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_Compiled(),
     )
     environment.filters |= {
         "si": words.si,

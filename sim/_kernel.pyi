@@ -45,6 +45,8 @@ class CommitSetup:
     """of each node, for messages"""
     storage: list[int]
     """indices of the nodes that hold records"""
+    own_storage: list[int]
+    """of each of these and each client, the one that takes its messages (2PC); empty: itself"""
     managers: list[int]
     """and of those that run transactions (2PC)"""
     timestamps: int
@@ -71,6 +73,8 @@ class CommitSetup:
     """of a server, beside its messages (2PC)"""
     every_rm: bool
     """every storage server prepares (2PC)"""
+    own_managers: bool
+    """client c always has the c-th manager (2PC)"""
     versions: int
     """that a record keeps"""
     timestamp_bits: int
@@ -110,6 +114,7 @@ class CommitSetup:
         node_machine: _AnyIndices = ...,
         node_threads: _AnyIndices = ...,
         storage: _AnyIndices = ...,
+        own_storage: _AnyIndices = ...,
         managers: _AnyIndices = ...,
         timestamps: int = ...,
         costs: Sequence[MessageCost] = ...,
@@ -123,6 +128,7 @@ class CommitSetup:
         retries: int = ...,
         work: RecordWork = ...,
         every_rm: bool = ...,
+        own_managers: bool = ...,
         versions: int = ...,
         timestamp_bits: int = ...,
         send_queue: int = ...,
@@ -401,6 +407,20 @@ class ErisMachine:
     """[2L] wire time of a line with its header"""
     link_request_ps: list[int]
     """[2L] wire time of a request"""
+    handed_fetched: float
+    """lines that come to be written"""
+    handed_passed: float
+    """lines that come from other writers, for which nobody waits"""
+    handed_passed_messages: float
+    """and messages for them, each way"""
+    handed_back: float
+    """and lines that go back once more, written back"""
+    handed_messages: float
+    """messages each way, in times of a request"""
+    handed_read: float
+    """lines that the reader's memory delivers"""
+    handed_written: float
+    """lines that are written back to it"""
     line_data_ps: SparseRows
     """[n, 2L] wire time of data of a line from memory"""
     line_control_ps: SparseRows
@@ -467,6 +487,13 @@ class ErisMachine:
         answer_lines: float = ...,
         link_data_ps: _AnyIndices = ...,
         link_request_ps: _AnyIndices = ...,
+        handed_fetched: float = ...,
+        handed_passed: float = ...,
+        handed_passed_messages: float = ...,
+        handed_back: float = ...,
+        handed_messages: float = ...,
+        handed_read: float = ...,
+        handed_written: float = ...,
         line_data_ps: SparseRows = ...,
         line_control_ps: SparseRows = ...,
         line_bytes: SparseRows = ...,
@@ -878,6 +905,168 @@ class FlowNetwork:
         Raises ValueError if a flow is active already.
         """
 
+class ExchangeStep:
+    """A step of an operator on a cluster."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    central: bool
+    """workers fetch pieces from one queue; else each node has its own"""
+    gated: bool
+    """a node begins it when all rows sent to it before have been taken in"""
+    checked: bool
+    """its pieces contain each row once that steps marked as input sent"""
+    input: bool
+    """sends rows that a later step checks"""
+    piece_home: list[int]
+    """[K] node where its lines are"""
+    piece_lines: list[float]
+    """[K] units of work"""
+    piece_rows: list[int]
+    """[K] rows in it, of a checked step"""
+    instructions_ps: list[float]
+    """[n] of a line, by node of the worker"""
+    read: float
+    """lines of memory a line"""
+    written: float
+    """lines of memory a line"""
+    rows: list[list[int]]
+    """[n, P] that pieces of a home send to each partition; empty: it sends none"""
+    rows_of_buffer: int
+    """that fill a buffer"""
+    row_lines: float
+    """lines of a row"""
+    def __init__(
+        self,
+        *,
+        central: bool = ...,
+        gated: bool = ...,
+        checked: bool = ...,
+        input: bool = ...,
+        piece_home: _AnyIndices = ...,
+        piece_lines: _AnyFloats = ...,
+        piece_rows: _AnyIndices = ...,
+        instructions_ps: _AnyFloats = ...,
+        read: float = ...,
+        written: float = ...,
+        rows: Sequence[list[int]] = ...,
+        rows_of_buffer: int = ...,
+        row_lines: float = ...,
+    ) -> None: ...
+
+class ExchangeOperator:
+    """A distributed operator."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    one_sided: bool
+    """rows are written to remote memory; else sent, received, copied"""
+    steps: list[ExchangeStep]
+    """one after another on each node"""
+    costs: list[MessageCost]
+    """of a buffer, by how many of so many parts are full"""
+    def __init__(
+        self,
+        *,
+        one_sided: bool = ...,
+        steps: Sequence[ExchangeStep] = ...,
+        costs: Sequence[MessageCost] = ...,
+    ) -> None: ...
+
+class ExchangeSetup:
+    """A cluster that joins, and its operators."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    read_ps: list[float]
+    """[n] of a line at the controller"""
+    write_ps: list[float]
+    """[n] of a line at the controller"""
+    latency_ps: list[float]
+    """[n, n] without load"""
+    load: list[float]
+    """of the loaded-latency curve"""
+    load_ratio: list[float]
+    """at each load"""
+    core_node: list[int]
+    """[C]"""
+    core_threads: list[int]
+    """[C] pieces at a time"""
+    smt_throughput: float
+    """of a core that runs several threads, over that of one"""
+    slots: list[float]
+    """[n] lines that a thread reads at a time"""
+    copy_ps: list[float]
+    """[n] of a thread that puts a received line in its place"""
+    worker_core: list[int]
+    """[W]"""
+    slow: list[int]
+    """[n] all that workers do takes so many times as long"""
+    operators: list[ExchangeOperator]
+    """that can be chosen"""
+    chosen: int
+    """of them, at first"""
+    fetch: list[MessageCost]
+    """to the queue and back, to a chunk's home and back"""
+    queue_node: int
+    """with the central queue"""
+    send_buffers: int
+    """of each worker and partition, for one-sided verbs"""
+    signal_every: int
+    """requests of a worker to a node, at the latest"""
+    taken_at_once: int
+    """messages that a worker receives in a row"""
+    think_ps: int
+    """between two queries"""
+    def __init__(
+        self,
+        *,
+        read_ps: _AnyFloats = ...,
+        write_ps: _AnyFloats = ...,
+        latency_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        core_node: _AnyIndices = ...,
+        core_threads: _AnyIndices = ...,
+        smt_throughput: float = ...,
+        slots: _AnyFloats = ...,
+        copy_ps: _AnyFloats = ...,
+        worker_core: _AnyIndices = ...,
+        slow: _AnyIndices = ...,
+        operators: Sequence[ExchangeOperator] = ...,
+        chosen: int = ...,
+        fetch: Sequence[MessageCost] = ...,
+        queue_node: int = ...,
+        send_buffers: int = ...,
+        signal_every: int = ...,
+        taken_at_once: int = ...,
+        think_ps: int = ...,
+    ) -> None: ...
+
+class ExchangeModel:
+    """A cluster that joins, event by event."""
+    def __init__(self, setup: ExchangeSetup, seed: int, replication: int) -> None: ...
+    def choose(self, chosen: int) -> None:
+        """Queries that begin from now on take this operator."""
+    def counts(self) -> dict[str, Any]:
+        """What was counted since the start, by name; arrays are copies."""
+    def keep_trace(self) -> None:
+        """From now on."""
+    def trace(self) -> NDArray[np.void]:
+        """Rows (time_ps, event, subject, data) of what happened."""
+    def run(self, until_ps: int | None = None) -> bool:
+        """Handles all events before until_ps, or all; False where it halts before.
+
+        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
+        Raises ModelError.
+        """
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+    @property
+    def events(self) -> int:
+        """Events handled."""
+    @property
+    def pending(self) -> int:
+        """Events to come."""
+
 class Core:
     """A core: its hardware threads take turns and share its miss slots.
 
@@ -1045,6 +1234,82 @@ class MessagePath:
     @property
     def received_ps(self) -> list[int]:
         """Of each message, in the order of their sending."""
+
+class OsDomain:
+    """Processors among which load is balanced."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    level: int
+    """0 a core, 1 a cache, 2 a node, 3 beyond"""
+    groups: list[list[int]]
+    """processors"""
+    takes_new: bool
+    """new threads are placed over it"""
+    spreads: bool
+    """its groups share threads out evenly"""
+    spare: int
+    """threads that may stay together in a group"""
+    def __init__(
+        self,
+        *,
+        level: int = ...,
+        groups: Sequence[list[int]] = ...,
+        takes_new: bool = ...,
+        spreads: bool = ...,
+        spare: int = ...,
+    ) -> None: ...
+
+class OsSetup:
+    """Processors, their domains and threads: sim/machine/os_scheduler.py."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    core: list[int]
+    """[C] of each processor"""
+    cache: list[int]
+    """[C]"""
+    node: list[int]
+    """[C]"""
+    domains: list[OsDomain]
+    """in which load is balanced"""
+    domains_of: list[list[int]]
+    """[C] positions, from the inside out"""
+    tick_ps: int
+    """from tick to tick"""
+    slice_ps: int
+    """of a thread, where others wait"""
+    hot_ps: int
+    """a thread that ran so recently is not moved"""
+    begin: list[int]
+    """[T] processor of each thread before it first runs"""
+    own: list[list[int]]
+    """[T] affinity masks, as processors"""
+    def __init__(
+        self,
+        *,
+        core: _AnyIndices = ...,
+        cache: _AnyIndices = ...,
+        node: _AnyIndices = ...,
+        domains: Sequence[OsDomain] = ...,
+        domains_of: Sequence[list[int]] = ...,
+        tick_ps: int = ...,
+        slice_ps: int = ...,
+        hot_ps: int = ...,
+        begin: _AnyIndices = ...,
+        own: Sequence[list[int]] = ...,
+    ) -> None: ...
+
+class OsScheduler:
+    """Threads of the operating system on processors, by Linux's rules: sim/machine/reference/os_scheduler.py."""
+    def __init__(self, setup: OsSetup) -> None: ...
+    def on(self, thread: int) -> int: ...
+    def changed(self) -> list[int]: ...
+    def next_tick(self, now: int) -> int | None: ...
+    def wake(self, now: int, thread: int, waker: int = -1) -> None: ...
+    def sleep(self, now: int, thread: int) -> None: ...
+    def tick(self, now: int) -> None: ...
+    def use(self, now: int, allowed: Sequence[int]) -> None: ...
+    @property
+    def migrations(self) -> list[int]: ...
 
 class PartsSetup:
     """The parts of a machine, in ps."""
@@ -1290,6 +1555,234 @@ class QueueingNetwork:
 
 class ModelError(RuntimeError): ...
 
+class ScanPlays:
+    """Single scans beside settled background work."""
+    def __init__(self, setup: TaskSetup) -> None:
+        """The stages are what scans may be; the first worker scans."""
+    def state(self, pieces: Sequence[int]) -> int:
+        """The number of a state in which these pieces of the background go on."""
+    def rates(self, state: int) -> list[float]:
+        """Units per ps of each of its pieces."""
+    def play(
+        self,
+        state: _AnyIndices,
+        stage: _AnyIndices,
+        home: _AnyIndices,
+        entries: _AnyFloats | float,
+        path: int,
+    ) -> _Floats:
+        """How long each scan takes, in ps."""
+
+class QueueSetup:
+    """Batches of tasks, the kinds that run, and who asks for them."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    query: list[int]
+    """(B) that a batch belongs to"""
+    home: list[int]
+    """(B) node of the queue"""
+    group: list[int]
+    """(B) step of a query"""
+    stealable: list[int]
+    """(B) 1: across nodes"""
+    group_query: list[int]
+    """(G)"""
+    kind_batch: list[int]
+    """(F)"""
+    kind_node: list[int]
+    """(F) of the worker"""
+    kind_share: list[float]
+    """(F) where threads are moved, else empty"""
+    workers: list[float]
+    """(n) of each node's"""
+    room: list[float]
+    """(n) that run on each node at most"""
+    able: list[int]
+    """nodes with workers"""
+    nearest: list[int]
+    """(n, n) nodes by distance from each"""
+    distance: list[float]
+    """(n, n) of equally far nodes thieves take in turn"""
+    population: list[float]
+    """(K) clients that may ask for a query"""
+    mixed: list[int]
+    """(K) 1: asked for by clients of the mix"""
+    shares: list[float]
+    """(K) of the mix; else 1"""
+    blocked: list[int]
+    """(K) 1: its clients wait for a part"""
+    mix_clients: float
+    """that are not stuck"""
+    think_s: float
+    """of closed clients"""
+    arrivals_per_s: float
+    """of open ones; 0: clients are closed"""
+    damping: float
+    """part of a step that is gone"""
+    tolerance: float
+    """of rates, in parts of the largest"""
+    rounds_max: int
+    """of one search"""
+    def __init__(
+        self,
+        *,
+        query: _AnyIndices = ...,
+        home: _AnyIndices = ...,
+        group: _AnyIndices = ...,
+        stealable: _AnyIndices = ...,
+        group_query: _AnyIndices = ...,
+        kind_batch: _AnyIndices = ...,
+        kind_node: _AnyIndices = ...,
+        kind_share: _AnyFloats = ...,
+        workers: _AnyFloats = ...,
+        room: _AnyFloats = ...,
+        able: _AnyIndices = ...,
+        nearest: _AnyIndices = ...,
+        distance: _AnyFloats = ...,
+        population: _AnyFloats = ...,
+        mixed: _AnyIndices = ...,
+        shares: _AnyFloats = ...,
+        blocked: _AnyIndices = ...,
+        mix_clients: float = ...,
+        think_s: float = ...,
+        arrivals_per_s: float = ...,
+        damping: float = ...,
+        tolerance: float = ...,
+        rounds_max: int = ...,
+    ) -> None: ...
+
+class SettledQueues:
+    """Queues of tasks in steady state."""
+    def __init__(self, setup: QueueSetup) -> None:
+        """Raises ValueError where columns do not fit together."""
+    def settle(
+        self, tasks: _AnyFloats | float, local_s: _AnyFloats | float, task_s: _AnyFloats | float
+    ) -> _Floats:
+        """(F,) tasks that run where a task of each batch takes ``local_s`` (B,) on its own node and ``task_s`` (F,) as each kind; goes on from where the last call ended."""
+    @property
+    def rates(self) -> _Floats: ...
+    @property
+    def present(self) -> _Floats: ...
+    @property
+    def response_s(self) -> _Floats: ...
+    @property
+    def fit(self) -> _Floats: ...
+
+class ServiceSetup:
+    """Kinds of tasks that run, and the parts of the machine they share."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    idle_s: list[float]
+    """(n) latency of each node's own memory"""
+    curve_under_way: list[float]
+    """(P) lines under way, in parts of full load's"""
+    curve_ratio: list[float]
+    """(P) latency with these, in parts of the idle one"""
+    entries: list[float]
+    """(n) of home agents; 0: no limit. Empty: nowhere"""
+    held_most_s: list[float]
+    """(n) that lines hold an entry without links, at most"""
+    capacity: list[float]
+    """(n + L) lines, bytes per second"""
+    update_lines: list[float]
+    """(n) controller's time of a directory update, in lines read. Empty: none in memory"""
+    crosses: list[int]
+    """(n, L, n) 1: lines to a node take a link from home"""
+    cores: list[float]
+    """(n) of each node"""
+    node: list[int]
+    """(F) of the worker"""
+    latency_s: list[float]
+    """(F, n) of each home without load"""
+    read: list[float]
+    """(F, n) lines by threads, per entry"""
+    use: list[float]
+    """(F, n + L) of resources, per line"""
+    per_line: list[float]
+    """(F) lines of an entry that count for fair shares"""
+    instructions_s: list[float]
+    """(F) of an entry"""
+    separate_s: list[float]
+    """(F) of an entry"""
+    slots: list[float]
+    """(F) lines under way at a time"""
+    on_core: list[int]
+    """(F) 1: shares cores with others"""
+    engine: list[int]
+    """(F) that copies for it, -1: none. Empty: no kind's"""
+    engine_s: list[float]
+    """(F) of the engine, per entry"""
+    copied: list[float]
+    """(F, n) lines read by engines, per entry"""
+    copied_slots: list[float]
+    """(F) lines under way of a copy"""
+    copied_latency_s: list[float]
+    """(F, n) of each home to the engine"""
+    contexts: list[float]
+    """(E) copies that an engine does at a time"""
+    tolerance_s: float
+    """of waits"""
+    rounds_max: int
+    """of one search"""
+    newton_rounds: int
+    """those at first that may step by Newton's method"""
+    def __init__(
+        self,
+        *,
+        idle_s: _AnyFloats = ...,
+        curve_under_way: _AnyFloats = ...,
+        curve_ratio: _AnyFloats = ...,
+        entries: _AnyFloats = ...,
+        held_most_s: _AnyFloats = ...,
+        capacity: _AnyFloats = ...,
+        update_lines: _AnyFloats = ...,
+        crosses: _AnyIndices = ...,
+        cores: _AnyFloats = ...,
+        node: _AnyIndices = ...,
+        latency_s: _AnyFloats = ...,
+        read: _AnyFloats = ...,
+        use: _AnyFloats = ...,
+        per_line: _AnyFloats = ...,
+        instructions_s: _AnyFloats = ...,
+        separate_s: _AnyFloats = ...,
+        slots: _AnyFloats = ...,
+        on_core: _AnyIndices = ...,
+        engine: _AnyIndices = ...,
+        engine_s: _AnyFloats = ...,
+        copied: _AnyFloats = ...,
+        copied_slots: _AnyFloats = ...,
+        copied_latency_s: _AnyFloats = ...,
+        contexts: _AnyFloats = ...,
+        tolerance_s: float = ...,
+        rounds_max: int = ...,
+        newton_rounds: int = ...,
+    ) -> None: ...
+
+class SettledService:
+    """How fast tasks are, in steady state."""
+    def __init__(self, setup: ServiceSetup) -> None:
+        """Raises ValueError where columns do not fit together."""
+    def solve(self, count: _AnyFloats | float) -> None:
+        """When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones."""
+    @property
+    def entry_s(self) -> _Floats: ...
+    @property
+    def entries_per_s(self) -> _Floats: ...
+    @property
+    def held_s(self) -> _Floats: ...
+    @property
+    def copy_s(self) -> _Floats: ...
+    @property
+    def work_s(self) -> _Floats: ...
+    @property
+    def load(self) -> _Floats: ...
+    @property
+    def used(self) -> _Floats: ...
+    @property
+    def wait_s(self) -> _Floats: ...
+    @property
+    def entry_wait_s(self) -> _Floats: ...
+
 class SharedService:
     """Long pieces of work that share a machine max-min fair; times in ps.
 
@@ -1308,6 +1801,8 @@ class SharedService:
             Sequence[int],
             tuple[Sequence[int], Sequence[int], int],
             float,
+            Sequence[float],
+            bool,
         ],
     ) -> None: ...
     def demand(
@@ -1321,6 +1816,7 @@ class SharedService:
     def rate(self, name: int) -> float: ...
     def remaining(self, name: int) -> float: ...
     def wait_ps(self, node: int) -> float: ...
+    def entry_wait_ps(self, node: int) -> float: ...
     def count(self, now: int) -> None: ...
     def lines_read(self, node: int) -> float: ...
     def lines_written(self, node: int) -> float: ...
@@ -1341,6 +1837,8 @@ def play_closed_tasks(
         Sequence[int],
         tuple[Sequence[int], Sequence[int], int],
         float,
+        Sequence[float],
+        bool,
     ],
     demands: Sequence[tuple[float, float, Sequence[tuple[int, float, float, float]]]],
     by_node: Sequence[Sequence[tuple[float, int]]],
@@ -1446,6 +1944,12 @@ class StageSetup:
     """[m] lines per entry"""
     lines: float
     """per entry, in all"""
+    chunk_entries: float
+    """that a copy engine copies at a time; 0: none does"""
+    warm_lines: list[float]
+    """[n] in the core's own cache"""
+    warm_ps: list[float]
+    """[n] to read them from the last-level cache"""
     def __init__(
         self,
         *,
@@ -1470,6 +1974,60 @@ class StageSetup:
         read: _AnyFloats = ...,
         written: _AnyFloats = ...,
         lines: float = ...,
+        chunk_entries: float = ...,
+        warm_lines: _AnyFloats = ...,
+        warm_ps: _AnyFloats = ...,
+    ) -> None: ...
+
+class EngineSetup:
+    """Copy engines, and what uses them besides."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    core: list[int]
+    """[E] of the service"""
+    contexts: list[int]
+    """[E] copies at a time"""
+    setup_ps: list[float]
+    """[E] of a thread, before its first request"""
+    request_ps: list[float]
+    """[E] of a thread, for each"""
+    line_ps: list[float]
+    """[E] of a line"""
+    free_line_ps: list[float]
+    """[E] likewise, not coherent; 0: it makes no such copies"""
+    slots: list[float]
+    """[E] lines asked for at a time"""
+    of_node: list[int]
+    """[n] the engine that threads of a node use; -1: none"""
+    background_core: list[int]
+    """[B] of the service"""
+    background_engine: list[int]
+    """[B] whose context it holds; -1: none"""
+    background_instructions_ps: list[float]
+    """[B] of a line"""
+    background_read: list[list[float]]
+    """[B, n] lines read from each home"""
+    background_written: list[list[float]]
+    """[B, n] likewise written"""
+    background_slots: list[float]
+    """[B] lines under way"""
+    def __init__(
+        self,
+        *,
+        core: _AnyIndices = ...,
+        contexts: _AnyIndices = ...,
+        setup_ps: _AnyFloats = ...,
+        request_ps: _AnyFloats = ...,
+        line_ps: _AnyFloats = ...,
+        free_line_ps: _AnyFloats = ...,
+        slots: _AnyFloats = ...,
+        of_node: _AnyIndices = ...,
+        background_core: _AnyIndices = ...,
+        background_engine: _AnyIndices = ...,
+        background_instructions_ps: _AnyFloats = ...,
+        background_read: Sequence[list[float]] = ...,
+        background_written: Sequence[list[float]] = ...,
+        background_slots: _AnyFloats = ...,
     ) -> None: ...
 
 class TaskSetup:
@@ -1502,10 +2060,20 @@ class TaskSetup:
     """v"""
     smt_throughput: float
     """of a core that runs several threads, over that of one"""
+    entries: list[float]
+    """[n] lines under way at home agents; none, 0: not limited"""
+    directory_in_memory: bool
+    """its updates are writes"""
     worker_core: list[int]
     """[W]"""
     worker_node: list[int]
-    """[W]"""
+    """[W] of whose pool each is"""
+    os: OsSetup
+    """threads that are moved; without processors: they are pinned"""
+    switch_ps: float
+    """of a thread that takes over a processor in the middle of a task"""
+    one_queue: bool
+    """of the whole machine"""
     copy_core: list[int]
     """[n] of copying threads"""
     copy_slots: list[float]
@@ -1548,6 +2116,10 @@ class TaskSetup:
     """Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals"""
     traced: bool
     """keep the trace"""
+    engines: EngineSetup
+    """that copy for scans"""
+    paths: list[int]
+    """[stages, n + 1] by stage and home, on all nodes first: path 0 (CPU), 1, 2 (copies)"""
     def __init__(
         self,
         *,
@@ -1564,8 +2136,13 @@ class TaskSetup:
         predecessor: _AnyIndices = ...,
         vertices: int = ...,
         smt_throughput: float = ...,
+        entries: _AnyFloats = ...,
+        directory_in_memory: bool = ...,
         worker_core: _AnyIndices = ...,
         worker_node: _AnyIndices = ...,
+        os: OsSetup = ...,
+        switch_ps: float = ...,
+        one_queue: bool = ...,
         copy_core: _AnyIndices = ...,
         copy_slots: _AnyFloats = ...,
         near: _AnyIndices = ...,
@@ -1587,6 +2164,8 @@ class TaskSetup:
         arrival_ps: float = ...,
         streams: _AnyIndices = ...,
         traced: bool = ...,
+        engines: EngineSetup = ...,
+        paths: _AnyIndices = ...,
     ) -> None: ...
 
 class TaskModel:
@@ -1622,6 +2201,8 @@ class TaskModel:
         """Whether each worker takes tasks from now on."""
     def set_mix(self, cumulative: Sequence[float]) -> None:
         """Shares of the queries, added up."""
+    def set_paths(self, paths: Sequence[int]) -> None:
+        """Of scans that begin from now on: see TaskSetup.paths."""
     def take_arrived(self) -> list[int]:
         """Numbers of the copies that have arrived since this was last asked."""
     def trace(self) -> _Indices:
@@ -1644,6 +2225,8 @@ class TaskModel:
         """Numbers of the table's parts now."""
     def traffic(self) -> _Floats:
         """[n, n] bytes that threads of a node have read and written at a home; of ended tasks."""
+    def migrations(self) -> list[int]:
+        """Of threads to another processor: of the core, the cache, the node, beyond."""
     def looked_ps(self) -> _Indices:
         """[n] time of idle workers that looked for work."""
     def waiting(self) -> _Indices:

@@ -2,6 +2,9 @@
 
 On a busy host a process may wait for a processor for longer than any limit for an example. What
 must be quick has a test of its own, which counts processor time.
+
+`make test` draws the same examples each time, so that what fails is what was changed;
+`make test-all` and the sweeps draw others each time (`--hypothesis-profile random`).
 """
 
 import random
@@ -11,8 +14,9 @@ import pytest
 from hypothesis import settings
 from where_time_goes import Meter, Table
 
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

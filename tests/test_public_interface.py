@@ -16,8 +16,8 @@ def test_everything_that_is_offered_is_there() -> None:
     for name in numatwin.__all__:
         assert getattr(numatwin, name) is not None
         assert name in dir(numatwin)
-    with pytest.raises(AttributeError, match="has no attribute 'run_scenarios'"):
-        getattr(numatwin, "run_scenarios")  # noqa: B009 (no type checker knows it)
+    with pytest.raises(AttributeError, match="has no attribute 'run_all'"):
+        getattr(numatwin, "run_all")  # noqa: B009 (no type checker knows it)
 
 
 def test_from_a_scenario_to_a_report(tmp_path: Path) -> None:

@@ -340,6 +340,7 @@ def written(scale: int) -> str:
     """The workload file."""
     size = f"tpch-{scale}"
     out = [
+        "# yaml-language-server: $schema=../build/schemas/workload.json",
         f"# Seven query shapes of TPC-H at scale factor {scale}. Written by tools/tpch.py.",
         f"name: {size}",
         f"title: TPC-H-like mix at scale {scale}, {CLIENTS[scale]:,} clients",

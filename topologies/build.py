@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
+from ..inputs.open_part import OpenPart
 from ..inputs.yaml_file import Place
+from .copy_engines import build_copy_engines
 from .links import build_links, generated_parts
 from .machine import HubVertex, Machine, Node
 from .nodes import build_nodes
 from .pair_tables import distance_classes, kind_counts, pair_tables, slit_table
-from .routes import Routes
+from .routes import Routes, routes_between
 from .schema import DescriptionError, MachineDescription
 from .values import check_unique, si
+
+_PLAIN = (str, int, float, type(None))
 
 
 def build_machine(description: MachineDescription) -> Machine:
@@ -26,7 +31,7 @@ def build_machine(description: MachineDescription) -> Machine:
     check_unique([hub.id for hub in hubs], ("hubs",), "hub")
     _check_nics(description, nodes)
     links = build_links(description, nodes, hubs, generated)
-    routes = Routes(len(nodes), len(hubs), links)
+    routes = routes_between(len(nodes), len(hubs), links)
     if (links or hubs) and not routes.connected:
         raise DescriptionError(
             ("links",) if description.links else (),
@@ -49,7 +54,10 @@ def build_machine(description: MachineDescription) -> Machine:
             sorted((p.bandwidth.value, p.latency.value * 1e9) for p in description.loaded_latency)
         ),
         routes=routes,
-        doubtful=tuple(_doubtful(description.model_dump(round_trip=True), ())),
+        copy_engines=build_copy_engines(
+            description.copy_engines, [node.id for node in nodes], [hub.id for hub in hubs]
+        ),
+        doubtful=tuple(_doubtful(description, ())),
     )
 
 
@@ -70,12 +78,17 @@ def _check_nics(description: MachineDescription, nodes: tuple[Node, ...]) -> Non
 
 
 def _doubtful(value: Any, place: Place) -> Iterator[str]:
-    """Paths of the quantities marked as doubtful."""
-    if isinstance(value, dict):
-        if value.get("doubtful") is True:
-            yield ".".join(map(str, place))
-        for key, part in value.items():
-            yield from _doubtful(part, (*place, key))
-    elif isinstance(value, (list, tuple)):
-        for key, part in enumerate(value):
+    """Paths of the quantities marked as doubtful in a description, or a part of one."""
+    parts = value.plain if isinstance(value, OpenPart) else value
+    parts = vars(parts) if isinstance(parts, BaseModel) else parts
+    marked = parts.get("doubtful") if isinstance(parts, Mapping) else getattr(parts, "doubtful", 0)
+    if marked is True:
+        yield ".".join(map(str, place))
+    inside: Iterable[tuple[Any, Any]] = ()
+    if isinstance(parts, Mapping):
+        inside = parts.items()
+    elif isinstance(parts, (list, tuple)):
+        inside = enumerate(parts)
+    for key, part in inside:
+        if not isinstance(part, _PLAIN):
             yield from _doubtful(part, (*place, key))

@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from ..inputs.shared_work import once
 from .layout import Layout, hull, lay_out
 from .link_lines import LinkUse, add_links, links_to_draw
 from .picture import MachinePicture, Vertex, VertexId
@@ -86,10 +87,15 @@ def _add_frames(scene: Scene, layout: Layout, *, names_above: bool) -> None:
     middle = float("-inf") if names_above else (scene.low[1] + scene.high[1]) / 2
     for name, vertices in layout.frames:
         is_inner = name in inner
-        outline = hull(layout.positions[vertices], 0.58 if is_inner or not nested else 0.74)
+        outline = _outline(layout.positions[vertices], 0.58 if is_inner or not nested else 0.74)
         scene.frames.append(Areas(FRAME_FILLS[is_inner], FRAME_EDGE, 1.0, paths=[outline]))
         if not is_inner:  # small frames in others are named under the mouse only
             _label_frame(scene, name, outline, middle)
+
+
+def _outline(points: Floats, padding: float) -> Floats:
+    key = (points.tobytes(), padding)
+    return once("outline", key, lambda: hull(points, padding), lambda _: 512)
 
 
 def _label_frame(scene: Scene, name: str, outline: Floats, middle: float) -> None:

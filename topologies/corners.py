@@ -21,15 +21,32 @@ PARTS = (
     "distance_classes",
     "links",
     "nics",
+    "copy_engines",
     "interruptions",
     "processes",
     "engines",
 )
-# Of doubtful facts: those of nodes, and those of the ways between them.
-OF_NODES = ("node_types",)
-OF_WAYS = ("link_types", "hubs", "distance_classes", "pair_latency", "pair_bandwidth", "nics")
+# Of doubtful facts: those of nodes and of engines on them, and those of the ways between them.
+OF_NODES = ("node_types", "engines")
+OF_WAYS = (
+    "link_types",
+    "hubs",
+    "distance_classes",
+    "pair_latency",
+    "pair_bandwidth",
+    "nics",
+    "copy_engines",
+)
 # What is better though it is longer, or worse though it is larger.
-TURNED = ("every", "data_header", "request", "header", "cycles_per_message")
+TURNED = (
+    "every",
+    "data_header",
+    "request",
+    "header",
+    "cycles_per_message",
+    "interrupt_share",
+    "level_lines",
+)
 End = Literal["worse", "better"]
 _OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}
 

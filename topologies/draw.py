@@ -11,11 +11,13 @@ import numpy as np
 
 from ..inputs import InputError, write_bytes_atomically, write_text_atomically
 from .compose import NodeUse, compose
+from .figure import Figure
 from .link_lines import LinkUse
 from .machine import Machine
 from .picture import picture_data, read_picture
+from .plotly_js import plotly_js
 from .routes import Floats
-from .scene import INK, PAPER, USE_COLOURS, Key, Scene
+from .scene import INK, PAPER, USE_COLOURS, Areas, Key, Scene
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -39,7 +41,31 @@ def draw_machine(
     of a link is coloured by what leaves the vertex that it touches. ``title`` stands in for the
     machine's own; "" leaves title and note out. Raises InputError where the data are no machine.
     """
+    return machine_figure(machine, link_use=link_use, node_use=node_use, title=title).plotly()
+
+
+def machine_figure(
+    machine: Machine | Mapping[str, Any],
+    *,
+    link_use: LinkUse | None = None,
+    node_use: NodeUse | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The picture as plain data; see ``draw_machine``."""
     return _figure(_scene(machine, link_use, node_use, title))
+
+
+def machine_svg(
+    machine: Machine | Mapping[str, Any],
+    *,
+    link_use: LinkUse | None = None,
+    node_use: NodeUse | None = None,
+    title: str | None = None,
+) -> str:
+    """The picture as SVG text; see ``draw_machine``."""
+    from .svg import svg_text
+
+    return svg_text(_scene(machine, link_use, node_use, title))
 
 
 def write_picture(
@@ -86,55 +112,56 @@ def _page(scene: Scene) -> str:
     import plotly.io
 
     body = plotly.io.to_html(
-        _figure(scene), full_html=False, include_plotlyjs=True, config={"displaylogo": False}
+        _figure(scene).plotly(),
+        full_html=False,
+        include_plotlyjs=False,
+        config={"displaylogo": False},
     )
     name = html.escape(scene.title or scene.name)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{name}</title>'
-        f"</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<script>{plotly_js()}</script></head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
-def _figure(scene: Scene) -> go.Figure:
-    import plotly.graph_objects as go
-
-    traces: list[Any] = []
-    for area in scene.frames + scene.areas:
-        x, y = _joined(area.paths, closed=True)
-        traces.append(
-            go.Scatter(
-                x=x,
-                y=y,
-                mode="lines",
-                fill="toself",
-                fillcolor=area.fill,
-                line={"color": area.edge, "width": area.edge_px},
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        )
-    wires = []
+def _figure(scene: Scene) -> Figure:
+    figure = Figure()
+    for area in scene.frames:
+        _add_area(figure, area)
     for lines in scene.lines:
         x, y = _joined(lines.paths, closed=False)
-        wires.append(
-            go.Scatter(
-                x=x,
-                y=y,
-                mode="lines",
-                line={"color": lines.colour, "width": lines.width_px},
-                opacity=lines.opacity,
-                legendgroup=lines.key,
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        figure.add_scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            line={"color": lines.colour, "width": lines.width_px},
+            opacity=lines.opacity,
+            legendgroup=lines.key,
+            hoverinfo="skip",
+            showlegend=False,
         )
-    traces[len(scene.frames) : len(scene.frames)] = wires
-    traces += [_spots(scene), *map(_legend_entry, scene.keys)]
+    for area in scene.areas:
+        _add_area(figure, area)
+    _add_spots(figure, scene)
+    for key in scene.keys:
+        _add_legend_entry(figure, key)
     if scene.scale is not None:
-        traces.append(_scale(scene.scale))
-    figure = go.Figure(traces)
-    figure.update_layout(**_layout(scene))
-    return figure
+        _add_scale(figure, scene.scale)
+    return figure.update_layout(**_layout(scene))
+
+
+def _add_area(figure: Figure, area: Areas) -> None:
+    x, y = _joined(area.paths, closed=True)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        fill="toself",
+        fillcolor=area.fill,
+        line={"color": area.edge, "width": area.edge_px},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _joined(paths: list[Floats], *, closed: bool) -> tuple[Any, Any]:
@@ -145,10 +172,8 @@ def _joined(paths: list[Floats], *, closed: bool) -> tuple[Any, Any]:
     return joined[:, 0], joined[:, 1]
 
 
-def _spots(scene: Scene) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Scatter(
+def _add_spots(figure: Figure, scene: Scene) -> None:
+    figure.add_scatter(
         x=np.array([spot.x for spot in scene.spots], dtype=np.float32),
         y=np.array([spot.y for spot in scene.spots], dtype=np.float32),
         mode="markers",
@@ -162,23 +187,19 @@ def _spots(scene: Scene) -> Any:
     )
 
 
-def _legend_entry(key: Key) -> Any:
-    import plotly.graph_objects as go
-
+def _add_legend_entry(figure: Figure, key: Key) -> None:
     look: dict[str, Any] = {"mode": "lines", "line": {"color": key.colour, "width": key.width_px}}
     if key.shape != "line":
         symbol = "square" if key.shape == "box" else "circle"
         marker = {"symbol": symbol, "size": 12, "color": key.colour}
         look = {"mode": "markers", "marker": {**marker, "line": {"color": INK, "width": 1}}}
-    return go.Scatter(
+    figure.add_scatter(
         x=[None], y=[None], name=_escaped(key.name), legendgroup=key.name, hoverinfo="skip", **look
     )
 
 
-def _scale(title: str) -> Any:
+def _add_scale(figure: Figure, title: str) -> None:
     """A point that is not seen, for the bar of colours beside the picture."""
-    import plotly.graph_objects as go
-
     steps = [[k / (len(USE_COLOURS) - 1), colour] for k, colour in enumerate(USE_COLOURS)]
     bar = {
         "title": {"text": _escaped(title), "side": "top"},
@@ -191,7 +212,7 @@ def _scale(title: str) -> Any:
         "yanchor": "bottom",
     }
     marker = {"color": [0.0], "cmin": 0, "cmax": 1, "colorscale": steps, "colorbar": bar}
-    return go.Scatter(
+    figure.add_scatter(
         x=[None], y=[None], mode="markers", marker=marker, showlegend=False, hoverinfo="skip"
     )
 

@@ -9,7 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from .machine import HubVertex
-from .schema import NODES_MAX, DescriptionError, Generator
+from .schema import LINKS_MAX, NODES_MAX, DescriptionError, Generator
 
 End = int | str
 Edges = Iterator[tuple[int, int, int]]
@@ -38,6 +38,12 @@ def generate(generator: Generator, node_ids: Sequence[int], hub_ids: Sequence[st
     if generator.shape == "attach":
         pairs = _attach(generator, members, _ends(generator.hubs, "hubs", node_ids, hub_ids))
         return Generated((), tuple((pair, generator.link, 0) for pair in pairs))
+    if generator.shape == "all_to_all" and len(members) * (len(members) - 1) // 2 > LINKS_MAX:
+        raise DescriptionError(
+            ("members",),
+            f"{len(members) * (len(members) - 1) // 2:,} links join {len(members)} nodes all to "
+            f"all: expected at most {LINKS_MAX:,}",
+        )
     edges = _SHAPES[generator.shape](generator, len(members))
     return Generated(
         (), tuple(((members[a], members[b]), generator.link, dim) for a, b, dim in edges)

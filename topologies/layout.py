@@ -10,6 +10,7 @@ whose links are unknown, block by block. All distances are in units of about one
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import ceil, cos, pi, sin, sqrt
@@ -243,22 +244,21 @@ def hull(points: Floats, padding: float) -> Floats:
     """(k, 2) corners of a rounded outline around ``points``, ``padding`` away from them."""
     corners = np.array([_polar(padding, 2 * pi * k / 32) for k in range(32)])
     cloud = (points[:, None, :] + corners[None, :, :]).reshape(-1, 2)
-    ordered = cloud[np.lexsort((cloud[:, 1], cloud[:, 0]))]
+    ordered: list[list[float]] = cloud[np.lexsort((cloud[:, 1], cloud[:, 0]))].tolist()
 
-    def chain(sequence: Floats) -> list[Floats]:
+    def chain(sequence: Iterable[list[float]]) -> list[list[float]]:
         """One side of the convex hull (Andrew's monotone chain)."""
-        side: list[Floats] = []
-        for point in sequence:
-            while len(side) > 1 and _cross(side[-2], side[-1], point) <= 0:
+        side: list[list[float]] = []
+        for x, y in sequence:
+            while len(side) > 1:
+                (ax, ay), (bx, by) = side[-2:]
+                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0:
+                    break
                 side.pop()
-            side.append(point)
+            side.append([x, y])
         return side[:-1]
 
     return np.array(chain(ordered) + chain(ordered[::-1]))
-
-
-def _cross(a: Floats, b: Floats, c: Floats) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
 def curve(start: Floats, end: Floats, bend: float, steps: int = 16) -> Floats:

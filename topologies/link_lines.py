@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import isfinite
 
 import numpy as np
@@ -131,6 +132,7 @@ def _looks(scene: Scene, links: list[LinkLine]) -> dict[tuple[str, float] | None
     return looks
 
 
+@lru_cache(256)
 def _rate(bandwidth_Bps: float) -> str:
     return format_quantity(float(f"{bandwidth_Bps:.4g}"), "bandwidth")
 

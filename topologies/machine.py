@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
+from .copy_engines import CopyEngine
 from .routes import Floats, Ints, LinkEdge, Routes
 from .schema import MachineDescription
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "CacheLevel",
@@ -76,6 +81,7 @@ class Node:
     core_idle_W: float | None
     memory_energy_J_per_bit: float | None
     write_turnaround: float | None = None
+    home_agent_entries: float | None = None
 
     @property
     def threads(self) -> int:
@@ -117,6 +123,8 @@ class Machine:
     loaded_latency: tuple[tuple[float, float], ...]
     """(total bandwidth in B/s, latency in ns), by rising bandwidth."""
     routes: Routes
+    copy_engines: tuple[CopyEngine, ...] = ()
+    """By vertex."""
     doubtful: tuple[str, ...] = field(default=())
     """Paths of the fields whose source leaves them in doubt."""
 
@@ -124,6 +132,18 @@ class Machine:
     def name(self) -> str:
         """The machine's name."""
         return self.description.name
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """Its description as plain JSON values, not to be changed; without what facts were measured
+        by, which no plane reads and each record would take along.
+        """
+        return self.description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
+
+    @cached_property
+    def plain_text(self) -> str:
+        """The same as JSON text, its keys sorted."""
+        return json.dumps(self.plain, sort_keys=True)
 
     @property
     def threads(self) -> int:
@@ -138,6 +158,8 @@ class Machine:
     @cached_property
     def graph(self) -> nx.Graph:
         """The machine as a NetworkX graph; vertices are node ids (int) and hub names (str)."""
+        import networkx as nx  # slow to import
+
         graph = nx.Graph(name=self.name)
         for node in self.nodes:
             graph.add_node(node.id, kind="node", group=node.group)
@@ -151,6 +173,11 @@ class Machine:
             else:
                 graph.add_edge(a, b, kind=link.kind, bandwidth_Bps=link.bandwidth_Bps, count=1)
         return graph
+
+    def _repr_html_(self) -> str:
+        """Its picture, in a notebook."""
+        text: str = import_module(".draw", __package__).machine_svg(self)
+        return text
 
     def vertex_name(self, vertex: int) -> int | str:
         """The id of a vertex, as the description has it."""
@@ -216,3 +243,8 @@ def _plain(x: float) -> float:
     """Without the binary dust of a unit conversion: 129.00000000000003 -> 129."""
     rounded = float(f"{x:.12g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+
+
+def kept_machines(machine: Machine) -> int:
+    """How many of its size may be kept: a machine of 1,024 nodes takes some 60 MB."""
+    return min(64, 2 + 2**22 // len(machine.nodes) ** 2)

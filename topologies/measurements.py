@@ -59,7 +59,11 @@ def _written(reading: Reading) -> Any:
     return reading.text()
 
 
-Measured = Annotated[Reading, BeforeValidator(_reading), PlainSerializer(_written, return_type=Any)]
+Measured = Annotated[
+    Reading,
+    BeforeValidator(_reading, json_schema_input_type=float | str),
+    PlainSerializer(_written, return_type=Any),
+]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**48)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line = Annotated[str, Field(max_length=400)]

@@ -107,6 +107,11 @@ class MessageCurve:
         cycles = self.transport.cycles_per_message
         return 0.0 if cycles is None else cycles.value * times
 
+    def interrupt_cycles(self, size: float) -> float:
+        """Of ``cycles`` of a receiver, those of its kernel on one of ``receive_queues`` cores."""
+        share = self.transport.interrupt_share
+        return 0.0 if share is None else share.value * self.cycles(size)
+
 
 def message_curve(
     machine: Machine, position: int, transport: str, ports: int | None = None

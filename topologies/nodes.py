@@ -94,6 +94,7 @@ def _node(
         core_idle_W=si(energy.core_idle) if energy else None,
         memory_energy_J_per_bit=si(energy.memory) if energy else None,
         write_turnaround=plain(memory.write_turnaround),
+        home_agent_entries=plain(memory.home_agent_entries),
     )
 
 

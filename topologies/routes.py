@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..inputs.shared_work import once
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -31,6 +33,7 @@ class LinkEdge:
     latency_ns: float | None
     data_header_bytes: float
     request_bytes: float
+    response_bytes: float
     energy_J_per_bit: float | None
     dimension: int = 0
     count: int = 1
@@ -70,10 +73,10 @@ class Routes:
 
     Held as the shortest-path tree of each node (``predecessor``), so that a machine of 1,024 nodes
     costs megabytes, and traffic or waiting on all routes is summed over trees, level by level;
-    up to ``matrix_nodes_max`` nodes a sparse matrix of links and routes is quicker.
+    up to ``listed_nodes_max`` nodes a list of which route uses which link is quicker.
     """
 
-    matrix_nodes_max = 128
+    listed_nodes_max = 128
 
     def __init__(self, nodes: int, hubs: int, links: Sequence[LinkEdge]) -> None:
         self.nodes, self.vertices, self.link_count = nodes, nodes + hubs, len(links)
@@ -130,8 +133,10 @@ class Routes:
 
     def link_sums(self, traffic: Floats) -> Floats:
         """(2L,) sum of ``traffic`` (n, n) over the pairs whose route uses each directed link."""
-        if self._matrix is not None:
-            return np.asarray(self._matrix @ traffic.ravel(), dtype=np.float64)
+        if self._uses is not None:
+            link, pair = self._uses
+            sums = np.bincount(link, weights=traffic.ravel()[pair], minlength=2 * self.link_count)
+            return np.asarray(sums, dtype=np.float64)
         flow = self._at_vertices(traffic)
         total = np.zeros(2 * self.link_count)
         for level in self._levels:
@@ -150,12 +155,11 @@ class Routes:
 
     def _grouped_sums(self, traffic: Floats, group: Callable[[Ints, Ints], Ints]) -> Floats:
         n, links = self.nodes, 2 * self.link_count
-        if self._matrix is None:
+        if self._uses is None:
             row, column = np.divmod(np.arange(n * n), n)
             of = group(row, column).reshape(n, n)
             return np.array([self.link_sums(np.where(of == k, traffic, 0.0)) for k in range(n)])
-        pair: Ints = self._matrix.indices
-        link = np.repeat(np.arange(links), np.diff(self._matrix.indptr))
+        link, pair = self._uses
         cell = link + links * group(pair // n, pair % n)
         sums = np.bincount(cell, weights=traffic.ravel()[pair], minlength=n * links)
         return np.asarray(sums.reshape(n, links), dtype=np.float64)
@@ -182,18 +186,21 @@ class Routes:
 
     def route_sums(self, per_link: Floats) -> Floats:
         """(n, n) sum over the route i→j of ``per_link`` (2L,), a value per directed link."""
-        if self._matrix is not None:
-            sums = self._matrix.T @ per_link
-            return np.asarray(sums, dtype=np.float64).reshape(self.nodes, self.nodes)
+        if self._uses is not None:
+            link, pair = self._uses
+            sums = np.bincount(pair, weights=per_link[link], minlength=self.nodes**2)
+            return np.asarray(sums.reshape(self.nodes, self.nodes), dtype=np.float64)
         total = np.zeros(self.nodes * self.vertices)
         for level in reversed(self._levels):
             total[level.below] = total[level.above] + per_link[level.link]
         return total.reshape(self.nodes, self.vertices)[:, : self.nodes]
 
     @cached_property
-    def _matrix(self) -> Any:
-        """(2L, n²) incidence of links and routes, where it is small; else None."""
-        if self.nodes > self.matrix_nodes_max or not self.link_count:
+    def _uses(self) -> tuple[Ints, Ints] | None:
+        """(uses,) of links by routes: the link and the flat position of the pair in (n, n), in this
+        order; None on machines where they are too many.
+        """
+        if self.nodes > self.listed_nodes_max or not self.link_count:
             return None
         rows, columns = [], []
         root, vertex = np.nonzero(self.depth[:, : self.nodes] > 0)
@@ -206,12 +213,15 @@ class Routes:
             root, vertex, pair = root[on], vertex[on], pair[on]
         if not rows:
             return None
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        return _sparse(np.ones(len(row)), row, column, (2 * self.link_count, self.nodes**2))
+        link, of = np.concatenate(rows), np.concatenate(columns)
+        order = np.lexsort((of, link))
+        return link[order], of[order]
 
 
 # Up to so many nodes routes are balanced one by one.
 BALANCED_NODES_MAX = 128
+# Up to so many edges times nodes, distances take less time than SciPy takes to import.
+RELAXED_MAX = 2**16
 
 
 class _Edges:
@@ -249,15 +259,32 @@ class _Edges:
 
     def distances(self, nodes: int) -> Floats:
         """(n, v) least cost from each node to each vertex, infinite where there is no way."""
+        if nodes * len(self.target) <= RELAXED_MAX:
+            return self._relaxed(nodes)
+        # slow to import
+        from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
         # Of parallel links one, or their costs would add up.
         pair = self.source * self.vertices + self.target
         _, once = np.unique(pair, return_index=True)
-        matrix = _sparse(
-            self.cost[once], self.source[once], self.target[once], (self.vertices, self.vertices)
-        )
+        ends = self.source[once], self.target[once]
+        matrix = csr_matrix((self.cost[once], ends), shape=(self.vertices, self.vertices))
         return np.asarray(dijkstra(matrix, indices=np.arange(nodes)), dtype=np.float64)
+
+    def _relaxed(self, nodes: int) -> Floats:
+        """The same by Bellman and Ford's relaxation of all edges at once, for small machines."""
+        distance = np.full((nodes, self.vertices), np.inf)
+        distance[np.arange(nodes), np.arange(nodes)] = 0.0
+        if len(self.target) == 0:
+            return distance
+        first, _ = self._groups
+        targets = self.target[first]
+        while True:
+            over = np.minimum.reduceat(distance[:, self.source] + self.cost, first, axis=1)
+            if (over >= distance[:, targets]).all():
+                return distance
+            distance[:, targets] = np.minimum(over, distance[:, targets])
 
     def choose(self, distance: Floats) -> tuple[Ints, Ints]:
         """(n, v) the directed link into each vertex from each node, and its source; -1 at roots."""
@@ -335,8 +362,18 @@ class _Edges:
             used[[link] if alone else ways[row][target]] += weight[target]
 
 
-def _sparse(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:
-    """A sparse matrix; SciPy is imported here, as it is slow to import."""
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((values, (rows, columns)), shape=shape)
+def routes_between(nodes: int, hubs: int, links: Sequence[LinkEdge]) -> Routes:
+    """The routes over ``links``; within ``shared`` work, once for all machines alike in what
+    chooses them: ends, dimensions and relative widths of their links.
+    """
+    widest = max((link.width_Bps for link in links), default=1.0)
+    alike = tuple(
+        (link.ends, f"{link.width_Bps / widest:.12g}", link.kind.endswith("-dual"), link.dimension)
+        for link in links
+    )
+    return once(
+        "routes",
+        (nodes, hubs, alike),
+        lambda: Routes(nodes, hubs, links),
+        lambda made: min(64, 2 + 2**22 // made.vertices**2),
+    )

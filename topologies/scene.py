@@ -7,6 +7,7 @@ natural size. Texts are plain: the painter escapes them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 from .routes import Floats
 
@@ -92,7 +93,12 @@ class Scene:
 
 def use_colour(use: float) -> str:
     """The colour of a use from 0 to 1, in ``USE_STEPS`` steps."""
-    at = round(min(max(use, 0.0), 1.0) * USE_STEPS) / USE_STEPS * (len(USE_COLOURS) - 1)
+    return _colour_of_step(round(min(max(use, 0.0), 1.0) * USE_STEPS))
+
+
+@cache
+def _colour_of_step(step: int) -> str:
+    at = step / USE_STEPS * (len(USE_COLOURS) - 1)
     k = min(int(at), len(USE_COLOURS) - 2)
     low, high = (_rgb(colour) for colour in USE_COLOURS[k : k + 2])
     mixed = (round(a + (b - a) * (at - k)) for a, b in zip(low, high, strict=True))

@@ -6,7 +6,14 @@ import re
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from ..inputs.names import Name
 from ..inputs.open_part import AnyPart, OpenPart
@@ -22,6 +29,7 @@ from ..inputs.quantities import (
 )
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
+from .copy_engines import CopyEngineFacts
 from .identity import ProcessorIdentity as ProcessorIdentity
 from .measurements import HostState, Measurement
 from .processes import ProcessFacts
@@ -29,6 +37,7 @@ from .processes import ProcessFacts
 Facts = TypeVar("Facts", bound=Strict)
 
 NODES_MAX = 1_024
+LINKS_MAX = 33_000  # 256 nodes all to all: a prediction takes some ten seconds
 NODE_ID_MAX = 1_000_000
 
 
@@ -80,6 +89,12 @@ class Fact(Strict):
     def _plain(cls, raw: Any) -> Any:
         return {"value": raw} if isinstance(raw, (int, float, str)) else raw
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number"}, handler(core_schema)]}
+
     @model_validator(mode="after")
     def _in_range(self) -> Fact:
         if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
@@ -124,13 +139,16 @@ class Memory(Strict):
     """A node's memory. ``size`` 0 B is a node without memory; left out, the size is unknown.
 
     ``write_turnaround``: what a written line costs the controller beyond its transfer, in times of
-    a line, as the memory's bus turns from reads to writes and back.
+    a line, as the memory's bus turns from reads to writes and back. ``home_agent_entries``: lines
+    that all readers may have under way at its home agents (the entries of their trackers); a line
+    that waits for a link holds one, others wait in one queue. Left out, there is no limit.
     """
 
     size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
     write_turnaround: FactOrZero | None = None
+    home_agent_entries: Fact | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
     side_caches: tuple[MemorySideCache, ...] = ()
 
@@ -230,7 +248,8 @@ class LinkType(Strict):
     """Facts that many links share; every figure is for one direction.
 
     ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the
-    direction of the data; a request, a snoop or its answer costs ``request`` each. ``latency`` is
+    direction of the data; a request or a snoop costs ``request``, and what needs no address
+    (answers without data, acknowledgements) ``response``, by default the same. ``latency`` is
     what one traversal adds to a memory access, there and back. ``splits``: the link is a part of a
     wider port, and is called ``<type>-dual`` where another link shares a port with it, else
     ``<type>-single``.
@@ -240,6 +259,7 @@ class LinkType(Strict):
     latency: Duration | None = None
     data_header: SizeOrZero | None = None
     request: SizeOrZero | None = None
+    response: SizeOrZero | None = None
     splits: bool = False
     energy: EnergyPerBit | None = None
     source: str | None = None
@@ -341,11 +361,23 @@ class Coherence(Strict):
     """How caches agree: ``snoop`` asks every node, ``directory`` only those that hold the line.
 
     ``snoop_domain``: ``machine``, or ``group`` (snoops stay in the package or blade, a directory
-    rules between groups).
+    rules between groups). ``completion``: a reader tells the home when it has its line, with a
+    response. ``replacement_probes``: the directory is a cache that is not told of lines that caches
+    drop, so that for each line that memory delivers, sooner or later, the home asks the line's
+    reader whether it still has it (as another line takes the entry, or another node reads the
+    line), and is answered. ``owned``: a cache that has modified a line keeps it when another one
+    reads it, and answers for it (MOESI); else it writes it back at once (MESI).
+    ``directory_in_memory``: the home keeps with each line, in its memory, whether other nodes may
+    have it: the line is written when another node reads it first, and when the home reads it and
+    its snoops find that no other node has it any more. Systems of tasks play that.
     """
 
     protocol: Literal["snoop", "directory"]
     snoop_domain: Literal["machine", "group"] = "machine"
+    completion: bool | None = None
+    replacement_probes: bool | None = None
+    owned: bool | None = None
+    directory_in_memory: bool | None = None
     source: str | None = None
 
 
@@ -371,7 +403,9 @@ class Transport(Strict):
     packets of at most ``packet`` payload, each with a ``header`` on the wire. Each side of a
     message costs ``cycles_per_message``, which grows in proportion to the size beyond ``window``
     (without one it does not). Up to ``inline_limit`` a payload goes with its request: the latency
-    is that of the first point.
+    is that of the first point. ``interrupt_share``: of a receiver's cycles, what its kernel takes
+    before the receiving thread runs (driver and protocol, in interrupts); on ``receive_queues``
+    cores at the most, as each queue of the adapter interrupts one. Without the two any core does.
     """
 
     bandwidth: Bandwidth
@@ -381,7 +415,18 @@ class Transport(Strict):
     inline_limit: Size | None = None
     header: SizeOrZero | None = None
     packet: Size | None = None
+    interrupt_share: Fact | None = None
+    receive_queues: Count | None = None
     source: str | None = None
+
+    @model_validator(mode="after")
+    def _interrupts_have_both(self) -> Transport:
+        if (self.interrupt_share is None) != (self.receive_queues is None):
+            missing = "interrupt_share" if self.interrupt_share is None else "receive_queues"
+            raise DescriptionError((missing,), "expected both interrupt_share and receive_queues")
+        if self.interrupt_share is not None and not 0 <= self.interrupt_share.value <= 1:
+            raise DescriptionError(("interrupt_share",), "expected a share from 0 to 1")
+        return self
 
     @model_validator(mode="after")
     def _points_rise(self) -> Transport:
@@ -440,6 +485,7 @@ class MachineDescription(Strict):
     interruptions: tuple[Interruption, ...] = ()
     coherence: Coherence | None = None
     nics: tuple[Nic, ...] = ()
+    copy_engines: tuple[CopyEngineFacts, ...] = ()
     processes: ProcessFacts | None = None
     engines: dict[Name, AnyPart] = Field(default_factory=dict)
     ignored: tuple[str, ...] = ()

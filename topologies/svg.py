@@ -67,7 +67,7 @@ class _Painter:
     def _path(self, paths: Iterable[Floats], end: str) -> str:
         drawn = []
         for path in paths:
-            points = (self._at(float(x), float(y)) for x, y in path)
+            points = (self._at(x, y) for x, y in path.tolist())
             drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + end)
         return "".join(drawn)
 
@@ -151,4 +151,4 @@ def _text(
 
 def _printable(text: str) -> str:
     """Without control characters, which XML does not allow."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)

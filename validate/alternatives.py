@@ -9,10 +9,13 @@ from ..sim.run.record import Record
 from ..sim.run.replications import play_numbers, warm_up_of
 from ..sim.run.runner import maker_of, run_scenario
 from ..sim.run.scenario import DRAWING_PLANES, Scenario
+from .emulated import EmulatedRun
 from .metrics import Metric
 
+Side = Scenario | EmulatedRun
 
-def is_exact(scenario: Scenario) -> bool:
+
+def is_exact(scenario: Side) -> bool:
     """Whether its plane draws nothing: one run tells all."""
     return scenario.plane not in DRAWING_PLANES
 
@@ -24,7 +27,7 @@ class Played:
     ``warm_up_s``: what they leave out; the two sides of a check leave out the same.
     """
 
-    scenario: Scenario
+    scenario: Side
     warm_up_s: float
     workers: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
@@ -46,8 +49,13 @@ class Played:
         """Sees to it that ``count`` replications are there; raises InputError as a run does."""
         if self.exact:
             if self.record is None:
-                self.record = run_scenario(self.scenario)
+                self.record = (
+                    self.scenario.record()
+                    if isinstance(self.scenario, EmulatedRun)
+                    else run_scenario(self.scenario)
+                )
             return
+        assert isinstance(self.scenario, Scenario)
         numbers = range(len(self.outcomes) + 1, count + 1)
         for one in play_numbers(
             maker_of(self.scenario),
@@ -79,7 +87,7 @@ class Sides:
         self._played: dict[tuple[str, int, float], Played] = {}
         self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
 
-    def of(self, scenario: Scenario, warm_up_s: float | None = None) -> Played:
+    def of(self, scenario: Side, warm_up_s: float | None = None) -> Played:
         """The scenario as played so far, with that warm-up or with its own."""
         if warm_up_s is None:
             warm_up_s = self._own_warm_up(scenario)[0]
@@ -89,17 +97,18 @@ class Sides:
             self._played[key] = Played(scenario, warm_up_s, self._workers, wall_s=wall_s)
         return self._played[key]
 
-    def both(self, one: Scenario, other: Scenario) -> tuple[Played, Played]:
+    def both(self, one: Side, other: Side) -> tuple[Played, Played]:
         """Two scenarios that are compared: both leave out the longer one's warm-up."""
         if is_exact(one) or is_exact(other):
             return self.of(one), self.of(other)
         warm_up_s = max(self._own_warm_up(each)[0] for each in (one, other))
         return self.of(one, warm_up_s), self.of(other, warm_up_s)
 
-    def _own_warm_up(self, scenario: Scenario) -> tuple[float, float]:
+    def _own_warm_up(self, scenario: Side) -> tuple[float, float]:
         """The warm-up that is stated, or shown by a pilot run, and how long that run took."""
         if is_exact(scenario):
             return 0.0, 0.0
+        assert isinstance(scenario, Scenario)
         key = (scenario.hash, scenario.seed)
         if key not in self._warm_ups:
             found = warm_up_of(maker_of(scenario), scenario)

@@ -210,6 +210,7 @@ def check_fits(entries: Mapping[str, Entry], check: LoadedCheck, path: Path) -> 
     if check.name not in entries:
         raise refuse("it has no baseline")
     entry, scenario = entries[check.name], check.scenario
+    assert isinstance(scenario, Scenario)  # else it has a bound
     if entry.metric != str(check.metric):
         raise refuse(f"its baseline is of metric {entry.metric}, not of {check.metric}")
     now = digests(scenario)

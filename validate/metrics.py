@@ -12,7 +12,9 @@ from ..sim.planes.outcome import Outcome, ResourceUse
 from ..sim.run.record import Record
 from ..sim.run.recovery import recoveries_together, typical_recovery
 from ..sim.run.scenario import Scenario
+from .emulated import FIGURES, EmulatedRun, traffic_figure
 
+TRAFFIC = "traffic"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 # A quantile is the middle of its bin, which is at most this part of it away from an edge:
 # bins are 2^-7 of their power of two wide (sim/kernel/statistics.hpp).
@@ -23,7 +25,8 @@ RECOVERIES = ("depth", "time", "typical_depth", "typical_time")
 USES = ("mean", "busiest")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, energy_J, "
-    "utilisation.memory.busiest or recovery.OPERATION.depth"
+    "utilisation.memory.busiest or recovery.OPERATION.depth; of a command in the emulator: "
+    "traffic.remote_share"
 )
 
 
@@ -59,6 +62,8 @@ class Metric:
         if kind == "recovery" and len(rest) == 2 and rest[1] in RECOVERIES:
             timed = rest[1].endswith("time")
             return Metric(path, False, "time" if timed else None, "s" if timed else "1")
+        if kind == TRAFFIC and len(rest) == 1 and rest[0] in FIGURES:
+            return Metric(path, False, *FIGURES[rest[0]])
         raise InputError("unknown metric", token=text, expected=FORMS)
 
     def __str__(self) -> str:
@@ -74,8 +79,20 @@ class Metric:
                 expected=near(self.path[1], operations),
             )
 
-    def check(self, scenario: Scenario) -> None:
+    def check(self, scenario: Scenario | EmulatedRun) -> None:
         """Raises InputError where ``scenario`` has no such figure."""
+        counted = isinstance(scenario, EmulatedRun)
+        if counted != (self.path[0] == TRAFFIC):
+            raise InputError(
+                "the emulator counts traffic alone"
+                if counted
+                else "traffic is counted of a command in the emulator",
+                expected=" or ".join(f"{TRAFFIC}.{name}" for name in FIGURES)
+                if counted
+                else "emulate in place of scenario",
+            )
+        if isinstance(scenario, EmulatedRun):
+            return
         self.check_operation(scenario)
         if self.path[0] == "latency_ns" and scenario.plane == "flow":
             raise InputError("the flow plane knows no latencies", expected="plane event")
@@ -131,6 +148,8 @@ class Metric:
             found = record.energy_J
         elif kind == "utilisation":
             found = self._use(record.resources)
+        elif kind == TRAFFIC and record.traffic is not None:
+            found = traffic_figure(record.traffic, self.path[1])
         return self._known(found)
 
     def interval(self, record: Record) -> list[float] | None:

@@ -125,7 +125,8 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 def _in_advance(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Predicted in advance\n"
     yield (
-        "Of these curves nothing was published; they are here to be compared with measurements.\n"
+        "Of these curves only what the tables above hold was published; they are here to be "
+        "compared with measurements.\n"
     )
     yield f"![Throughput by the number of clients]({PICTURES}/{IN_ADVANCE})\n"
     yield "| result | what | predicted | limit |"
@@ -171,7 +172,7 @@ def _by_success(
 
 def _well(error: float) -> int:
     """2: within a tenth, 1: within a quarter, 0: further off."""
-    return (abs(error) <= WELL) + (abs(error) <= FAIRLY)
+    return int(abs(error) <= WELL) + int(abs(error) <= FAIRLY)
 
 
 def _machines(row: Row) -> str:

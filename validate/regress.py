@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
+from ..sim.run.scenario import Scenario
 from ..sim.run.statistics import Sample
 from .alternatives import Played, Sides
 from .baseline import Entry, digests
@@ -185,13 +186,14 @@ class _Run:
     ) -> Result:
         """What came of it after ``look`` replications."""
         values = self.one.values(self.check.metric, look)
+        scenario = self.check.scenario
         entry = Entry(
             str(self.check.metric),
-            self.check.scenario.seed,
+            scenario.seed,
             self.one.exact,
             self.one.warm_up_s,
             tuple(values),
-            digests(self.check.scenario),
+            digests(scenario) if isinstance(scenario, Scenario) else {},
         )
         value = fsum(values) / len(values)
         replications = 0 if self.one.exact else look

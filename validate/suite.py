@@ -2,7 +2,8 @@
 
 A check names a scenario, a metric, and what it is held against: a bound (``at_least``,
 ``at_most``), another alternative (``against``: another policy, machine …), or, with neither, the
-baseline file. See ``suites/policies.yaml``.
+baseline file. See ``suites/policies.yaml``. A check may also run a command in the emulator, and
+hold what it does to memory against a bound.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
 from ..sim.run.scenario import SIMULATED, Scenario, load_scenario
+from .emulated import EmulatedCommand, EmulatedRun, emulated_run
 from .metrics import BIN_HALF, Metric
 from .relative_paths import seen_from
 
@@ -57,9 +59,12 @@ class Check(Alternative):
     ``energy_J``, ``utilisation.memory.busiest``, ``recovery.lookup.depth`` … ``better``:
     ``higher`` or ``lower``, by default what anybody would want of the metric. ``tolerance``: the
     part of what it is held against that makes no difference, by default 1%, and none of a bound.
+    ``emulate`` in place of a scenario: a command, whose ``traffic.user_remote_share`` (or
+    ``remote_share``, ``remote_bytes``, ``memory_bytes``, ``link_bytes``) has a bound.
     """
 
-    scenario: str
+    scenario: str | None = None
+    emulate: EmulatedCommand | None = None
     plane: str | None = None
     metric: str
     better: Literal["higher", "lower"] | None = None
@@ -75,12 +80,35 @@ class Check(Alternative):
             raise DescriptionError(
                 (given[1],), f"it stands beside {given[0]}: expected one of them, or two checks"
             )
+        self._check_emulated(given)
         wants = {"at_least": "higher", "at_most": "lower"}.get(given[0]) if given else None
         if wants is not None and self.better not in (None, wants):
             raise DescriptionError(
                 ("better",), f"{self.better} is better, but {given[0]}: expected {wants}, or none"
             )
         return self
+
+    def _check_emulated(self, given: list[str]) -> None:
+        if self.emulate is None:
+            if self.scenario is None:
+                raise DescriptionError(
+                    ("metric",), "of what? expected scenario or emulate beside it"
+                )
+            return
+        siblings = {
+            "scenario",
+            "plane",
+            "against",
+            *Alternative.model_fields,
+        } & self.model_fields_set
+        if siblings:
+            raise DescriptionError(
+                (min(siblings),), "it stands beside emulate: expected one of them"
+            )
+        if not given:
+            raise DescriptionError(
+                ("emulate",), "traffic has no baseline: expected at_most or at_least beside it"
+            )
 
 
 class SuiteDescription(Strict):
@@ -105,7 +133,7 @@ class LoadedCheck:
     higher_is_better: bool
     tolerance: float
     kind: Literal["bound", "against", "baseline"]
-    scenario: Scenario
+    scenario: Scenario | EmulatedRun
     other: Scenario | None
     bound: float | None
     line: int | None
@@ -184,8 +212,12 @@ def _loaded(
 ) -> LoadedCheck:
     place: Place = ("checks", name)
     other = None
-    with _reported_at(document, place, check):
-        scenario = _scenario(check, check, folder, seed)
+    scenario: Scenario | EmulatedRun
+    if check.emulate is not None:
+        scenario = _emulated(document, (*place, "emulate"), check.emulate, folder)
+    else:
+        with _reported_at(document, place, check):
+            scenario = _scenario(check, check, folder, seed)
     if check.against is not None:
         with _reported_at(document, (*place, "against"), check):
             other = _scenario(check, _over(check, check.against), folder, seed)
@@ -217,6 +249,25 @@ def _loaded(
         )
     line = document.marks.get(place, (None, None))[0]
     return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
+
+
+def _emulated(document: Document, place: Place, said: EmulatedCommand, folder: Path) -> EmulatedRun:
+    what = f"check '{place[1]}': emulate"
+    try:
+        return emulated_run(said, folder)
+    except DescriptionError as failure:
+        raise document.error(
+            (*place, *failure.place), f"{what}.{'.'.join(map(str, failure.place))}: {failure}"
+        ) from None
+    except InputError as failure:
+        if failure.file is not None and failure.line is not None:
+            raise
+        raise document.error(
+            (*place, "machine"),
+            f"{what}: {failure.message}",
+            token=failure.token,
+            expected=failure.expected,
+        ) from None
 
 
 @contextmanager
@@ -269,6 +320,8 @@ def _over(check: Alternative, other: Alternative) -> Alternative:
 
 
 def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) -> Scenario:
+    assert check.scenario is not None
+
     def resolved(text: str | None) -> str | None:
         return None if text is None else seen_from(folder, text)
 

@@ -33,12 +33,39 @@ def _listed(raw: Any) -> Any:
 ColumnName = Annotated[str, Field(min_length=1, max_length=130)]
 """A column; ``table.column`` where several tables that are read have one of that name."""
 Columns = Annotated[
-    tuple[ColumnName, ...], BeforeValidator(_listed), Field(min_length=1, max_length=COLUMNS_MAX)
+    tuple[ColumnName, ...],
+    BeforeValidator(_listed, json_schema_input_type=ColumnName | tuple[ColumnName, ...]),
+    Field(min_length=1, max_length=COLUMNS_MAX),
 ]
 NoOrSomeColumns = Annotated[
-    tuple[ColumnName, ...], BeforeValidator(_listed), Field(max_length=COLUMNS_MAX)
+    tuple[ColumnName, ...],
+    BeforeValidator(_listed, json_schema_input_type=ColumnName | tuple[ColumnName, ...]),
+    Field(max_length=COLUMNS_MAX),
 ]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=COLUMNS_MAX)]
+Names = Annotated[
+    tuple[Name, ...],
+    BeforeValidator(_listed, json_schema_input_type=Name | tuple[Name, ...]),
+    Field(max_length=COLUMNS_MAX),
+]
+
+
+# A copy engine by the name that its makers gave it.
+ENGINE_NAMES = {"gru": "copy-engine", "gru-noncoherent": "copy-engine-noncoherent"}
+
+
+def _access_path(raw: Any) -> Any:
+    return ENGINE_NAMES.get(raw, raw) if isinstance(raw, str) else raw
+
+
+AccessPath = Annotated[
+    Literal["cpu", "copy-engine", "copy-engine-noncoherent"],
+    BeforeValidator(
+        _access_path,
+        json_schema_input_type=Literal[
+            "cpu", "copy-engine", "copy-engine-noncoherent", "gru", "gru-noncoherent"
+        ],
+    ),
+]
 
 
 class OperatorSpec(Strict):
@@ -90,12 +117,18 @@ class _Following(OperatorSpec):
 class ScanSpec(OperatorSpec):
     """Reads the index vectors of ``columns`` of a ``table``, all rows; the filter lets the part
     ``selectivity`` of the rows through. Without columns it stands for all rows, and does nothing.
+    ``result``: what it writes, the positions of rows, or a bit for each where these take less.
+    ``path``: whether threads load the data themselves (``cpu``), or a copy engine copies them ahead
+    (``copy-engine``, ``copy-engine-noncoherent``); left out, a policy says, and without one threads
+    do.
     """
 
     kind: Literal["scan"]
     table: Name
     columns: NoOrSomeColumns = ()
     selectivity: Selectivity = 1.0
+    result: Literal["smaller", "positions"] = "smaller"
+    path: AccessPath | None = None
 
     @model_validator(mode="after")
     def _filters_columns(self) -> ScanSpec:

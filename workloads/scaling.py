@@ -64,7 +64,7 @@ def _object(name: str, stored: DataObject, factor: float) -> DataObject:
 
 def _phase(phase: PhaseState, objects: dict[str, DataObject], factor: float) -> PhaseState:
     def one(operation: ResolvedOperation) -> ResolvedOperation:
-        if operation.keys is None:
+        if operation.keys is None or operation.kind == "aggregate":  # as many groups as before
             return operation
         stored = objects[operation.object]
         keys = stored.records if stored.kind == "table" else stored.keys

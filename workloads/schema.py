@@ -23,12 +23,13 @@ Weight = Annotated[float, Field(strict=True, ge=0, le=1e12, allow_inf_nan=False)
 Fields = dict[str, tuple[str, ...]]  # of each kind
 TABLE_BY_COLUMN = "table by column"
 
-BY_KEY = ("lookup", "upsert", "route", "transaction")
+BY_KEY = ("lookup", "upsert", "route", "transaction", "aggregate")
 RECORDS_MAX = 1_000  # of one transaction
 PARTS_MAX = 4_096
 CLIENTS_MAX = 100_000
 
 EIGHT_BYTES = Quantity(8.0, 8.0, 8.0)
+SIXTEEN_BYTES = Quantity(16.0, 16.0, 16.0)  # a key and a sum
 ZERO_S = Quantity(0.0, 0.0, 0.0)
 
 
@@ -67,11 +68,13 @@ class Column(Strict):
     """A column of a table: how many ``distinct`` values of ``value_size`` it has.
 
     It is dictionary-encoded: an index vector with the number of a value for each row, in as few
-    bits as distinguish the values, and a sorted dictionary of the values.
+    bits as distinguish the values, and a sorted dictionary of the values. Where it is not
+    ``encoded``, it is a plain array of the values.
     """
 
     distinct: Count
     value_size: Size = EIGHT_BYTES
+    encoded: bool = True
 
 
 class DataObject(_OfKind):
@@ -141,7 +144,11 @@ class Operation(_OfKind):
     makes of them. A transaction reads ``reads`` different records of its table, changes
     ``changed_size`` bytes (all by default) of the first ``updates`` of them, and adds ``inserts``
     records to tables, by their names. A query's ``operators`` name what they read; ``clients``: how
-    many ask for nothing else, so that it is no part of the mix.
+    many ask for nothing else, so that it is no part of the mix. A join is of two tables: the
+    inner one (``object``), whose join keys differ, and the ``outer``, whose tuples refer to inner
+    ones as ``keys`` say; ``selectivity`` is the part of either table's tuples that find a partner.
+    An aggregation has so many ``groups``, to which tuples belong as ``keys`` say, and a result of
+    ``result_size`` for each.
     """
 
     FIELDS: ClassVar[Fields] = {
@@ -159,9 +166,11 @@ class Operation(_OfKind):
             "inserts",
         ),
         "query": ("share", "clients", "operators+"),
+        "join": ("object", "outer+", "share", "keys+", "selectivity"),
+        "aggregate": ("object", "share", "keys+", "groups+", "result_size"),
     }
 
-    kind: Literal["lookup", "upsert", "route", "scan", "transaction", "query"]
+    kind: Literal["lookup", "upsert", "route", "scan", "transaction", "query", "join", "aggregate"]
     object: Annotated[str, AfterValidator(check_name)] = ""
     share: Weight = 1.0
     keys: AnyKeySpec | None = None
@@ -173,6 +182,9 @@ class Operation(_OfKind):
     inserts: dict[Name, Annotated[Whole, Field(ge=1, le=RECORDS_MAX)]] = Field(default_factory=dict)
     clients: Annotated[Whole, Field(ge=1, le=CLIENTS_MAX)] | None = None
     operators: Annotated[dict[Name, AnyOperator], Field(min_length=1, max_length=100)] | None = None
+    outer: str = ""
+    groups: Count | None = None
+    result_size: Size = SIXTEEN_BYTES
 
     @model_validator(mode="after")
     def _updates_what_it_reads(self) -> Operation:
@@ -185,9 +197,11 @@ class Operation(_OfKind):
 
     @model_validator(mode="before")
     @classmethod
-    def _uniform_by_default(cls, raw: Any) -> Any:
+    def _by_default(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and raw.get("kind") in BY_KEY:
             return {"keys": UniformSpec(), **raw}
+        if isinstance(raw, dict) and raw.get("kind") == "join":
+            return {"selectivity": 1.0, **raw}
         return raw
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..inputs import DescriptionError
 from ..inputs.yaml_file import Place
@@ -27,6 +27,8 @@ NEEDED = {
     "route": "index",
     "scan": "column",
     "transaction": "table",
+    "join": "table",
+    "aggregate": "table",
 }
 
 
@@ -39,7 +41,7 @@ class ResolvedOperation:
     How many records a transaction reads and writes stands in the description: no phase changes it.
     """
 
-    kind: Literal["lookup", "upsert", "route", "scan", "transaction", "query"]
+    kind: Literal["lookup", "upsert", "route", "scan", "transaction", "query", "join", "aggregate"]
     object: str
     share: float
     keys: KeyDistribution | None
@@ -68,6 +70,11 @@ class Workload:
 
     description: WorkloadDescription
     phases: tuple[PhaseState, ...]
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """Its description as plain JSON values, not to be changed."""
+        return self.description.model_dump(mode="json", exclude_none=True)
 
     @property
     def name(self) -> str:
@@ -167,10 +174,29 @@ def _check_object(description: WorkloadDescription, name: str, operation: Operat
         raise DescriptionError(place, f"no such object: expected one of {known}")
     needed = NEEDED[operation.kind]
     if stored.kind != needed:
-        article = "an" if needed == "index" else "a"
-        raise DescriptionError(place, f"a {operation.kind} needs {article} {needed}")
+        article, of_kind = ("an" if word[0] in "ai" else "a" for word in (needed, operation.kind))
+        raise DescriptionError(place, f"{of_kind} {operation.kind} needs {article} {needed}")
     if operation.kind == "transaction":
         _check_transaction(description, name, operation)
+    if operation.kind in ("join", "aggregate"):
+        _check_tables(description, name, operation)
+
+
+def _check_tables(description: WorkloadDescription, name: str, operation: Operation) -> None:
+    """What a join or an aggregation reads are tables by row that have records."""
+    fields = ("object", "outer") if operation.kind == "join" else ("object",)
+    for which in fields:
+        place: Place = ("operations", name, which)
+        table = str(getattr(operation, which))
+        stored = description.objects.get(table)
+        if stored is None or stored.record_size is None:
+            tables = [one for one, found in description.objects.items() if found.record_size]
+            known = f": expected one of {', '.join(tables)}" if tables else ""
+            raise DescriptionError(place, f"no table '{table}' that is stored by row{known}")
+        if not stored.records:
+            raise DescriptionError(
+                place, f"table '{table}' has no records: expected 'records' there"
+            )
 
 
 def _check_transaction(description: WorkloadDescription, name: str, operation: Operation) -> None:
@@ -211,7 +237,7 @@ def _keys(
     if spec is None:
         return None
     stored = description.objects[operation.object]
-    keys = stored.records if stored.kind == "table" else stored.keys
+    keys = operation.groups or (stored.records if stored.kind == "table" else stored.keys)
     assert keys, "operations by key are checked to be on an index, or on a table with records"
     try:
         return spec.over(keys, folder)

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import exprel
 
 from .keys import Density, Floats, KeyDistribution, Keys
 
@@ -40,6 +39,8 @@ class PowerSum:
 
     def _far(self, a: Floats, b: Floats) -> Floats:
         """The same for TABLE ≤ low ≤ high, by Euler-Maclaurin with one derivative."""
+        from scipy.special import exprel  # slow to import
+
         s = self.exponent
         # ∫ x^-s dx = a^(1-s) (e^y - 1) / (1-s), y = (1-s) ln(b/a); in a form that also holds at
         # s = 1 and loses no digits where a and b are close.

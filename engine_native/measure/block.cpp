@@ -20,12 +20,10 @@
 #include <system_error>
 #include <vector>
 
+#include "memory/round_up.hpp"
+
 namespace numatwin::native {
 namespace {
-
-constexpr std::size_t round_up(std::size_t value, std::size_t to) {
-    return (value + to - 1) / to * to;
-}
 
 // mbind takes a mask of nodes in words.
 void bind_to_node(void* begin, std::size_t bytes, int node) {

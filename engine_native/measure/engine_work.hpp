@@ -63,11 +63,43 @@ class FabricPair {
     /// What the other end does meanwhile. Amount: 0.
     Work answer();
 
+    /// Messages or puts of `bytes` both ways at once, `batch` of them to the other end and as many
+    /// from it, then the next ones. `leads`: this end begins, and says when it is over. Amount:
+    /// those of one way.
+    Work exchange(Verb verb, std::size_t bytes, std::size_t batch, bool leads);
+
     static constexpr std::size_t region_bytes = std::size_t{1} << 20;
 
   private:
     struct Ends;
     std::unique_ptr<Ends> ends_;
 };
+
+// Single passes over tuples of 16 bytes, in tables of 16 MiB or as large as is told; amounts are
+// tuples, or groups. What distributed operators are made of.
+
+/// Counted by partition.
+Work count_tuples(std::uint32_t partitions);
+/// Appended to the buffers of their partitions, and these written past the caches.
+Work partition_tuples(std::uint32_t partitions, std::uint32_t buffer_bytes);
+/// Their owners found out, of two, and each put into a message.
+Work gather_tuples(std::uint32_t message_bytes);
+/// Messages of them copied behind what came before.
+Work take_tuples(std::uint32_t message_bytes);
+/// Partitions of so many inner tuples: of one after the other the hash table is built and, where
+/// `probe`, looked up for as many outer tuples. Amount: inner tuples.
+Work join_partitions(std::uint32_t inner, bool probe);
+/// Groups added to a table that has none at first, until it has so many; or, where `again`, tuples
+/// of these groups, in random order.
+Work add_groups(std::uint64_t groups, bool again);
+/// All groups of a table put into messages; or, where `result`, summed up.
+Work read_groups(std::uint64_t groups, bool result);
+/// Groups added to a table of so many bytes until it is full, when it is read and emptied; or,
+/// where `again`, tuples of the groups of a full one.
+Work cache_groups(std::uint64_t table_bytes, bool again);
+/// Keys added to a Bloom filter of so many bytes with an error of a twentieth.
+Work add_to_filter(std::uint64_t bytes);
+/// Keys looked up that such a filter has (`hit`), or has not.
+Work probe_filter(std::uint64_t bytes, bool hit);
 
 }  // namespace numatwin::native

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
+#include <vector>
 
 #include "fabric/fabric.hpp"
 #include "measure/engine_work.hpp"
@@ -18,6 +19,9 @@ struct FabricPair::Ends {
     std::vector<std::byte> buffer = std::vector<std::byte>(region_bytes);
     alignas(128) std::atomic<std::uint64_t> ended{0};
     std::uint64_t answered = 0;
+    // Of exchanges: turns that have begun, and those whose requests each end has landed.
+    alignas(128) std::atomic<std::uint64_t> turns{0};
+    alignas(128) std::atomic<std::uint64_t> landed[2] = {};
 };
 
 namespace {
@@ -98,6 +102,68 @@ Work FabricPair::answer() {
         }
         ++ends->answered;
         return 0.0;
+    };
+}
+
+Work FabricPair::exchange(Verb verb, std::size_t bytes, std::size_t batch, bool leads) {
+    if (bytes == 0 || bytes % 8 != 0 || bytes > region_bytes || batch == 0)
+        throw std::invalid_argument("expected whole words of 8 bytes, within the region");
+    if (verb != Verb::kMessage && verb != Verb::kPut)
+        throw std::invalid_argument("expected messages or puts");
+    Ends* ends = ends_.get();
+    // One turn: all of a batch posted, all of the other's batch received.
+    auto turn = [ends, verb, bytes, batch, leads, from = std::vector<std::byte>(bytes),
+                 message = std::vector<std::byte>()](std::uint64_t number) mutable {
+        Fabric& fabric = leads ? *ends->asking : *ends->asked;
+        const Fabric::Peer peer = leads ? ends->to_asked : ends->to_asking;
+        std::size_t received = 0;
+        Pending pending;
+        for (std::size_t k = 0; k < batch; ++k) {
+            if (verb == Verb::kMessage)
+                fabric.send(peer, from);
+            else
+                fabric.put(peer, k * bytes % (region_bytes - bytes + 1) / 8 * 8, from.data(),
+                           bytes);
+            fabric.progress();
+            while (fabric.receive(message)) ++received;
+        }
+        if (verb == Verb::kPut) {
+            fabric.flush(peer, pending);
+            fabric.wait(pending);
+            received = batch;
+        }
+        while (received < batch) {
+            fabric.progress();
+            while (fabric.receive(message)) ++received;
+        }
+        ends->landed[leads ? 0 : 1].store(number, std::memory_order_release);
+        // The other end's requests may need this one to look.
+        while (ends->landed[leads ? 1 : 0].load(std::memory_order_acquire) < number)
+            fabric.progress();
+    };
+    if (leads)
+        return [ends, turn, batch](std::int64_t end_ns) mutable {
+            double done = 0;
+            do {
+                turn(ends->turns.fetch_add(1, std::memory_order_acq_rel) + 1);
+                done += static_cast<double>(batch);
+            } while (now_ns() < end_ns);
+            ends->ended.fetch_add(1, std::memory_order_release);
+            return done;
+        };
+    return [ends, turn, batch](std::int64_t) mutable {
+        double done = 0;
+        for (;;) {
+            const std::uint64_t mine = ends->landed[1].load(std::memory_order_relaxed);
+            if (ends->turns.load(std::memory_order_acquire) > mine) {
+                turn(mine + 1);
+                done += static_cast<double>(batch);
+            } else if (ends->ended.load(std::memory_order_acquire) != ends->answered) {
+                break;
+            }
+        }
+        ++ends->answered;
+        return done;
     };
 }
 

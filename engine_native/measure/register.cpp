@@ -54,6 +54,48 @@ Windows run(const std::vector<std::pair<int, const Handed*>>& members, std::size
     return as_arrays(windows, members.size());
 }
 
+// What distributed operators are made of.
+void register_passes(py::module_& module) {
+    using U32 = std::uint32_t;
+    using U64 = std::uint64_t;
+    module.def(
+        "count_tuples", [](U32 partitions) { return Handed{count_tuples(partitions)}; },
+        py::arg("partitions"), "Tuples counted by partition.");
+    module.def(
+        "partition_tuples",
+        [](U32 partitions, U32 buffer) { return Handed{partition_tuples(partitions, buffer)}; },
+        py::arg("partitions"), py::arg("buffer_bytes"),
+        "Tuples appended to buffers of their partitions, and these written past the caches.");
+    module.def(
+        "gather_tuples", [](U32 bytes) { return Handed{gather_tuples(bytes)}; },
+        py::arg("message_bytes"), "Tuples put into a message for their owner.");
+    module.def(
+        "take_tuples", [](U32 bytes) { return Handed{take_tuples(bytes)}; },
+        py::arg("message_bytes"), "Tuples of messages copied behind what came before.");
+    module.def(
+        "join_partitions",
+        [](U32 inner, bool probe) { return Handed{join_partitions(inner, probe)}; },
+        py::arg("inner"), py::arg("probe"),
+        "Inner tuples of partitions, each a hash table built, and looked up for as many others.");
+    module.def(
+        "add_groups", [](U64 groups, bool again) { return Handed{add_groups(groups, again)}; },
+        py::arg("groups"), py::arg("again"),
+        "Groups added to an empty table that grows; or tuples of the groups that it has.");
+    module.def(
+        "read_groups", [](U64 groups, bool result) { return Handed{read_groups(groups, result)}; },
+        py::arg("groups"), py::arg("result"), "Groups of a table put into messages; or summed up.");
+    module.def(
+        "cache_groups", [](U64 bytes, bool again) { return Handed{cache_groups(bytes, again)}; },
+        py::arg("table_bytes"), py::arg("again"),
+        "Groups added to a table until it is full, read and emptied; or tuples of its groups.");
+    module.def(
+        "add_to_filter", [](U64 bytes) { return Handed{add_to_filter(bytes)}; }, py::arg("bytes"),
+        "Keys added to a Bloom filter.");
+    module.def(
+        "probe_filter", [](U64 bytes, bool hit) { return Handed{probe_filter(bytes, hit)}; },
+        py::arg("bytes"), py::arg("hit"), "Keys looked up that a Bloom filter has, or has not.");
+}
+
 void register_measure(py::module_& module) {
     // Python's OSError carries the errno, from which callers tell a forbidden CPU or node.
     py::register_exception_translator([](std::exception_ptr thrown) {
@@ -194,7 +236,17 @@ MemoryError if it does not fit.)")
             "Requests, one after the other; of messages, those of both ways.")
         .def(
             "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
-            py::keep_alive<0, 1>(), "What the other end does meanwhile; amounts to nothing.");
+            py::keep_alive<0, 1>(), "What the other end does meanwhile; amounts to nothing.")
+        .def(
+            "exchange",
+            [](FabricPair& pair, Verb verb, std::size_t size_bytes, std::size_t batch, bool leads) {
+                return Handed{pair.exchange(verb, size_bytes, batch, leads)};
+            },
+            py::arg("verb"), py::arg("size_bytes"), py::arg("batch"), py::arg("leads"),
+            py::keep_alive<0, 1>(),
+            "Messages or puts both ways at once, so many at a time; those of one way. One end "
+            "leads.");
+    register_passes(module);
 
     module.def(
         "gaps",

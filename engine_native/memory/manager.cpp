@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "memory/available.hpp"
+#include "memory/round_up.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -17,10 +18,6 @@ constexpr std::size_t smallest_block_bytes = size_classes::bytes(0);
 /// By the only thread that writes the count: no need of an atomic read-modify-write.
 void add_relaxed(std::atomic<std::size_t>& count, std::size_t bytes) {
     count.store(count.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-}
-
-std::size_t round_up(std::size_t bytes, std::size_t to) {
-    return (bytes + to - 1) / to * to;
 }
 
 std::byte* align(std::byte* at, std::size_t to) {

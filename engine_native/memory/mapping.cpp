@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "memory/available.hpp"
+#include "memory/round_up.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14
@@ -18,10 +19,6 @@
 
 namespace numatwin::native {
 namespace {
-
-std::size_t round_up(std::size_t bytes, std::size_t to) {
-    return (bytes + to - 1) / to * to;
-}
 
 std::size_t page_bytes() {
     static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -156,6 +153,8 @@ void Mapping::map_usual(Placement placement, bool huge_pages) {
         if (extra > before) munmap(begin_ + bytes_, extra - before);
         if (madvise(begin_, bytes_, MADV_HUGEPAGE) == 0) pages_ = Pages::transparent;
     }
+    // Else a kernel that gives huge pages unasked would spread these over nodes, not small ones.
+    if (!huge_pages) madvise(begin_, bytes_, MADV_NOHUGEPAGE);
     place(placement);
     if (populate(true)) return;
     const int error = errno;

@@ -23,10 +23,6 @@ namespace numatwin::native {
 
 namespace {
 
-unsigned highest_bit(std::uint64_t word) {
-    return 63U - static_cast<unsigned>(std::countl_zero(word));
-}
-
 /// Calls use(word) for each word of a node's slots, once, but for those that are null.
 template <class Use>
 void each_word(Word node, Use use) {

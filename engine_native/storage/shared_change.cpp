@@ -15,10 +15,6 @@ namespace {
 /// A node starts with 16 slots.
 constexpr unsigned FIRST_BITS = 4;
 
-unsigned highest_bit(std::uint64_t word) {
-    return 63U - static_cast<unsigned>(std::countl_zero(word));
-}
-
 }  // namespace
 
 class SharedTree::Change::Unlinked {

@@ -25,6 +25,10 @@ constexpr std::uint64_t above(std::uint64_t key, unsigned top) {
 constexpr std::uint64_t low_mask(unsigned bits) {
     return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }
+/// The highest bit that is set in a word that is not 0.
+constexpr unsigned highest_bit(std::uint64_t word) {
+    return 63U - static_cast<unsigned>(std::countl_zero(word));
+}
 
 struct Node;
 struct Leaf;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "memory/heap_memory.hpp"
 #include "memory/host.hpp"
 #include "memory/manager.hpp"
+#include "memory/mapping.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -189,6 +191,32 @@ TEST(Memory, EveryPlacementGivesMemory) {
         if (host_facts().transparent_huge_pages != "never") {
             EXPECT_EQ(use.huge_bytes + use.transparent_bytes, use.reserved_bytes);
         }
+    }
+}
+
+/// Flags of the kernel's for the mapping that holds `at`, as /proc/self/smaps tells them.
+std::string flags_of(const std::byte* at) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    std::ifstream smaps("/proc/self/smaps");
+    bool here = false;
+    for (std::string line; std::getline(smaps, line);) {
+        std::uintptr_t begin = 0, end = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+            here = begin <= address && address < end;
+        if (here && line.starts_with("VmFlags:")) return line + " ";
+    }
+    return "";
+}
+
+// "nh": the kernel gives no huge pages, "hg": it shall.
+TEST(Mapping, PagesAreAsSmallAsWanted) {
+    if (host_facts().transparent_huge_pages == "never") GTEST_SKIP() << "no huge pages here";
+    const Mapping small(8u << 20, Placement::anywhere(), false);
+    EXPECT_NE(flags_of(small.begin()).find(" nh "), std::string::npos) << flags_of(small.begin());
+    const Mapping large(8u << 20, Placement::anywhere(), true);
+    if (large.pages() == Pages::transparent) {
+        EXPECT_NE(flags_of(large.begin()).find(" hg "), std::string::npos)
+            << flags_of(large.begin());
     }
 }
 

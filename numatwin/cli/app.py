@@ -13,8 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from .calibrate import calibrate
+from .check import check_machine, check_scenario, check_study, check_workload
 from .compare import compare
 from .crossvalidate import crossvalidate
+from .doctor import doctor
+from .emulate import emulate
+from .explore import explore
 from .failures import exit_status
 from .listings import (
     draw_policy,
@@ -24,21 +28,29 @@ from .listings import (
     show_scenario,
     show_workload,
 )
+from .log import LOGGER, begin, end, with_log_options_first
 from .machine import build, draw, import_, list_, show
 from .measure import measure
 from .published import published
 from .regress import regress
 from .report import report
 from .run import run
+from .schema import schema
+from .study import run_study_file, show_study, study_report, study_status
+from .study_answers import explain_step, study_frontier, study_sensitivity
+from .study_search import study_search
+from .sweep import sweep
+from .threshold import find_threshold
+from .train import train_access_path
 
 Command = Callable[..., None]
 
 
-def _group(text: str) -> typer.Typer:
+def _group(text: str, *, completion: bool = False) -> typer.Typer:
     group = typer.Typer(
         help=text,
         rich_markup_mode=None,  # plain help: the same in every terminal, and at once
-        add_completion=False,
+        add_completion=completion,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -56,12 +68,17 @@ def _add(group: typer.Typer, name: str, command: Command, example: str) -> None:
     group.command(name, epilog=f"Example: numatwin {example}")(command)
 
 
-app = _group("""Predict the performance of in-memory databases on NUMA machines.
+app = _group(
+    """Predict the performance of in-memory databases on NUMA machines.
 
 A scenario names a machine, a workload and policies; 'numatwin run' runs it and reports its
-throughput and the bottleneck. In place of every name you may give the path of your own file.""")
+throughput and the bottleneck. In place of every name you may give the path of your own file.""",
+    completion=True,
+)
 _add(app, "run", run, "run eris-fig13 --policy ma-8")
 _add(app, "compare", compare, "compare out/eris-fig13-none out/eris-fig13-ma-8")
+_add(app, "explore", explore, "explore eris-fig8-amd")
+_add(app, "sweep", sweep, "sweep eris-fig5 --set system.buffer_commands=1:1024:11log")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
 _add(
@@ -70,12 +87,17 @@ _add(
     calibrate,
     "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
 )
+_add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 
-machine = _group("List, show, import, build, measure and draw machines.")
+_add(app, "doctor", doctor, "doctor")
+_add(app, "schema", schema, "schema scenario > scenario.schema.json")
+
+machine = _group("Show, check, import, measure, draw machines.")
 _add(machine, "list", list_, "machine list")
 _add(machine, "show", show, "machine show amd-8n-ht")
+_add(machine, "check", check_machine, "machine check amd-8n-ht")
 _add(machine, "import", import_, "machine import --out this-host.yaml")
 _add(
     machine,
@@ -85,22 +107,61 @@ _add(
 )
 _add(machine, "measure", measure, "machine measure --quick --out measured.yaml")
 _add(machine, "draw", draw, "machine draw amd-8n-ht --out amd.html")
+_add(machine, "threshold", find_threshold, "machine threshold xeon-4s-ivb --out mine.yaml")
 app.add_typer(machine, name="machine")
 
-scenario = _group("List and show the bundled scenarios.")
+study = _group("Check, run, show and report studies.")
+_add(study, "run", run_study_file, "study run buffers.yaml --limit 20")
+_add(study, "show", show_study, "study show buffers.yaml")
+_add(study, "check", check_study, "study check buffers.yaml")
+_add(study, "status", study_status, "study status buffers.yaml")
+_add(
+    study,
+    "report",
+    study_report,
+    "study report buffers.yaml",
+)
+_add(
+    study,
+    "frontier",
+    study_frontier,
+    "study frontier buffers.yaml",
+)
+_add(
+    study,
+    "explain",
+    explain_step,
+    "study explain buffers.yaml",
+)
+_add(study, "sensitivity", study_sensitivity, "study sensitivity buffers.yaml --points 8")
+_add(study, "search", study_search, "study search buffers.yaml --no-verify")
+app.add_typer(study, name="study")
+
+scenario = _group("List, show and check scenarios.")
 _add(scenario, "list", list_scenarios, "scenario list")
 _add(scenario, "show", show_scenario, "scenario show eris-fig13 > mine.yaml")
+_add(scenario, "check", check_scenario, "scenario check eris-fig13")
 app.add_typer(scenario, name="scenario")
 
-workload = _group("List and show the bundled workloads.")
+workload = _group("List, show and check workloads.")
 _add(workload, "list", list_workloads, "workload list")
 _add(workload, "show", show_workload, "workload show lookup-zipf > mine.yaml")
+_add(workload, "check", check_workload, "workload check lookup-zipf")
 app.add_typer(workload, name="workload")
 
 policy = _group("List and draw the policies of the control plane.")
 _add(policy, "list", list_policies, "policy list")
 _add(policy, "draw", draw_policy, "policy draw cores=adaptive --out net.svg")
 app.add_typer(policy, name="policy")
+
+train = _group("Train models that policies go by.")
+_add(
+    train,
+    "access-path",
+    train_access_path,
+    "train access-path --machine sgi-uv300h-8s --observations 5000 --out model.json",
+)
+app.add_typer(train, name="train")
 
 
 def _print_version(wanted: bool) -> None:
@@ -120,7 +181,18 @@ def _root(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Tell what is read and run, on standard error."),
+    ] = False,
+    log_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Add the same, with times, to this file.", show_default=False
+        ),
+    ] = None,
 ) -> None:
+    begin(verbose, log_file)
     _help_alone(context)
 
 
@@ -131,12 +203,17 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="replace")  # a terminal that knows no '×' gets a '?'
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_status(lambda: _run(words))
+    try:
+        status = exit_status(lambda: _run(words))
+        LOGGER.info("exit status %d", status)
+        return status
+    finally:
+        end()
 
 
 def _run(words: Sequence[str]) -> object:
     _refuse_empty(words)
-    return app(words, prog_name="numatwin", standalone_mode=False)
+    return app(with_log_options_first(words), prog_name="numatwin", standalone_mode=False)
 
 
 def _refuse_empty(words: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .calibrate_engine import calibrate_own, check_own
 from .files import check_ending
 from .machine import MachineArgument
-from .output import console, latency, number, print_json, print_whole, table
-from .run import progress_bar
+from .options import Json
+from .output import console, latency, number, print_json, print_whole, progress_bar, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,14 +32,17 @@ def calibrate(
             "--from",
             metavar="FILE",
             help="A file of 'numatwin machine measure', the output of Intel MLC, or the folder of "
-            "a Record of 'numatwin run --on native'; may be repeated.",
+            "a Record of 'numatwin run --on native'; may be repeated. Or one .csv file with the "
+            "throughputs of your own engine.",
             show_default=False,
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the calibrated machine (.yaml) here.", show_default=False
+            metavar="FILE",
+            help="Write the calibrated machine, or the engine's profile (.yaml), here.",
+            show_default=False,
         ),
     ] = None,
     held_out: Annotated[
@@ -46,7 +50,8 @@ def calibrate(
         typer.Option(
             metavar="SHARE",
             help="Share of each kind of measurement that is held out; by default 0.2, and of "
-            "MLC's output every other point of the loaded-latency curve and all mixes.",
+            "MLC's output every other point of the loaded-latency curve and all mixes; of the "
+            "throughputs of an engine one of each three configurations.",
             show_default=False,
         ),
     ] = None,
@@ -57,15 +62,36 @@ def calibrate(
         bool,
         typer.Option("--force", help="Fit also to what was measured on another machine."),
     ] = False,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="What your engine ran, with a .csv file; by default lookups and upserts of an "
+            "index.",
+            show_default=False,
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Another value for any field of that scenario; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
-    """Fit a machine's low-level parameters to measurements."""
+    """Fit a machine, or your own engine, to measurements.
+
+    Of a machine its low-level parameters; of an engine, whose throughputs a .csv file has, what
+    each of its steps costs: 'numatwin calibrate amd-8n-ht --from store.csv --out store.yaml', then
+    'numatwin run SCENARIO --set engine=store.yaml'.
+    """
     from ..inputs import InputError, check_writable, write_text_atomically
     from ..sim.systems.registry import check_engines
     from ..topologies import load_machine
@@ -79,6 +105,19 @@ def calibrate(
             check_writable(path)
     if out is not None and realpath(out) in map(realpath, source):
         raise InputError("--out: it is a file of --from", token=str(out), expected="another file")
+    if check_own(source, scenario, set_ or []):
+        calibrate_own(
+            machine,
+            source,
+            scenario=scenario,
+            settings=set_ or [],
+            held_out=held_out,
+            out=out,
+            report=report,
+            json=json,
+            print_rows=_print_residuals,
+        )
+        return
     loaded = load_machine(machine)
     check_engines(loaded)
     with progress_bar("fitting") as progress:
@@ -130,6 +169,10 @@ def _print(found: Calibration, to: Console) -> None:
     for reason, count in unused.items():
         to.print(f"\nnot used: {count} figures: {reason}", soft_wrap=True)
     to.print()
+    _print_residuals(found, to)
+
+
+def _print_residuals(found: Calibration, to: Console) -> None:
     _print_rows(found, to)
     _print_errors(found, to)
 

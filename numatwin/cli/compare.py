@@ -5,33 +5,22 @@ Figures of random runs have intervals, and so has how they differ (``sim/run/com
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .decisions import decision_lines, decisions
+from .decisions import beaten, beaten_lines, decision_lines, decisions
 from .files import Records, record_folders
+from .options import Json
 from .output import console, latency, number, percent, print_json, table
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 ROUNDING = 1e-12  # relative; what differs by less is equal
-
-Path_ = tuple[str, ...]
-
-
-class Metric(NamedTuple):
-    """A figure that records share: where it stands in their JSON form, and its unit."""
-
-    path: Path_
-    unit: str
-
 
 # How a figure of each unit is put before people.
 _WRITTEN: dict[str, Callable[[float | None], str]] = {
@@ -41,6 +30,7 @@ _WRITTEN: dict[str, Callable[[float | None], str]] = {
     "J": lambda value: number(value, "J"),
     "W": lambda value: number(value, "W"),
     "s": lambda value: latency(None if value is None else value * 1e9),
+    "B": lambda value: number(value, "B"),
     "1": percent,
 }
 
@@ -54,24 +44,24 @@ _LEVELS = {
 
 def compare(
     records: Records,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Compare records; ratios are to the first one."""
+    from ..reports.comparison import DIRECTIONS, compare_records
     from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
     if len(paths) < 2:
         raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
-    loaded = [_with_power(load_record(path)) for path in paths]
-    rows = [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
+    loaded = [load_record(path) for path in paths]
+    rows = compare_records(*loaded).rows
     if json:
         print_json(
             {
                 "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
                 "rows": rows,
                 "decisions": decisions(loaded),
+                "beats": beaten(loaded),
             }
         )
         return
@@ -90,9 +80,13 @@ def compare(
     to.print()
     known = [row for row in rows if any(value is not None for value in row["values"])]
     to.print(table(("", *columns), (_cells(row) for row in known)))
+    if any(row["better"] for row in known):
+        to.print(f"\n{DIRECTIONS}", soft_wrap=True)
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
     for line in decision_lines(decisions(loaded), columns):
+        to.print(f"\n{line}", soft_wrap=True)
+    for line in beaten_lines(beaten(loaded), columns):
         to.print(f"\n{line}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
@@ -151,125 +145,6 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
     }
 
 
-def _counted_s(record: Record) -> float:
-    """The time that a record's sums, such as its energy, are over."""
-    return record.horizon_s - record.warm_up_s
-
-
-def _with_power(record: Record) -> Record:
-    """The record with what is known of its power, beside that of its energy."""
-    counted_s = _counted_s(record)
-
-    def per_s(known: Mapping[str, Any]) -> Mapping[str, Any]:
-        energies = known.get("energy_J")
-        if not isinstance(energies, (list, tuple)) or counted_s <= 0:
-            return known
-        return {**known, "power_W": [energy / counted_s for energy in energies]}
-
-    return replace(record, confidence=per_s(record.confidence), replicates=per_s(record.replicates))
-
-
-def _metrics(records: Sequence[Record]) -> list[Metric]:
-    """Every figure that at least one record has, in the order of first appearance."""
-    found: dict[Metric, None] = {}
-    for record in records:
-        for operation in record.throughput:
-            found[Metric(("throughput", operation), "1/s")] = None
-    for record in records:
-        for part in record.bandwidth_Bps:
-            found[Metric(("bandwidth_Bps", part), "B/s")] = None
-    for record in records:
-        for kind in dict.fromkeys(use.kind for use in record.resources):
-            found[Metric(("utilisation", kind, "mean"), "1")] = None
-            found[Metric(("utilisation", kind, "busiest"), "1")] = None
-    for record in records:
-        for operation, figures in record.latency_ns.items():
-            for name in figures or ():
-                found[Metric(("latency_ns", operation, name), "ns")] = None
-    lengths_s = {_counted_s(record) for record in records}
-    for record in records:
-        if record.energy_J is not None and len(lengths_s) == 1:
-            found[Metric(("energy_J",), "J")] = None
-        elif record.energy_J is not None:  # energies over different times say nothing
-            found[Metric(("power_W",), "W")] = None
-    return list(found)
-
-
-def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
-    from ..sim.run.comparison import difference, level_of
-
-    path, level = metric.path, level_of(records)
-    values = [_value(path, record) for record in records]
-    intervals = [record.interval(*path) for record in records]
-    first, *others = zip(values, records, strict=True)
-    differences = [
-        difference(path, (first[0], value), (first[1], record), level) for value, record in others
-    ]
-    return _row_of(metric, values, intervals, [None, *differences])
-
-
-def _row_of(
-    metric: Metric,
-    values: list[float | None],
-    intervals: Sequence[list[float] | None],
-    differences: Sequence[dict[str, Any] | None],
-) -> dict[str, Any]:
-    first = values[0]
-    return {
-        "metric": ".".join(metric.path),
-        "unit": metric.unit,
-        "values": values,
-        "ratios": [value / first if first and value is not None else None for value in values],
-        "intervals": list(intervals),
-        "differences": list(differences),
-    }
-
-
-def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
-    """Where the workload changes: how far throughput drops at worst, when it is back on average.
-
-    A time is unknown where throughput is not back after one of the changes. ``level``: what it is
-    held against, a key of ``_LEVELS``.
-    """
-    from ..sim.run.recovery import recoveries_together, share_levels
-
-    rows, nothing = [], [None] * len(records)
-    for operation in dict.fromkeys(name for record in records for name in record.throughput):
-        depths: list[float | None] = []
-        times: list[float | None] = []
-        together = recoveries_together(records, operation)
-        for found in together:
-            depths.append(max((one.depth for one in found if one.depth is not None), default=None))
-            times.append(_mean([one.recovery_s for one in found]))
-        if any(depth is not None for depth in depths):
-            level = {"level": "best" if share_levels(together) else "own"}
-            for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
-                metric = Metric(("recovery", operation, name), unit)
-                rows.append(_row_of(metric, values, nothing, nothing) | level)
-    return rows
-
-
-def _mean(values: list[float | None]) -> float | None:
-    """The mean; None of nothing, or where one is unknown."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _value(path: Path_, record: Record) -> float | None:
-    if path[0] == "utilisation":
-        used = [use.utilisation for use in record.resources if use.kind == path[1]]
-        if not used:
-            return None
-        return max(used) if path[2] == "busiest" else math.fsum(used) / len(used)
-    if path[0] == "power_W":
-        known = record.energy_J is not None and _counted_s(record) > 0
-        return (record.energy_J or 0.0) / _counted_s(record) if known else None
-    part: Any = getattr(record, path[0])
-    for key in path[1:]:
-        part = part.get(key) if isinstance(part, Mapping) else None
-    return part if isinstance(part, (int, float)) else None
-
-
 def _differences(found: Mapping[str, Any], first: float | None) -> str:
     """``×1.02 [1.01, 1.03]``; ``no difference within ±1.6%`` where the interval holds 0; ``no
     difference`` where both do the same.
@@ -290,8 +165,10 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
+    from ..reports.comparison import arrow
+
     written = _WRITTEN[row["unit"]]
-    cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ")]
+    cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ") + arrow(row)]
     for k, value in enumerate(row["values"]):
         cell = written(value)
         if row["intervals"][k] is not None:

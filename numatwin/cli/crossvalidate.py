@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import Json
 from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
 from .status import INTERRUPTED
 
@@ -55,11 +56,22 @@ def crossvalidate(
     list_: Annotated[
         bool, typer.Option("--list", help="Only list what would run on this host.")
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    traffic: Annotated[
+        bool,
+        typer.Option(
+            "--traffic",
+            help="Of traffic instead: bytes per operation, counted in the emulator on three "
+            "machines; --quick: one case alone.",
+        ),
     ] = False,
+    json: Json = False,
 ) -> None:
-    """Check predictions against real runs on this host."""
+    """Check predictions against real runs, or counted traffic."""
+    if traffic:
+        from .crossvalidate_traffic import crossvalidate_traffic
+
+        crossvalidate_traffic(quick=quick, list_=list_, out=out, json=json)
+        return
     from ..reports.validation import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
@@ -71,7 +83,7 @@ def crossvalidate(
             return
         folder = out if out is not None else Path(scratch)
         try:
-            with progress_bar() as progress:
+            with progress_bar("measuring") as progress:
                 result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
         except MeasuringInterrupted as stopped:
             if out is not None and stopped.parts:
@@ -147,6 +159,12 @@ def _print(result: Result, to: Console) -> None:
         )
     for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
+    for one in result.coverage:
+        to.print(
+            f"\n90% intervals of {one.kind}, calibrated on the other runs: hold "
+            f"{percent(one.held)} of {one.rows} measured (aim 85% to 95%), ± {percent(one.half)}",
+            soft_wrap=True,
+        )
     to.print()
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"

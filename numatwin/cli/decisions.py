@@ -77,3 +77,39 @@ def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> l
             f"[×{low:.2f}, ×{high:.2f}]: {verdict}."
         )
     return lines
+
+
+def beaten(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """For each operation and each record but the first, where all were run with uncertainty: how
+    sure it is that it does more than the first; ``record`` is its position.
+    """
+    if not all(record.uncertainty for record in records):
+        return []
+    from ..sim.studies.uncertainty import beats
+
+    return [
+        {"record": k, **found}
+        for k, other in enumerate(records[1:], 1)
+        for operation in records[0].throughput
+        if operation in other.throughput
+        if (found := beats(records[0], other, operation)) is not None
+    ]
+
+
+def beaten_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> list[str]:
+    """A line for each."""
+    lines = []
+    for row in found:
+        low, high = row["interval"]
+        letter, first, sure = letters[row["record"]], letters[0], row["share"]
+        if low > 1.0:
+            verdict = f"{letter} beats {first}"
+        elif high < 1.0:
+            verdict = f"{first} beats {letter}"
+        else:
+            verdict = f"undecided: {letter} does more in {100 * sure:.0f}% of what may be"
+        lines.append(
+            f"{row['operation']}, given doubtful facts and replications: ×{row['ratio']:.2f}, with "
+            f"{row['level']:.0%} between ×{low:.2f} and ×{high:.2f}: {verdict}."
+        )
+    return lines

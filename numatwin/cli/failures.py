@@ -8,14 +8,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 
-from .status import INTERRUPTED
+from .log import LOGGER
+from .status import BAD_INPUT, INTERRUPTED
 
-BAD_INPUT, BUG, READER_GONE = 2, 70, 141
+BUG, NO_ROOM, READER_GONE = 70, 75, 141
 DEBUG_VARIABLE = "NUMATWIN_DEBUG"
 
 # The base of typer's usage errors; typer does not re-export it, and where it lives has moved.
@@ -41,8 +42,11 @@ def exit_status(command: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted; what was finished is kept")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):
-        # rich and typer turn a broken pipe into SystemExit; nothing else here raises it.
+    except (BrokenPipeError, SystemExit) as failure:
+        # typer leaves so once a shell's completion is printed or installed; else it and rich turn
+        # a broken pipe into SystemExit.
+        if isinstance(failure, SystemExit) and not failure.code:
+            return 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except _UsageError as failure:
@@ -68,19 +72,27 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 def _other(failure: Exception) -> int:
     from ..inputs import InputError
-    from ..inputs.errors import is_interrupt
+    from ..inputs.errors import DiskFull, is_interrupt
 
     if is_interrupt(failure):
         _say("interrupted; what was finished is kept")
         return INTERRUPTED
+    LOGGER.debug("%s", type(failure).__name__, exc_info=failure)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(failure)
     if isinstance(failure, InputError):
         _say(f"error: {failure}")
         return BAD_INPUT
+    if isinstance(failure, DiskFull):
+        _say(f"error: {failure}")
+        return NO_ROOM
     if isinstance(failure, OSError) and failure.strerror:
         where = f"{failure.filename}: " if failure.filename is not None else ""
         _say(f"error: {where}{failure.strerror}")
+        return BAD_INPUT
+    # A library that cannot be mapped for want of address space says so in an ImportError.
+    if isinstance(failure, MemoryError) or "failed to map segment" in str(failure):
+        _say("error: not enough memory (does 'ulimit -v' or a container's limit allow less?)")
         return BAD_INPUT
     what = type(failure).__name__ + (f": {failure}" if str(failure) else "")
     _say(f"this is a bug: {what} (run it again with {DEBUG_VARIABLE}=1 and report the traceback)")
@@ -96,4 +108,6 @@ def _usage_text(failure: Any) -> str:
 
 def _say(text: str) -> None:
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    print(f"numatwin: {line}", file=sys.stderr)
+    # Where errors go may itself be full: the exit status still tells.
+    with suppress(OSError):
+        print(f"numatwin: {line}", file=sys.stderr, flush=True)

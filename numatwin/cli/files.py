@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
+import socket
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -39,3 +44,28 @@ def check_ending(out: Path, *endings: str, option: str = "--out") -> None:
             token=str(out),
             expected=f"an ending of {' or '.join(endings)}",
         )
+
+
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Refuses a folder that another run of this user writes to now; None is nobody's.
+
+    The address of a socket says so: it is gone with its process, however that ends, and leaves no
+    file behind.
+    """
+    from ..inputs import InputError
+
+    if folder is None:
+        yield
+        return
+    digest = hashlib.sha256(os.path.realpath(folder).encode(errors="surrogateescape"))
+    with socket.socket(socket.AF_UNIX) as held:
+        try:
+            held.bind(f"\0numatwin-{os.getuid()}-{digest.hexdigest()}")
+        except OSError as failure:
+            if failure.errno == errno.EADDRINUSE:
+                raise InputError(
+                    "another run writes to this folder", str(folder), expected="another --out"
+                ) from None
+            # Not a system that has such addresses: nothing is refused.
+        yield

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from .files import check_ending
+from .options import Json
 from .output import console, print_json, table
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def list_scenarios(json: Json = False) -> None:

@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from .files import check_ending
+from .options import Json, bundled_machines
 from .output import binary_size, console, print_json, table
 
 MachineArgument = Annotated[
     str,
     typer.Argument(
-        metavar="MACHINE", help="A bundled machine, or a machine file (.yaml).", show_default=False
+        metavar="MACHINE",
+        help="A bundled machine, or a machine file (.yaml).",
+        autocompletion=bundled_machines,
+        show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def list_(json: Json = False) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_ending
+from .options import Json
 from .output import (
     binary_size,
     console,
@@ -40,14 +41,12 @@ def measure(
         typer.Option(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
-            "routing, index, loop, walk, interruptions, paces, distance, fabric or processes; may "
-            "be given again.",
+            "buffering, routing, index, loop, walk, interruptions, paces, distance, fabric, "
+            "processes or operators; may be given again.",
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Measure this host's latencies, bandwidths and costs."""
     from ..inputs import check_writable, write_text_atomically
@@ -57,7 +56,7 @@ def measure(
     if out is not None:
         check_ending(out, ".yaml", ".yml")
         check_writable(out)  # now, not after a minute
-    with progress_bar() as progress:
+    with progress_bar("measuring") as progress:
         result = measure_host(quick=quick, only=only or [], progress=progress)
     description = measured_description(result)
     if out is not None:

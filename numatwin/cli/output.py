@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,17 +32,28 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
 
 
+class Progress(Protocol):
+    """Takes the part of the work that is done, 0 to 1, and what is being done."""
+
+    def __call__(self, share: float, part: str | None = None, /) -> None:
+        """``part`` None: as before."""
+
+
 @contextmanager
-def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """Of a measurement, on standard error, where that is a terminal; else None."""
+def progress_bar(what: str) -> Iterator[Progress | None]:
+    """A progress bar on standard error, where that is a terminal; else None."""
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import Progress
+    from rich.progress import Progress as Display
 
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=1.0)
-        yield lambda share, part: bar.update(task, completed=share, description=part)
+    with Display(console=console(stderr=True), transient=True) as display:
+        task = display.add_task(what, total=1.0)
+
+        def tell(share: float, part: str | None = None) -> None:
+            display.update(task, completed=share, description=part)
+
+        yield tell
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .options import Json, Plane
 from .output import console, number, print_json, table
-from .run import Plane
 
 
 def published(
@@ -34,9 +34,7 @@ def published(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Compare predictions with published results."""
     from ..inputs import InputError

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..sim.run.comparison import has_intervals, level_of
+from ..sim.run.limit import limit_in_words
 from ..sim.run.record import part_at
+from .counted_traffic import print_traffic
 from .output import latency, number, percent, print_facts, table
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ Written = Callable[[float | None], str]
 def print_record(record: Record, to: Console) -> None:
     """Prints what ran, how fast, the busiest resources, and why it is no faster."""
     _print_head(record, to)
+    if record.traffic:
+        print_traffic(record, to)
+        return
     for idle in record.idle_settings:
         to.print(f"\nNote: {idle_setting(idle)}", soft_wrap=True)
     _print_operations(record, to)
@@ -63,10 +68,13 @@ def _print_head(record: Record, to: Console) -> None:
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
             ("doubtful", _doubtful(record)),
-            ("policy", record.policy),
+            ("uncertainty", _uncertainty(record)),
+            ("policy", None if record.traffic else record.policy),
+            ("operator", _operators(record)),
             (
                 "plane",
-                f"{record.plane}, {latency(record.horizon_s * 1e9)}"
+                record.plane
+                + (f", {latency(record.horizon_s * 1e9)}" if record.horizon_s else "")
                 + (f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""),
             ),
             ("replications", _replications(record)),
@@ -83,6 +91,36 @@ def _print_head(record: Record, to: Console) -> None:
             ),
         ),
     )
+
+
+def _operators(record: Record) -> str | None:
+    """Of joins and aggregations: what queries were done by, with their shares where several."""
+    used: Counter[str] = Counter()
+    for seen in record.model.values():
+        if isinstance(seen, dict):
+            used.update(seen.get("queries_by_operator", {}))
+    total = used.total()
+    shares = [(name, count / total) for name, count in used.most_common() if count]
+    if len(shares) < 2:
+        return shares[0][0] if shares else None
+    return ", ".join(f"{name} {percent(share)}" for name, share in shares)
+
+
+def _uncertainty(record: Record) -> str | None:
+    """Between what throughput lies, given doubtful facts and replications; None if not asked."""
+    found = record.uncertainty
+    if not found:
+        return None
+    count, runs = len(found["facts"]), record.replications
+    causes = [f"{count} fact{'s' * (count != 1)} of the machine may be off"] if count else []
+    causes += [f"{runs} replications differ"] if runs > 1 else []
+    if not causes:
+        return "none: no fact of the machine has a range, and nothing is drawn at random"
+    bounds = ", ".join(
+        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
+        for operation, (low, high) in found["throughput"].items()
+    )
+    return f"{bounds} with {percent(found['level'])}, as {' and '.join(causes)}"
 
 
 def _doubtful(record: Record) -> str | None:
@@ -218,7 +256,8 @@ def _print_why(record: Record, to: Console) -> None:
     for name, why in record.why.items():
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
         best = f"; 10% more {gains[0].resource} would help most" if gains else ""
-        to.print(f"\n{name} is limited by {why.resource}{best}", soft_wrap=True)
+        limit = limit_in_words(why, record.resources)
+        to.print(f"\n{name} is limited by {limit}{best}", soft_wrap=True)
         if gains:
             to.print(
                 table(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import console, latency, number, percent, print_json, table
-from .run import progress_bar
+from .options import Json
+from .output import console, latency, number, percent, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from ..validate.regress import Result
@@ -56,9 +56,7 @@ def regress(
         Path | None,
         typer.Option(metavar="FILE", help="Also write JUnit XML.", show_default=False),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Check that no figure became worse, as a gate for CI.
 

@@ -3,57 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import console, print_json
+from .files import alone_in
+from .options import (
+    Json,
+    OtherMachine,
+    OtherPlane,
+    Replications,
+    ScenarioName,
+    Seed,
+    Settings,
+    fraction,
+)
+from .output import console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
+    from ..sim.run.scenario import Scenario
 
 REPORT_FILE = "report.html"
 DIGEST_SHOWN = 8
 EFFECTS_NODES_MAX = 16
 
 
-class Plane(StrEnum):
-    """The data planes: who does the work between two control events."""
-
-    flow = "flow"
-    event = "event"
-    reference = "reference"
-    native = "native"
-
-
-def _fraction(text: str | float) -> float:
-    """The number in ``text``, such as 1/50 or 0.02."""
-    try:
-        return float(Fraction(str(text)))
-    except (ValueError, ZeroDivisionError):
-        raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
-
-
 def run(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO",
-            help="A bundled scenario, or a scenario file (.yaml).",
-            show_default=False,
-        ),
-    ],
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="M", help="Another machine: a name or a file.", show_default=False),
-    ] = None,
+    scenario: ScenarioName,
+    machine: OtherMachine = None,
     workload: Annotated[
         str | None,
         typer.Option(metavar="W", help="Another workload: a name or a file.", show_default=False),
@@ -67,40 +51,29 @@ def run(
             show_default=False,
         ),
     ] = None,
-    on: Annotated[
-        Plane | None, typer.Option(help="Another data plane to run on.", show_default=False)
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Another seed.", show_default=False),
-    ] = None,
-    replications: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Another number of runs with independent random draws.",
-            show_default=False,
-        ),
-    ] = None,
+    on: OtherPlane = None,
+    seed: Seed = None,
+    replications: Replications = None,
     scale: Annotated[
         float | None,
         typer.Option(
-            parser=_fraction,
+            parser=fraction,
             metavar="PART",
             help="Scale of the workload's objects, such as 1/50 or 0.02.",
             show_default=False,
         ),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
+    machine_scale: Annotated[
+        float | None,
         typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            help="Another value for any field; may be repeated.",
+            parser=fraction,
+            metavar="PART",
+            help="With --on emulator: the part of the machine's processors, memory and caches that "
+            "its guest has, such as 1/8; by default as much as fits on this host.",
             show_default=False,
         ),
     ] = None,
+    set_: Settings = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -117,9 +90,15 @@ def run(
             help="List what the run assumed, with sources, and what each decides of the result.",
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            help="Say between what throughput lies with 90%, as doubtful facts of the machine may "
+            "be off and replications differ.",
+        ),
     ] = False,
+    json: Json = False,
 ) -> None:
     """Run a scenario: its throughput and the bottleneck."""
     from ..inputs import check_folder
@@ -139,43 +118,92 @@ def run(
         scale=scale,
     )
     loaded = load(settings=set_ or [])
+    if machine_scale is not None and loaded.plane != "emulator":
+        raise typer.BadParameter("--machine-scale: expected --on emulator beside it")
     if replications is not None and replications > 1 and loaded.plane == "flow":
         print(
             f"numatwin: the flow plane computes expected rates and draws nothing at random: "
             f"{replications} replications would be equal, so it runs one",
             file=sys.stderr,
         )
-    from ..sim.run.runner import RunInterrupted, run_scenario, with_effects
-
-    interrupted: RunInterrupted | None = None
-    work = "running" if loaded.plane == "native" else "simulating"
-    with progress_bars("loading", work) as (loading, progress):
-        try:
-            record = run_scenario(loaded, progress=progress, loading=loading)
-        except RunInterrupted as failure:
-            interrupted, record = failure, failure.record
-    if set_ and interrupted is None:
-        from ..sim.run.setting_effects import idle_settings
-
-        idle = idle_settings(record, set_, lambda settings: load(settings=settings))
-        record = replace(record, idle_settings=idle)
-    # On a large machine a prediction takes a while, and this is two for each assumption.
-    if interrupted is None and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX):
-        record = with_effects(record, loaded)
     if out is None and not json:
         names = [scenario, *(policy or []), *(name for name in (machine, workload) if name)]
         values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
-        out = default_folder(names, values, record.scenario_hash if set_ else "")
+        values["machine-scale"] = machine_scale
+        out = default_folder(names, values, loaded.hash if set_ else "")
+    with alone_in(out):
+        _run_and_keep(loaded, set_ or [], load, out, assumptions, uncertainty, json, machine_scale)
+
+
+def _run_and_keep(
+    loaded: Scenario,
+    settings: list[str],
+    load: Callable[..., Scenario],
+    out: Path | None,
+    assumptions: bool,
+    uncertainty: bool,
+    json: bool,
+    machine_scale: float | None,
+) -> None:
+    """Runs ``loaded``, prints its result and keeps it in ``out``; ``load`` takes other settings."""
+    from ..inputs import InputError
+    from ..sim.run.runner import RunInterrupted, run_scenario
+
+    interrupted: RunInterrupted | None = None
+    work = "running" if loaded.plane in ("native", "emulator") else "simulating"
+    with progress_bars("loading", work) as (loading, progress):
+        try:
+            record = run_scenario(
+                loaded, progress=progress, loading=loading, machine_scale=machine_scale
+            )
+        except RunInterrupted as failure:
+            interrupted, record = failure, failure.record
+    if settings and interrupted is None:
+        from ..sim.run.setting_effects import idle_settings
+
+        idle = idle_settings(record, settings, lambda chosen: load(settings=chosen))
+        record = replace(record, idle_settings=idle)
+    # On a large machine a prediction takes a while, and this is two for each assumption.
+    predicts = loaded.plane != "emulator" and interrupted is None
+    effects = predicts and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
+    shown = assumptions or json
+    if effects and shown:
+        record = _with_effects(record, loaded)
+    if uncertainty and interrupted is None:
+        from ..sim.studies.uncertainty import with_uncertainty
+
+        with progress_bar("drawing facts") as drawing:
+            again = partial(_loaded_with, load, settings)
+            record = with_uncertainty(record, loaded, again, drawing)
     try:
         _print(record, json, assumptions)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
     finally:
         if out is not None:
-            _keep(record, out)
+            try:
+                if effects and not shown:  # nobody waits for these
+                    record = _with_effects(record, loaded)
+            finally:
+                _keep(record, out)
     if out is not None and not json:
         console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
+    if interrupted is not None and interrupted.lost is not None:
+        kept = "what was finished is kept" if out is not None else "what was finished is printed"
+        raise InputError(f"{interrupted.lost}; {kept}")
     if interrupted is not None:
         raise interrupted
+
+
+def _with_effects(record: Record, loaded: Scenario) -> Record:
+    from ..sim.run.runner import with_effects
+
+    return with_effects(record, loaded)
+
+
+def _loaded_with(
+    load: Callable[..., Scenario], settings: list[str], further: Sequence[str]
+) -> Scenario:
+    return load(settings=[*settings, *further])
 
 
 def default_folder(names: Iterable[str], values: Mapping[str, object], digest: str) -> Path:
@@ -216,6 +244,7 @@ def _print(record: Record, json: bool, assumptions: bool) -> None:
         from .assumptions import print_assumptions
 
         print_assumptions(record, console())
+    sys.stdout.flush()  # what else is written may take a moment
 
 
 def _keep(record: Record, out: Path) -> None:
@@ -235,17 +264,10 @@ Progress = Callable[[float], None]
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A progress bar on standard error if that is a terminal; it takes the part that is done."""
-    with progress_bars(what) as (bar,):
-        yield bar
-
-
-@contextmanager
 def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
     """One for each of the consecutive ``whats``; each is visible while it progresses."""
     if not sys.stderr.isatty():
-        yield (None,) * len(whats)
+        yield tuple(_forecast(what) for what in whats)
         return
     from rich.progress import Progress as Display
 
@@ -263,3 +285,35 @@ def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
             return tell
 
         yield tuple(map(teller, range(len(whats))))
+
+
+FORECAST_AFTER_S = 10.0
+FORECAST_MIN_S = 60.0
+
+
+def _forecast(what: str) -> Progress:
+    """Off a terminal: says once of long work how much longer it will take."""
+    began, said = time.monotonic(), False
+
+    def tell(fraction: float) -> None:
+        nonlocal said
+        elapsed_s = time.monotonic() - began
+        if said or elapsed_s < FORECAST_AFTER_S or not 0.0 < fraction < 1.0:
+            return
+        left_s = elapsed_s * (1.0 / fraction - 1.0)
+        said = left_s >= FORECAST_MIN_S
+        if said:
+            print(
+                f"numatwin: {what}: {fraction:.1%} done, about {_long_time(left_s)} to go",
+                file=sys.stderr,
+            )
+
+    return tell
+
+
+def _long_time(time_s: float) -> str:
+    """``90 s``, ``12 min``, ``30 h``, ``3 days``."""
+    for unit, length_s in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if time_s >= 2 * length_s:
+            return f"{time_s / length_s:,.0f} {unit}"
+    return f"{time_s:.0f} s"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import InputError
+from .shared_work import once
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class Catalogue:
 
     def names(self) -> list[str]:
         """The names of the bundled files, in alphabetical order."""
+        return list(once("names", self.folder, self._names))
+
+    def _names(self) -> list[str]:
         return sorted(path.stem for path in self.folder.glob("*.yaml"))
 
     def is_bundled(self, name_or_path: str) -> bool:

@@ -81,7 +81,7 @@ def _merged(base: Any, over: Any) -> Any:
 def _without(whole: Any, place: Place) -> Any:
     key, rest = place[0], place[1:]
     if rest:
-        return {**whole, key: _without(whole[key], rest)}
+        return _with(whole, (key,), _without(whole[key], rest))
     return {name: value for name, value in whole.items() if name != key}
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+Place = tuple[str | int, ...]
+"""A part of a document: keys and positions in lists, outermost first."""
+
+
+class DescriptionError(ValueError):
+    """A description that reads well but makes no sense; ``place`` names the part at fault."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(message)
+        self.place = place
+
 
 @dataclass
 class InputError(Exception):
     """Bad input, reported in one line; the command line prints it and exits with status 2.
 
     ``file``, ``line`` and ``column`` (both counted from 1) say where, ``token`` what stood there,
-    ``expected`` what should have. All but ``message`` may be missing.
+    ``expected`` what should have. All but ``message`` may be missing. ``place``: the part of the
+    document at fault; ``others``: what else was found wrong
+    at the same time, in the order of lines.
     """
 
     message: str
@@ -19,6 +32,8 @@ class InputError(Exception):
     column: int | None = None
     token: str | None = None
     expected: str | None = None
+    place: Place | None = None
+    others: tuple[InputError, ...] = ()
 
     def __post_init__(self) -> None:
         # SimPy and pickle make an exception again from its arguments, which lack those by keyword.
@@ -36,6 +51,10 @@ class InputError(Exception):
                 else (f": expected {self.expected}")
             )
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+class DiskFull(Exception):
+    """No room on the disk: what is finished is safe, and more room lets it go on (status 75)."""
 
 
 def _shortened(token: str, limit: int = 60) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from .errors import InputError
 from .yaml_file import Document, Place
@@ -78,6 +78,9 @@ class OpenPart:
 
 
 AnyPart = Annotated[
-    OpenPart, BeforeValidator(OpenPart.read), PlainSerializer(lambda part: dict(part.plain))
+    OpenPart,
+    BeforeValidator(OpenPart.read),
+    PlainSerializer(lambda part: dict(part.plain)),
+    WithJsonSchema({"type": "object"}, mode="validation"),
 ]
 """The type of a field that holds one."""

@@ -9,13 +9,16 @@ written as results are printed, ``100 M/s``, or in ``Hz``.
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 if TYPE_CHECKING:
     import pint
@@ -94,14 +97,56 @@ class Quantity:
 
 
 @cache
-def _registry() -> pint.UnitRegistry[Any]:
-    import pint
+def _pint() -> Any:
+    """pint, which loads all of dask where that is installed, to know its arrays: more than pint
+    itself. While it is imported there is no dask, unless that is loaded already.
+    """
+    if "dask" in sys.modules:
+        return import_module("pint")
+    sys.modules["dask"] = None  # type: ignore[assignment]
+    try:
+        return import_module("pint")
+    finally:
+        del sys.modules["dask"]
 
-    registry: pint.UnitRegistry[Any] = pint.UnitRegistry(
+
+@cache
+def _registry() -> pint.UnitRegistry[Any]:
+    registry: pint.UnitRegistry[Any] = _pint().UnitRegistry(
         None, cache_folder=None, non_int_type=Fraction
     )
     registry.load_definitions(_UNITS)
     return registry
+
+
+# Symbols that files are written in, without pint, which takes long to load: (SI unit, what one of
+# them is in the unit of each dimension). Prefixes are those of ``_UNITS``.
+_PLAIN_UNITS: Mapping[str, Mapping[tuple[str, str], Fraction]] = {
+    "second": {("s", ""): Fraction(1)},
+    "byte": {("B", ""): Fraction(1)},
+    "byte / second": {("B", "s"): Fraction(1), ("b", "s"): Fraction(1, 8)},
+    "hertz": {("Hz", ""): Fraction(1)},
+    "watt": {("W", ""): Fraction(1)},
+    "joule / bit": {("J", "b"): Fraction(1)},
+}
+_PREFIXES = {
+    symbol.strip(" -"): Fraction(2) ** int(power) if power else Fraction(value)
+    for line in _UNITS
+    if "- =" in line
+    for _, value, *symbols in [line.split(" = ")]
+    for _, _, power in [value.partition("2**")]
+    for symbol in symbols
+} | {"": Fraction(1)}
+_PLAIN = re.compile(rf"({'|'.join(_PREFIXES)})(s|B|b|Hz|W|J)(?:/(s|b))?")
+
+
+def _plain_factor(written: str, unit: str) -> Fraction | None:
+    """What one of the unit ``written`` is in ``unit``, where both are plain; else None."""
+    found = _PLAIN.fullmatch(written.replace("bit", "b"))
+    if found is None:
+        return None
+    factor = _PLAIN_UNITS[unit].get((found[2], found[3] or ""))
+    return None if factor is None else factor * _PREFIXES[found[1]]
 
 
 @lru_cache(maxsize=4_096)
@@ -110,34 +155,44 @@ def _factor(written: str, unit: str) -> Fraction:
     return Fraction(_registry().Quantity(Fraction(1), written).to(unit).magnitude)
 
 
+def _factor_of(written: str, dimension: str) -> Fraction:
+    """What one of the unit ``written`` is in that of ``dimension``; raises ValueError."""
+    unit, example = DIMENSIONS[dimension]
+    per_second = _PER_SECOND.fullmatch(written)
+    if per_second and dimension == "rate":
+        written = f"{per_second[1]}Hz"
+    plain = _plain_factor(written, unit)
+    if plain is not None:
+        return plain
+    other = f"'{written}' is not a unit of {_noun(dimension)}: expected something like '{example}'"
+    if any(_plain_factor(written, one) for one, _ in DIMENSIONS.values()):
+        raise ValueError(other)
+    units = _pint()
+    try:
+        if per_second and dimension != "rate":
+            raise units.DimensionalityError(written, unit)
+        return _factor(written, unit)
+    except units.UndefinedUnitError:
+        raise ValueError(
+            f"unknown unit '{written}': expected a {_noun(dimension)} such as '{example}'"
+        ) from None
+    except units.DimensionalityError:
+        raise ValueError(other) from None
+    except Exception:  # pint's parser, on a unit such as 'B//s'
+        raise ValueError(f"expected a {_noun(dimension)} such as '{example}'") from None
+
+
 @lru_cache(maxsize=65_536)
 def parse_quantity(text: str, dimension: str) -> float:
     """The SI value of ``text``, whose unit must be of ``dimension`` (a key of ``DIMENSIONS``).
 
     Raises ValueError with one clear sentence: no number, no unit, unknown unit, wrong dimension.
     """
-    import pint
-
-    unit, example = DIMENSIONS[dimension]
+    example = DIMENSIONS[dimension][1]
     form = _FORM.fullmatch(text) if len(text) <= _TEXT_MAX else None
     if form is None:
         raise ValueError(f"expected a {_noun(dimension)} with its unit, such as '{example}'")
-    number, written = form[1], form[2].strip()
-    per_second = _PER_SECOND.fullmatch(written)
-    try:
-        if per_second and dimension != "rate":
-            raise pint.DimensionalityError(written, unit)
-        factor = _factor(f"{per_second[1]}Hz" if per_second else written, unit)
-    except pint.UndefinedUnitError:
-        raise ValueError(
-            f"unknown unit '{written}': expected a {_noun(dimension)} such as '{example}'"
-        ) from None
-    except pint.DimensionalityError:
-        raise ValueError(
-            f"'{written}' is not a unit of {_noun(dimension)}: expected something like '{example}'"
-        ) from None
-    except Exception:  # pint's parser, on a unit such as 'B//s'
-        raise ValueError(f"expected a {_noun(dimension)} such as '{example}'") from None
+    number, factor = form[1], _factor_of(form[2].strip(), dimension)
     if not re.search("[1-9]", re.split("[eE]", number)[0]):
         return 0.0
     if not 1e-300 < abs(float(number)) < 1e300:  # before Fraction writes out a huge power of ten
@@ -256,11 +311,36 @@ def _written(quantity: Quantity, dimension: str) -> str | dict[str, Any]:
     return form
 
 
-def _field(dimension: str, *, zero_allowed: bool = False) -> tuple[Any, Any]:
+def _field(dimension: str, *, zero_allowed: bool = False) -> tuple[Any, ...]:
     return (
         BeforeValidator(lambda raw: read_quantity(raw, dimension, zero_allowed=zero_allowed)),
         PlainSerializer(lambda quantity: _written(quantity, dimension)),
+        WithJsonSchema(quantity_schema(dimension), mode="validation"),
     )
+
+
+def quantity_schema(dimension: str) -> dict[str, Any]:
+    """JSON Schema of what ``read_quantity`` takes."""
+    example = DIMENSIONS[dimension][1]
+    text = {
+        "type": "string",
+        "description": f"A {_noun(dimension)} with its unit",
+        "examples": [example],
+        "pattern": r"^\s*[+-]?[0-9.].*[A-Za-zµμ]\s*$",
+    }
+    fields = {
+        "value": text,
+        "range": {"type": "array", "items": text, "minItems": 2, "maxItems": 2},
+        "source": {"type": ["string", "null"]},
+        "doubtful": {"type": "boolean"},
+    }
+    mapping = {
+        "type": "object",
+        "properties": fields,
+        "required": ["value"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": [text, mapping]}
 
 
 Duration = Annotated[Quantity, *_field("time")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,6 +31,7 @@ class Setting:
         return Setting(self.source, self.path[1:], self.value)
 
 
+@lru_cache(maxsize=4_096)
 def parse_setting(text: str) -> Setting:
     """The setting ``path=value``; the value is read as YAML. Raises InputError."""
     source = f"--set {text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + '…'}"
@@ -54,10 +56,11 @@ def with_setting(document: Document, model: type[BaseModel], setting: Setting) -
 
     Raises InputError where the path leads nowhere; whether the value fits is seen on reading.
     """
-    return changed(document, _place(document, model, setting), setting.value, setting.source)
+    return changed(document, place_of(document, model, setting), setting.value, setting.source)
 
 
-def _place(document: Document, model: type[BaseModel], setting: Setting) -> Place:
+def place_of(document: Document, model: type[BaseModel], setting: Setting) -> Place:
+    """Where the setting's value goes; raises InputError where its path leads nowhere."""
     place: Place = ()
     value, parts = document.value, setting.path
     while parts:
@@ -83,7 +86,7 @@ def _step(
     for count in range(len(parts), 0, -1):  # a name may have dots itself
         if (name := ".".join(parts[:count])) in present:
             return name, parts[count:]
-    names = field_names(model, place)
+    names = _names_at(model, place)
     free = (not names and len(parts) == 1) or _is_open(model, (*place, parts[0]))
     if parts[0] in names or free:
         return parts[0], parts[1:]
@@ -94,6 +97,10 @@ def _step(
     )
 
 
+_names_at = lru_cache(maxsize=4_096)(field_names)
+
+
+@lru_cache(maxsize=4_096)
 def _is_open(model: type[BaseModel], place: Place) -> bool:
     """Whether another schema says what may stand at ``place``, or in it."""
     return any(OpenPart in kinds_at(model, place[:depth]) for depth in range(len(place) + 1))

@@ -7,6 +7,7 @@ whole numbers, floats, booleans, null; no tags.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,36 +16,36 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from .errors import DescriptionError as DescriptionError
 from .errors import InputError
-from .fields import field_names, near
+from .errors import Place as Place
 from .regular import check_regular
-from .wording import expected_by
+from .schema_faults import part_at, schema_faults
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
 _NUMBER_TAGS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 # A number as YAML 1.2 has it, and people write it; YAML 1.1 wants a point and a sign in it.
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+", re.ASCII)
+# What would act on a terminal or a page instead of being shown there; bidirectional controls too.
+_UNSEEN = re.compile(
+    "[\\0-\\x08\\x0b-\\x1f\\x7f-\\x84\\x86-\\x9f"
+    "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]"
+)
+_LOGGER = logging.getLogger("numatwin")
 _TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
-
-Place = tuple[str | int, ...]
 
 
 class Strict(BaseModel):
     """A part of a file's schema: unknown fields are refused, a read part does not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    # Most commands read a few of all parts: each gets its validator when it is first read.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )
 
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
-class DescriptionError(ValueError):
-    """A description that reads well but makes no sense; ``place`` names the part at fault."""
-
-    def __init__(self, place: Place, message: str) -> None:
-        super().__init__(message)
-        self.place = place
 
 
 @dataclass(frozen=True)
@@ -89,17 +90,12 @@ class Document:
     ) -> InputError:
         """The InputError for the part at ``place``, or at its nearest enclosing part."""
         line, column = self.marks.get(self._known(place), (None, None))
-        return InputError(message, self.source_of(place), line, column, token, expected)
+        source = self.source_of(place)
+        return InputError(message, source, line, column, token, expected, place)
 
     def part(self, place: Place) -> Any:
         """The plain value at ``place``, None where there is none."""
-        value = self.value
-        for key in place:
-            try:
-                value = value[key]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return value
+        return part_at(self.value, place)
 
     def written_place(self, place: Place) -> Place:
         """The place itself; of an item of a list that is written as one plain value, the list's."""
@@ -125,87 +121,30 @@ class Document:
 
     def read_as(self, model: type[Model], place: Place = ()) -> Model:
         """The document, or its part at ``place``, as ``model``; raises InputError for the first
-        thing that does not fit.
+        thing that does not fit, with the ``others``.
         """
         try:
             return model.model_validate(self.part(place))
         except ValidationError as failure:
-            raise self._first_error(failure, model, place) from None
-
-    def _first_error(
-        self, failure: ValidationError, model: type[BaseModel], root: Place
-    ) -> InputError:
-        problems = failure.errors(include_url=False, include_context=True)
-        # The one that stands first in the file is the one to mend first.
-        located = [(self._place((*root, *problem["loc"])), problem) for problem in problems]
-        # A list is also too short where an item of it does not fit: that is the fault to tell.
-        located = [
-            (place, problem)
-            for place, problem in located
-            if problem["type"] not in ("too_short", "too_long")
-            or not any(len(at) > len(place) and at[: len(place)] == place for at, _ in located)
-        ]
-        place, problem = min(located, key=lambda pair: self._mark_of(pair[0]))
-        kind, name = problem["type"], ".".join(map(str, place)) or "file"
-        if kind == "extra_forbidden":
-            return self.error(
-                place,
-                f"unknown field '{place[-1] if place else ''}'{self._near(place)}",
-                expected=near(place[-1], field_names(model, place[len(root) : -1]))
-                if place
-                else None,
+            faults = schema_faults(self.value, self.marks, failure, model, place)
+            first, *others = (
+                self.error(fault.place, fault.message, token=fault.token, expected=fault.expected)
+                for fault in faults
             )
-        if kind == "missing":
-            missing = problem["loc"][-1]
-            return self.error(place, f"missing field '{missing}'{' in ' + name if place else ''}")
-        if kind == "union_tag_invalid":
-            tag = problem["ctx"]["discriminator"].strip("'")
-            return self.error(
-                (*place, tag),
-                f"{name}: unknown {tag}",
-                token=str(problem["ctx"]["tag"]),
-                expected=f"one of {problem['ctx']['expected_tags']}",
-            )
-        if kind == "union_tag_not_found":
-            tag = problem["ctx"]["discriminator"].strip("'")
-            return self.error(place, f"missing field '{tag}' in {name}")
-        error = problem.get("ctx", {}).get("error")
-        if isinstance(error, DescriptionError):  # of a check that knows which field is at fault
-            place = (*place, *error.place)
-            name = ".".join(map(str, place))
-        raw = self.part(place)
-        token = str(raw) if isinstance(raw, (str, int, float, bool)) else None
-        if expected := expected_by(problem):
-            return self.error(place, name, token=token, expected=expected)
-        message = problem["msg"].removeprefix("Value error, ")
-        message = message.removeprefix("Assertion failed, ")
-        if message.startswith("expected ") and token is not None:
-            return self.error(place, name, token=token, expected=message.removeprefix("expected "))
-        return self.error(place, f"{name}: {message}", token=token)
-
-    def _near(self, place: Place) -> str:
-        return f" in {'.'.join(map(str, place[:-1]))}" if len(place) > 1 else ""
-
-    def _place(self, location: Place) -> Place:
-        """The part of the file behind pydantic's location, which also names union branches."""
-        place: Place = ()
-        value = self.value
-        for key in location:
-            inside = (isinstance(value, dict) and key in value) or (
-                isinstance(value, list) and isinstance(key, int) and key < len(value)
-            )
-            if inside:
-                value, place = value[key], (*place, key)
-        return place
-
-    def _mark_of(self, place: Place) -> tuple[int, int]:
-        return self.marks.get(place, (1, 1))
+            first.others = tuple(others)
+            raise first from None
 
 
-def load_yaml(path: str | Path, limits: Limits | None = None) -> Document:
-    """The document in the file at ``path``; raises InputError, with line and column."""
+def load_yaml(
+    path: str | Path, limits: Limits | None = None, refused: list[InputError] | None = None
+) -> Document:
+    """The document in the file at ``path``; raises InputError, with line and column.
+
+    With ``refused``, values that are refused are added there and stand as null.
+    """
     limits = limits or Limits()
     name = str(path)
+    _LOGGER.info("reading %r", name)
     try:
         check_regular(path)
         with open(path, "rb") as stream:
@@ -213,11 +152,18 @@ def load_yaml(path: str | Path, limits: Limits | None = None) -> Document:
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
         reason = failure.strerror if isinstance(failure, OSError) else None
         raise InputError(f"cannot be read: {reason or failure}", name) from None
-    return parse_yaml(content, name, limits)
+    return parse_yaml(content, name, limits, refused)
 
 
-def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) -> Document:
-    """The document in ``content``; ``name`` stands in errors. Raises InputError."""
+def parse_yaml(
+    content: bytes | str,
+    name: str,
+    limits: Limits | None = None,
+    refused: list[InputError] | None = None,
+) -> Document:
+    """The document in ``content``; ``name`` stands in errors. Raises InputError; ``refused``: see
+    ``load_yaml``.
+    """
     limits = limits or Limits()
     size = len(content)
     if size > limits.bytes_max:
@@ -256,7 +202,7 @@ def parse_yaml(content: bytes | str, name: str, limits: Limits | None = None) ->
     if root is None:
         raise InputError("empty file: expected a mapping", name, 1, 1)
     _check_expanded(root, name, limits)
-    builder = _Builder(name, limits)
+    builder = _Builder(name, limits, refused)
     value = builder.build(root, ())
     return Document(value, name, builder.marks)
 
@@ -319,8 +265,8 @@ def _check_expanded(root: yaml.Node, name: str, limits: Limits) -> None:
 class _Builder:
     """Plain values from composed nodes, with the mark of each."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
-        self.name, self.limits = name, limits
+    def __init__(self, name: str, limits: Limits, refused: list[InputError] | None) -> None:
+        self.name, self.limits, self.refused = name, limits, refused
         self.marks: dict[Place, tuple[int, int]] = {}
         self._constructor = yaml.constructor.SafeConstructor()
 
@@ -329,6 +275,16 @@ class _Builder:
         self.marks[place] = mark
         if len(place) > self.limits.depth_max:
             raise self._refused(node, "nested too deeply")
+        try:
+            return self._built(node, place)
+        except InputError as failure:
+            if self.refused is None:
+                raise
+            failure.place = place
+            self.refused.append(failure)
+            return None
+
+    def _built(self, node: yaml.Node, place: Place) -> Any:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         value: Any
@@ -352,7 +308,11 @@ class _Builder:
                 raise self._refused(key_node, "expected a plain key")
             key = self._scalar(key_node)
             if key in value:
-                raise self._refused(key_node, f"'{key}' stands twice in one mapping")
+                twice = self._refused(key_node, f"'{key}' stands twice in one mapping")
+                if self.refused is None:
+                    raise twice
+                self.refused.append(twice)
+                continue
             value[key] = self.build(item, (*place, key))
             self.marks[(*place, key)] = (
                 (item.start_mark.line + 1, item.start_mark.column + 1)
@@ -362,6 +322,9 @@ class _Builder:
         return value
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if found := _UNSEEN.search(node.value):
+            code = f"U+{ord(found[0]):04X}"
+            raise self._refused(node, f"control character {code}: expected text that can be seen")
         if node.tag in _PLAIN_TAGS:
             if not node.style and _NUMBER.fullmatch(node.value):
                 return float(node.value)

@@ -103,8 +103,9 @@ class ControlPlane:
             yield _Turn(self.clock, _ns(at_s) - self.clock.now, FIRST_TURN + rank)
             self.plane.advance(at_s)
             commands = decide(family, policy, self.plane.observe(family.name))
-            self.events += [family.event(command, chosen.name, at_s) for command in commands]
-            self.plane.apply(commands)
+            if commands:
+                self.events += [family.event(command, chosen.name, at_s) for command in commands]
+                self.plane.apply(commands)
 
 
 class _Turn(simpy.Event):

@@ -107,7 +107,8 @@ def decide(family: Family, policy: AnyPolicy, observation: Any) -> tuple[Any, ..
     """
     name = type(policy).__name__
     if is_bundled(policy):
-        return family.check(policy.decide(observation), observation, name, None)
+        ordered = policy.decide(observation)
+        return family.check(ordered, observation, name, None) if ordered != () else ()
     origin = origin_of(type(policy))
 
     def ask() -> Any:

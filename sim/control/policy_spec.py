@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic_core import CoreSchema
 
 from ...inputs import Quantity, Strict
 from ...inputs.quantities import Duration
@@ -48,6 +49,12 @@ class PolicySpec(Strict):
         if isinstance(raw, dict) and raw.get("policy") is None and raw.get("file") is None:
             return {**raw, "policy": NO_POLICY}
         return raw
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, handler(core_schema)]}
 
     @model_validator(mode="after")
     def _one_of(self) -> PolicySpec:

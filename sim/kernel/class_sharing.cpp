@@ -46,12 +46,19 @@ void ClassSharing::change(Index of, std::uint32_t members, double least_pace) {
     state.asked_least = least_pace;
 }
 
+void ClassSharing::limit(Index resource, double room) {
+    resource_[resource].room = rounded_use(room);
+    limited_.push_back(resource);
+}
+
 std::span<const ClassSharing::Index> ClassSharing::share() {
     repaced_.clear();
-    if (changed_.empty()) return repaced_;
+    if (changed_.empty() && limited_.empty()) return repaced_;
     std::erase_if(changed_, [this](Index of) { return !update(of); });
     for (const Index of : changed_) reach_around(of);
     changed_.clear();
+    for (const Index resource : limited_) reach_users(resource);
+    limited_.clear();
     do fill();
     while (spread());
     commit();
@@ -194,10 +201,11 @@ void ClassSharing::gather() {
         for (std::uint32_t k = state.first; k < state.first + state.count; ++k) {
             const NeedState& need = need_[k];
             Resource& resource = resource_[need.resource];
-            if (!(resource.wanted > 1)) continue;
+            if (!(resource.wanted > resource.room)) continue;
             if (resource.filling == none) {
                 resource.filling = static_cast<Index>(filling_.size());
-                filling_.push_back({need.resource, 1 - resource.use, 0, infinity, false, false});
+                filling_.push_back(
+                    {need.resource, resource.room - resource.use, 0, infinity, false, false});
             }
             Filling& filling = filling_[resource.filling];
             const double slope = members * need.time;

@@ -13,10 +13,11 @@ namespace numatwin {
 // work. A member's pace p is the time that a unit takes it: at least the class's least pace. What
 // a resource does for its users takes it no longer than the time that passes:
 //
-//     sum over its classes of n * time / p <= 1
+//     sum over its classes of n * time / p <= room
 //
-// Max-min fair: each member has its least pace, or uses a full resource none of whose users is
-// faster. So members of a class are alike, and a thousand cost as much as one.
+// where a resource's room is 1 unless limit() has said less. Max-min fair: each member has its
+// least pace, or uses a full resource none of whose users is faster. So members of a class are
+// alike, and a thousand cost as much as one.
 //
 // share() fills only what a change can have reached, others' use taken as it is: changed classes
 // and all users of the resources that bound any and that they use. Where the paces found change the
@@ -51,6 +52,9 @@ class ClassSharing {
 
     // From the next share() on. A least pace of 0 is for classes that need a resource.
     void change(Index of, std::uint32_t members, double least_pace);
+    // From the next share() on, its users have this part of the resource's time: above 0, at
+    // most 1.
+    void limit(Index resource, double room);
     // Returns the classes whose pace has changed; valid until the next call.
     std::span<const Index> share();
 
@@ -84,7 +88,8 @@ class ClassSharing {
     };
     struct Resource {
         double use = 0;
-        double wanted = 0;        // use if all had their least paces: up to 1, it bounds nobody
+        double room = 1;
+        double wanted = 0;        // use if all had their least paces: up to room, it bounds nobody
         std::uint32_t bound = 0;  // classes that it bounds
         Index filling = none;     // in filling_
         bool reached = false;     // all its users are filled
@@ -122,6 +127,7 @@ class ClassSharing {
     std::vector<NeedState> need_;
     std::vector<Resource> resource_;
     std::vector<Index> changed_;   // classes, since the last share()
+    std::vector<Index> limited_;   // resources, likewise
     std::vector<Index> reached_;   // classes that this one fills
     std::vector<Index> complete_;  // resources all of whose users it fills
     std::size_t present_ = 0;      // classes with members

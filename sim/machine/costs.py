@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ...topologies.machine import CacheLevel, Machine, Node
+from ...inputs.shared_work import once
+from ...topologies.machine import CacheLevel, Machine, Node, kept_machines
 from .assumptions import Assumed, Notes, node_types_of, note
 from .defaults import (
     ASSUMED_CLOCK_HZ,
@@ -32,13 +34,14 @@ from .hand_overs import HandOvers
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Costs = TypeVar("Costs", bound="CostModel")
 LINE_BYTES = 64.0
 
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
 # Parts of a machine file that no cost here is made from: who uses them says what is doubtful.
-USED_ELSEWHERE = ("nics", "processes", "engines")
+USED_ELSEWHERE = ("nics", "processes", "engines", "copy_engines")
 DOUBTS_NAMED = 7  # an imported machine has more, all for one reason
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
@@ -270,7 +273,9 @@ class CostModel:
             # Data of the pair (initiator, home) flow from home to initiator.
             best = machine.routes.link_maxima(drawn.T)
             best = best * np.repeat([link.count for link in machine.links], 2)
-            wire = best * (LINE_BYTES + self.link_header_bytes) / LINE_BYTES
+            # The home's probes went the same way.
+            probes = self.link_probe_bytes * self.replacement_probes
+            wire = best * (LINE_BYTES + self.link_header_bytes + probes) / LINE_BYTES
             used = np.where(wire > 0, np.minimum(raw, wire), raw)
             self._warn_of_links(raw, used)
             raw = used
@@ -328,10 +333,41 @@ class CostModel:
         return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
 
     @cached_property
-    def link_request_bytes(self) -> Floats:
-        """(2L,) wire bytes of a request, a snoop or an answer without data."""
+    def link_probe_bytes(self) -> Floats:
+        """(2L,) wire bytes of a message with an address: a snoop, a home's question."""
         self._note_links("request", ASSUMED_REQUEST_BYTES)
         return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
+
+    @cached_property
+    def link_response_bytes(self) -> Floats:
+        """(2L,) wire bytes of a message without address and data."""
+        return np.repeat([link.response_bytes for link in self.machine.links], 2).astype(float)
+
+    @cached_property
+    def link_request_bytes(self) -> Floats:
+        """(2L,) wire bytes that a reader sends home for a line: its request, and its word that it
+        has the line, where the protocol knows one.
+        """
+        coherence = self.machine.description.coherence
+        completion = float(coherence is not None and bool(coherence.completion))
+        return np.asarray(self.link_probe_bytes + completion * self.link_response_bytes)
+
+    @cached_property
+    def replacement_probes(self) -> float:
+        """Questions of a home, for each line that it delivers, whether the reader still has it."""
+        coherence = self.machine.description.coherence
+        return float(coherence is not None and bool(coherence.replacement_probes))
+
+    def _more_control(self, forward: Floats, backward: Floats, *, asked: bool) -> Floats:
+        """(…, 2L) control bytes, beyond requests, of lines whose requests cross each link
+        (``forward``) and whose data do (``backward``): completions, and with ``asked`` questions of
+        homes and their answers.
+        """
+        asks = self.replacement_probes if asked else 0.0
+        responses = (
+            self.link_request_bytes - self.link_probe_bytes + asks * self.link_response_bytes
+        )
+        return np.asarray(forward * responses + backward * (asks * self.link_probe_bytes))
 
     def _note_links(self, field: str, assumed: Assumed) -> None:
         """Notes the types of links in use whose ``field`` is not known."""
@@ -347,8 +383,8 @@ class CostModel:
         Data, then control messages, over each directed link. Data flow from home to initiator, a
         request the other way. Under snooping every miss also asks the other nodes of its snoop
         domain, which answer to the home (source snoop, as on QPI); the initiator, and the home
-        itself, need no message of their own. ``snooped`` False: the lines are known to be in the
-        other's cache.
+        itself, need no message of their own. A directory may ask the initiator later on, when it
+        replaces its entry. ``snooped`` False: the lines are known to be in the other's cache.
         """
         routes = self.machine.routes
         if not self.machine.links:
@@ -359,15 +395,28 @@ class CostModel:
         symmetric = np.array_equal(remote, remote.T)
         backward = forward if symmetric else routes.link_sums(remote.T)
         data, messages = backward * (LINE_BYTES + self.link_header_bytes), forward
+        more = self._more_control(forward, backward, asked=snooped)
+        control = messages * self.link_probe_bytes + more
         if snooped and self.snoop_domain is not None:
-            domain = self.snoop_domain
-            snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
-            # Each node of the domain answers to the home of the line; the home need not.
-            answers = domain.T @ lines
-            np.fill_diagonal(answers, 0.0)
-            messages = messages + routes.link_sums(snooped_lines)
-            messages += routes.link_sums(answers)
-        return np.stack([data, messages * self.link_request_bytes])
+            control = control + self.snoop_bytes(lines)
+        return np.stack([data, control])
+
+    def snoop_bytes(self, lines: Floats) -> Floats:
+        """(2L,) bytes of snoops and their answers for ``lines`` (n, n) that i wants from home j.
+
+        Each node of the domain of i answers to the home of the line; the home need not, and is
+        asked anyway. Raises TypeError where nobody snoops.
+        """
+        domain, routes = self.snoop_domain, self.machine.routes
+        if domain is None:
+            raise TypeError("no caches snoop on this machine")
+        remote = lines.copy()
+        np.fill_diagonal(remote, 0.0)
+        answers = domain.T @ lines
+        np.fill_diagonal(answers, 0.0)
+        snoops = routes.link_sums((lines.sum(axis=1)[:, None] - remote) * domain)
+        answered = routes.link_sums(answers)
+        return np.asarray(snoops * self.link_probe_bytes + answered * self.link_response_bytes)
 
     def written_wire_rows(self, lines: Floats) -> Floats:
         """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) that i writes back to home j.
@@ -379,7 +428,33 @@ class CostModel:
         if not self.machine.links or not remote.any():
             return np.zeros((2, n, len(self.link_Bps)))
         data = routes.link_rows(remote) * (LINE_BYTES + self.link_header_bytes)
-        return np.stack([data, routes.link_columns(remote.T) * self.link_request_bytes])
+        return np.stack([data, routes.link_columns(remote.T) * self.link_response_bytes])
+
+    def taken_wire_rows(self, lines: Floats) -> Floats:
+        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) of home j that i gets from other
+        caches, which have modified them, and then asks for once more, to write them.
+
+        As lines from the home, and a request without data that the home grants. Without snoops the
+        home asks the holder both times, which answers the second time. Holders are other nodes, as
+        homes but for the reader's own.
+        """
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        wire = self.wire_rows(lines)
+        remote = lines * (1.0 - np.eye(n))
+        if not self.machine.links or not remote.any():
+            return wire
+        forward, backward = routes.link_rows(remote), routes.link_columns(remote.T)
+        probe, response = self.link_probe_bytes, self.link_response_bytes
+        away = remote.sum(axis=1, keepdims=True)
+        held_by_others = lines.sum(axis=1, keepdims=True) / np.where(away > 0, away, np.inf)
+        wire[0] *= held_by_others
+        wire[1] += wire[1] + backward * response
+        # Memory delivers none of them.
+        asks = 2.0 * self.replacement_probes
+        wire[1] -= asks * (forward * response + backward * probe)
+        if self.snoop_domain is None:
+            wire[1] += 2.0 * backward * probe + held_by_others * backward * response
+        return wire
 
     def wire_rows(self, lines: Floats) -> Floats:
         """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
@@ -387,16 +462,20 @@ class CostModel:
         if not self.machine.links:
             return np.zeros((2, n, 0))
         remote = lines * (1.0 - np.eye(n))
-        data = routes.link_columns(remote.T) * (LINE_BYTES + self.link_header_bytes)
-        messages = routes.link_rows(remote)
+        messages, backward = routes.link_rows(remote), routes.link_columns(remote.T)
+        data = backward * (LINE_BYTES + self.link_header_bytes)
+        more = self._more_control(messages, backward, asked=True)
         if self.snoop_domain is not None:
             domain = self.snoop_domain
-            messages += routes.link_rows((lines.sum(axis=1)[:, None] - remote) * domain)
+            snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
+            messages += routes.link_rows(snooped_lines)
             for row in np.flatnonzero(lines.any(axis=1)):
                 answers = np.outer(domain[row], lines[row])
                 np.fill_diagonal(answers, 0.0)
-                messages[row] += routes.link_sums(answers)
-        return np.stack([data, messages * self.link_request_bytes])
+                answered = routes.link_sums(answers)
+                messages[row] += answered
+                more[row] += answered * (self.link_response_bytes - self.link_probe_bytes)
+        return np.stack([data, messages * self.link_probe_bytes + more])
 
     @cached_property
     def snoop_domain(self) -> Floats | None:
@@ -429,8 +508,12 @@ class CostModel:
 
     def memory_wait_s(self, load: Floats) -> Floats:
         """(…, n) what ``load`` (…, n) of each controller, 0 to 1, adds to its latency."""
-        idle = np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
-        return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * idle)
+        return np.asarray((np.interp(load, *self.loaded_latency) - 1.0) * self._own_latency_s)
+
+    @cached_property
+    def _own_latency_s(self) -> Floats:
+        """(n,) of a line of a node's own memory."""
+        return np.nan_to_num(np.diag(self.latency_s), nan=ASSUMED_LATENCY_NS * 1e-9)
 
     @cached_property
     def write_turnaround(self) -> Floats:
@@ -444,6 +527,17 @@ class CostModel:
                     note(self.notes, ASSUMED_WRITE_TURNAROUND, self._types[node.id])
             found.append(turn)
         return np.array(found)
+
+    @cached_property
+    def home_agent_entries(self) -> Floats:
+        """(n,) lines that readers may have under way at a node's home agents; 0: not limited."""
+        return np.array([node.home_agent_entries or 0.0 for node in self.machine.nodes])
+
+    @property
+    def directory_in_memory(self) -> bool:
+        """Whether homes write a line each time that its readers change between near and far."""
+        coherence = self.machine.description.coherence
+        return coherence is not None and bool(coherence.directory_in_memory)
 
     def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
         """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of
@@ -461,9 +555,13 @@ class CostModel:
 
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""
-        service = (LINE_BYTES + self.link_header_bytes) / self.link_Bps
         rho = np.minimum(load, LINK_LOAD_MAX)
-        return np.asarray(service * rho / (2.0 * (1.0 - rho)))
+        return np.asarray(self._link_line_s * rho / (2.0 * (1.0 - rho)))
+
+    @cached_property
+    def _link_line_s(self) -> Floats:
+        """(2L,) how long a line takes each directed link."""
+        return np.asarray((LINE_BYTES + self.link_header_bytes) / self.link_Bps)
 
     @cached_property
     def last_cache(self) -> CacheFacts:
@@ -497,12 +595,27 @@ class CostModel:
             ]
             reach.append(max(entries, default=float("inf")))
             if node.cores and not entries:
-                self.warnings.append("translation buffers are unknown: no page walks are modelled")
+                unknown = "translation buffers are unknown: no page walks are modelled"
+                if unknown not in self.warnings:
+                    self.warnings.append(unknown)
         return np.array(reach)
 
     def core_s(self, instructions: float) -> Floats:
         """(n,) core time of so many instructions on each node."""
         return np.asarray(instructions / self.instructions_per_s)
+
+
+def costs_once(make: type[Costs], machine: Machine, scales: Scales) -> Costs:
+    """The costs that ``make`` makes of ``machine``; while work is shared, made once for each.
+
+    Then ``warnings`` and ``notes`` are of all runs so far: for figures alone, not for Records.
+    """
+
+    def most(costs: Costs) -> int:
+        return kept_machines(costs.machine)
+
+    # What is kept has the machine, so that no other one has its id.
+    return once("costs", (make, id(machine), scales), lambda: make(machine, scales), most)
 
 
 def _cache_below(node: Node, below: int) -> CacheLevel | None:

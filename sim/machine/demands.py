@@ -22,11 +22,14 @@ class Reads:
     ``lines`` (n, n), a number for each home node, per unit of work.
 
     ``stream``: one after the other, so that prefetchers help; else at random, in a batch.
+    ``cached``: another cache sends them, as it has modified them, and no memory; the core writes
+    them, too.
     """
 
     weight: Floats
     lines: Floats
     stream: bool = False
+    cached: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,10 @@ class Step:
     slot_factor: Floats | float = 1.0
 
 
-Waits = Callable[[Floats, Floats, Floats], Floats]
-"""From (C,) each core's share in making messages, its workers, and the part of what it receives
-that is not its own: waits of each core for a line of a maker's, per unit of work."""
+Waits = Callable[[Floats], Callable[[Floats, Floats], Floats]]
+"""Of (C,) each core's workers: what tells, from (C,) each core's share in making messages, and the
+part of what it receives that is not its own, the waits of each core for a line of a maker's, per
+unit of work."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class Exchange:
     """Atomic operations that a maker does on the receiver's memory, one after the other."""
     waits: Waits
     """Of receivers, for lines of makers."""
+    passed_on: float
+    """Lines that makers get from who made a message before, per line handed over."""
 
 
 @dataclass(frozen=True)

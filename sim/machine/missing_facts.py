@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ...topologies import Machine
-from ...topologies.facts.catalogue import guess_for
 from ...topologies.machine import Node
 from .assumptions import LESS, MORE, Assumption, Place, Variant, node_types_of, written
 from .defaults import ASSUMED_LATENCY_NS, TYPICAL_LOADED_LATENCY
@@ -270,6 +269,8 @@ def _bandwidth(types: Mapping[str, Node], local: Mapping[int, float]) -> Iterato
     }
     if not lacking:
         return
+    from ...topologies.facts.catalogue import guess_for  # takes a while to import
+
     each = guess_for(None).bandwidth_per_core
     low, high = (
         Variant(

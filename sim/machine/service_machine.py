@@ -43,4 +43,6 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         )
         if machine.links
         else Routes((), (), 0),
+        entries=costs.home_agent_entries.tolist() if costs.home_agent_entries.any() else (),
+        directory_in_memory=costs.directory_in_memory,
     )

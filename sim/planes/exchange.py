@@ -39,35 +39,46 @@ class ExchangeStep:
         self, exchange: Exchange, costs: CostModel, core_node: Ints, threads: Floats
     ) -> None:
         self.exchange, self.costs = exchange, costs
-        self.node, self.threads = core_node, threads
+        self.node, self.threads, self.nodes = core_node, threads, len(costs.machine.nodes)
         self.shares = np.full(len(core_node), 1.0 / len(core_node))  # (C,) in making messages
+        self.target = group_sums(core_node, exchange.received, self.nodes)
+        handed = costs.hand_overs
+        self._write_slots = handed.write_slots[core_node]
+        self._read_slots = handed.read_slots[core_node]
+        # What a worker sends to itself stays where it is.
+        everyone = np.ones(len(core_node))
+        self._sent_away = 1.0 - exchange.received if handed.own_cached else everyone
+        lines = exchange.lines + exchange.answer_lines
+        self._sent_lines = self._sent_away * lines
+        self._make_core_s, self._send_core_s = (
+            exchange.make_s[core_node],
+            exchange.send_s[core_node],
+        )
+        receive_core_s = exchange.received * exchange.receive_s[core_node]
+        self._receive_core_s = receive_core_s + exchange.more_s
+        self._waits = exchange.waits(threads)
 
     def times(self, worker_s: Floats, latency: Latency) -> ExchangeTimes:
         """Where workers spend ``worker_s`` (C,) on all else; who has time makes messages."""
-        exchange, node, n = self.exchange, self.node, len(self.costs.machine.nodes)
-        handed = self.costs.hand_overs
-        write_slots, read_slots = handed.write_slots[node], handed.read_slots[node]
-        # What a worker sends to itself stays where it is.
-        remote = 1.0 - exchange.received if handed.own_cached else np.ones(len(node))
-        target = group_sums(node, exchange.received, n)
-        to_target = latency.handed_s(target)
+        exchange, node = self.exchange, self.node
+        own_cached = self.costs.hand_overs.own_cached
+        to_target = latency.handed_s(self.target)[node]
         lines = exchange.lines + exchange.answer_lines
-        send_core = exchange.send_s[node]
-        make_core = exchange.make_s[node] + send_core
-        make_miss = remote * lines * to_target[node] / write_slots
+        send_core, receive_core = self._send_core_s, self._receive_core_s
+        make_core = self._make_core_s + send_core
+        make_miss = self._sent_lines * to_target / self._write_slots
         # A worker waits for each of its atomic operations; the last of a hand-over lets no later
         # instruction pass before what it copied has arrived.
-        make_worker = exchange.make_s[node] + self._handing(send_core, make_miss)
-        make_worker = make_worker + remote * exchange.atomics * to_target[node]
-        receive_core = exchange.received * exchange.receive_s[node]
-        receive_core = receive_core + exchange.more_s
+        make_worker = self._make_core_s + self._handing(send_core, make_miss)
+        remote = self._sent_away
+        make_worker = make_worker + remote * exchange.atomics * to_target
         for _ in range(2):  # who receives reads from who makes: once more settles it
-            source = group_sums(node, self.shares, n)
-            if handed.own_cached:
+            source = group_sums(node, self.shares, self.nodes)
+            if own_cached:
                 remote = 1.0 - self.shares
             from_source = latency.handed_s(source)[node]
-            receive_miss = remote * exchange.received * lines * from_source / read_slots
-            waits = exchange.waits(self.shares, self.threads, remote)
+            receive_miss = remote * exchange.received * lines * from_source / self._read_slots
+            waits = self._waits(self.shares, remote)
             receive_worker = self._handing(receive_core, receive_miss) + waits * from_source
             self.shares = spare_time_shares(worker_s + receive_worker, make_worker)
         return ExchangeTimes(
@@ -77,7 +88,7 @@ class ExchangeStep:
             making=self.shares * make_worker,
             receiving=receive_worker,
             source=source,
-            target=target,
+            target=self.target,
         )
 
     def _handing(self, core_s: Floats, held_s: Floats) -> Floats:
@@ -104,10 +115,11 @@ def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
     # Only differences in time count, and only in proportion to the shared part.
     cost_s = np.maximum(issue_s, 1e-30)
     head = (own_s - own_s.min()) / cost_s
-    order = np.argsort(own_s, kind="stable")
+    order = own_s.argsort(kind="stable")
     rate, weighted = 1.0 / cost_s[order], head[order]
     # With the first k cores taking part, the level is (1 + sum own/cost) / (sum 1/cost).
-    level = (1.0 + np.cumsum(weighted)) / np.cumsum(rate)
+    level = (1.0 + weighted.cumsum()) / rate.cumsum()
     # It falls as long as the next core is below it, and rises from there on.
     share = np.maximum(level.min() / cost_s - head, 0.0)
-    return np.asarray(share / share.sum())
+    each: Floats = share / share.sum()
+    return each

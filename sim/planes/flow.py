@@ -43,9 +43,14 @@ CLOSED_ROUNDS = 4
 
 
 class FlowPlane:
-    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise."""
+    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise.
 
-    def __init__(self, experiment: Experiment, system: FlowSystem[Any]) -> None:
+    ``start``: loads that its first rates are looked for from, those of a scenario like it.
+    """
+
+    def __init__(
+        self, experiment: Experiment, system: FlowSystem[Any], start: Loads | None = None
+    ) -> None:
         self.machine, self.workload = experiment.machine, experiment.workload
         self.system = system
         self._wires: dict[object, Floats] = {}
@@ -55,13 +60,18 @@ class FlowPlane:
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
         self._time_s = 0.0
         self._rates: Rates | None = None
-        self._loads: Loads | None = None
+        self._loads = start
         self._unsettled = 0.0
 
     @property
     def time_s(self) -> float:
         """The time reached."""
         return self._time_s
+
+    @property
+    def loads(self) -> Loads | None:
+        """Those under the rates found last, or where to look for the first."""
+        return self._loads
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -115,6 +125,8 @@ class FlowPlane:
 
     def steady(self) -> Rates:
         """Rates in the present state, transfers left out."""
+        if self._rates is not None and not len(self._rates.transfers):
+            return self._rates
         rates = self._solve(self.demands, self.solver)
         self._loads = rates.loads
         return rates
@@ -174,15 +186,15 @@ class FlowPlane:
                 self._grain_s = 0.0
             self._rates = None
 
-    def outcome(self) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run."""
+    def outcome(self, with_gains: bool = True) -> Outcome:
+        """See Plane. ``why`` holds at the end of the run; without gains it names what binds."""
         self.system.check_conservation()
         warnings = dict.fromkeys([*self.costs.warnings, *self.system.warnings()])
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
             warnings[words] = None
         return self.log.outcome(
-            why=explain(self, self.workload.operations),
+            why=explain(self, self.workload.operations, with_gains),
             events=self.system.events,
             model=self.demands.facts,
             warnings=tuple(warnings),

@@ -68,9 +68,11 @@ class FlowLog:
         self._throughput.append(throughput)
         self._columns.append(columns)
         r = self.resources
+        # Threads of one core may each have time left while their core has none.
+        cores = np.maximum(rates.use[r.workers], rates.use[r.cores])
         self._use.append(
             self._machine_use.row(
-                *(rates.use[part] for part in (r.workers, r.misses, r.memory, r.links))
+                cores, *(rates.use[part] for part in (r.misses, r.memory, r.links))
             )
         )
         self._memory_bytes += rates.memory_Bps * length_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from .experiment import Experiment
 from .machine_use import MachineUse
 from .outcome import ControlEvent, Outcome, ResourceUse, Why
 from .plane import Command
+from .why import WORKERS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -195,12 +196,16 @@ class ModelPlane(Generic[PlayerKind]):
     def totals(self) -> Mapping[str, float]:
         """See RandomPlane."""
         counted = self.player.counted()
+        return self.totals_of(counted, [latencies.total for latencies in counted.latencies])
+
+    def totals_of(self, counted: Counted, latencies_ns: Iterable[float]) -> dict[str, float]:
+        """The columns of what was counted; ``latencies_ns`` (O,): sums."""
         found = {}
-        for name, done, latencies in zip(
-            self.operations, counted.done.tolist(), counted.latencies, strict=True
+        for name, done, latency_ns in zip(
+            self.operations, counted.done.tolist(), latencies_ns, strict=True
         ):
             found[f"throughput/{name}"] = float(done)
-            found[f"under_way/{name}"] = latencies.total * 1e-9
+            found[f"under_way/{name}"] = latency_ns * 1e-9
         row = self._row(counted)
         names = self.use.names
         if len(counted.link_ps) > LINKS_IN_SERIES:
@@ -262,7 +267,7 @@ class ModelPlane(Generic[PlayerKind]):
             return {}
         demands = {name: float(ps.sum()) / units / 1e3 for name, ps in counted.steps_ps.items()}
         busiest = max(uses, key=lambda use: (round(use.utilisation, 3), use.kind != "cores"))
-        words = {"cores": "time of the workers", "misses": "outstanding misses of the cores"}
+        words = {"cores": WORKERS, "misses": "outstanding misses of the cores"}
         found = words.get(busiest.kind, busiest.name)
         return {name: Why(found, (), demands) for name in self.operations}
 

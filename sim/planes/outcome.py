@@ -19,7 +19,8 @@ class ResourceUse:
 
     ``kind``: ``cores``, ``memory``, ``link``, ``pair`` (what one node can draw from another),
     ``misses`` (cache lines under way), ``nic out`` and ``nic in`` (a direction of a network
-    adapter), ``threads`` (of a server, for its messages), ``clients`` (their threads). ``Bps`` is
+    adapter), ``threads`` (of a server, for its messages), ``pollers`` (such as look for
+    messages all the time, and are in use for that), ``clients`` (their threads). ``Bps`` is
     the rate in bytes per second for memory, links, pairs and adapters, None for others;
     ``capacity_Bps`` its limit. A message that its adapter's message rate holds back counts with the
     bytes that would have taken as long. ``node`` is the node's id (cores, memory, misses, adapters,

@@ -21,7 +21,7 @@ from .latency import Latency
 from .rates import Loads, Rates
 from .resources import Resources
 from .transfer_flows import TransferFlows
-from .wires import SOURCE_TOLERANCE, Wires
+from .wires import SOURCE_TOLERANCE, Moved, Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -80,14 +80,14 @@ class _Search:
         self.made = np.zeros(0)  # (n,) shares of makers of messages in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what cores hand over.
         self.read_lines = self._lines(self._reads())
+        self.memory_reads = self._lines(self._reads(cached=False))
         self.all_lines = self.read_lines if demand.sent is None else self.read_lines + demand.sent.T
-        written = self._lines(self._written())
-        # (F, n) bytes of controllers, and in how long they move them: in bytes read in that time.
-        self.traffic = self._by_flow(self.read_lines + written) * LINE_BYTES
-        self.memory = self._by_flow(self.costs.line_times(self.read_lines, written)) * LINE_BYTES
+        self.written_lines = self._lines(self._written())
+        self.traffic, self.memory = self._of_memory(self.memory_reads, self.written_lines)
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
         self.cap = self._capped_by_pairs()
+        self._placed: list[bytes] = []
         self._place()
         self.transfers: TransferFlows | None = None
         if transfers is not None:
@@ -101,9 +101,19 @@ class _Search:
         np.add.at(sums, self.demand.flow_of, rows)
         return sums
 
-    def _reads(self) -> list[tuple[Floats, Floats]]:
-        """Of all reads of all steps: (n,) weight on each node, and their lines."""
-        return [self._on_nodes(reads) for step in self.demand.steps for reads in step.reads]
+    def _of_memory(self, read: Floats, written: Floats) -> tuple[Floats, Floats]:
+        """(F, n) bytes of controllers, and in how long they move them: in bytes read in that time,
+        of lines (n, n) between nodes and homes.
+        """
+        moved = self._by_flow(read + written), self._by_flow(self.costs.line_times(read, written))
+        return moved[0] * LINE_BYTES, moved[1] * LINE_BYTES
+
+    def _reads(self, *, cached: bool | None = None) -> list[tuple[Floats, Floats]]:
+        """Of the reads of all steps, all or those that are (not) ``cached``: (n,) weight on each
+        node, and their lines.
+        """
+        every = (reads for step in self.demand.steps for reads in step.reads)
+        return [self._on_nodes(reads) for reads in every if cached in (None, reads.cached)]
 
     def _written(self) -> list[tuple[Floats, Floats]]:
         """The same of all writes."""
@@ -121,9 +131,11 @@ class _Search:
 
     def _read_wires(self) -> Floats:
         """(2, F, 2L) wire bytes of what is read from memory and written back."""
-        written = self._written()
+        written, taken = self._written(), self._reads(cached=True)
         if self.flows == 1:
-            wire = self.costs.wire_Bps(self.read_lines)
+            wire = self.costs.wire_Bps(self.memory_reads)
+            if taken:
+                wire = wire + self.costs.taken_wire_rows(self._lines(taken)).sum(axis=1)
             lines = self._lines(written)
             if written and lines[~np.eye(self.n, dtype=bool)].any():
                 wire = wire + self.costs.written_wire_rows(lines).sum(axis=1)
@@ -133,9 +145,14 @@ class _Search:
             return wire[:, None, :]
         # Many flows read with the same pattern: its rows are worked out once.
         wires = np.zeros((2, self.flows, len(self.costs.link_Bps)))
-        for parts, back in ((self._reads(), False), (written, True)):
+        moved: dict[Moved, list[tuple[Floats, Floats]]] = {
+            "read": self._reads(cached=False),
+            "taken": taken,
+            "written": written,
+        }
+        for how, parts in moved.items():
             for weight, lines in parts:
-                rows = self.solver.wires.rows(lines, written=back)
+                rows = self.solver.wires.rows(lines, how)
                 for total, of_node in zip(wires, rows, strict=True):
                     total += self._by_flow(weight[:, None] * of_node)
         return wires
@@ -153,13 +170,19 @@ class _Search:
 
     def _place(self) -> None:
         """Where coefficients stand: flows in rows, first those that waits do not change."""
+        parts = self.memory, self.data, self.control
+        places = [np.nonzero(part) for part in parts]
+        fixed = [part[place] for part, place in zip(parts, places, strict=True)]
+        self._fixed = np.concatenate([*fixed, np.ones(self.flows)])
+        self._control_part = np.where(self.data.any(axis=0), 1.0 - DATA_PART_MIN, 1.0)
+        rows, (memory, link, control) = zip(*places, strict=True)
+        key = [positions.tobytes() for place in places for positions in place]
+        if key == self._placed:
+            return
+        self._placed = key
         columns, flow_of_core = self.columns, self.demand.flow_of[self.node]
-        cores = np.arange(len(self.node))
-        memory_row, memory = np.nonzero(self.memory)
-        link_row, link = np.nonzero(self.data)
-        control_row, control = np.nonzero(self.control)
-        every = np.arange(self.flows)
-        row = np.concatenate([memory_row, link_row, control_row, every, *[flow_of_core] * 3, every])
+        cores, every = np.arange(len(self.node)), np.arange(self.flows)
+        row = np.concatenate([*rows, every, *[flow_of_core] * 3, every])
         resource = np.concatenate(
             [
                 columns.memory.start + memory,
@@ -170,15 +193,6 @@ class _Search:
                 np.full(self.flows, columns.line),
             ]
         )
-        self._fixed = np.concatenate(
-            [
-                self.memory[memory_row, memory],
-                self.data[link_row, link],
-                self.control[control_row, control],
-                np.ones(self.flows),
-            ]
-        )
-        self._control_part = np.where(self.data.any(axis=0), 1.0 - DATA_PART_MIN, 1.0)
         self._order = np.argsort(row, kind="stable")
         self._resource = resource[self._order].astype(np.int64)
         self._counts = np.bincount(row, minlength=self.flows)
@@ -248,9 +262,13 @@ class _Search:
             return
         # The maker fetches the line for ownership, the receiver fetches it back, filled.
         lines = exchange.lines + exchange.answer_lines
-        self.made, moved, wire = self.solver.wires.handed_over(source, took.target)
-        self.data, self.control = self.read_wires + lines * wire[:, None, :]
-        self.all_lines = self.read_lines + lines * moved
+        self.made, handed = self.solver.wires.handed_over(source, took.target, exchange.passed_on)
+        self.data, self.control = self.read_wires + lines * handed.wire[:, None, :]
+        self.all_lines = self.read_lines + lines * handed.moved
+        self.traffic, self.memory = self._of_memory(
+            self.memory_reads + lines * np.diag(handed.read),
+            self.written_lines + lines * np.diag(handed.written),
+        )
         self.cap = self._capped_by_pairs()
         self._place()
 

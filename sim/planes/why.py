@@ -14,6 +14,7 @@ from .rate_solver import RateSolver
 from .rates import Rates
 
 MORE = 1.1
+WORKERS = "time of the workers"
 GAIN_MIN = 3e-4  # below, the search's own tolerance shows
 
 
@@ -31,17 +32,18 @@ class Explained(Protocol):
         """Units of work per second likewise, with parts of the machine that much better."""
 
 
-def explain(plane: Explained, operations: Iterable[str]) -> dict[str, Why]:
+def explain(plane: Explained, operations: Iterable[str], with_gains: bool = True) -> dict[str, Why]:
     """Why, for each of ``operations``, as things are at the plane's present time.
 
-    All operations of a mix go together: what holds one holds all.
+    All operations of a mix go together: what holds one holds all. Gains take a search each.
     """
     rates = plane.steady()
     before = float(rates.flows.sum())
     if before <= 0:
         return {}
     gains = []
-    for name, scales in what_ifs(plane.machine, plane.costs).items():
+    scaled = what_ifs(plane.machine, plane.costs) if with_gains else {}
+    for name, scales in scaled.items():
         gain = plane.throughput(scales) / before - 1.0
         gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
     # What rounding and the search leave in doubt does not decide the order.
@@ -94,7 +96,7 @@ def _binding(plane: Explained, rates: Rates) -> str:
     full = np.unique(node_of[rates.use[part] > 0.995])
     used = np.unique(node_of[rates.use[part] > 0])
     words = {
-        "workers": "time of the workers",
+        "workers": WORKERS,
         "cores": "instruction rate of the cores",
         "misses": "outstanding misses of the cores",
         "memory": "memory bandwidth",

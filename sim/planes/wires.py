@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
 from ..machine.costs import LINE_BYTES, CostModel
+from ..machine.hand_over_traffic import HandOverTraffic, hand_over_traffic
 from .resources import Resources
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Moved = Literal["read", "taken", "written"]
 
 # The link traffic of hand-overs is worked out again when a node's part in it has changed by this.
 SOURCE_TOLERANCE = 1e-5
@@ -26,7 +30,7 @@ class Wires:
         self.costs, self.resources = costs, resources
         self._rows = {} if known is None else known
         self._lines: dict[tuple[int, int], tuple[Ints, Floats]] = {}
-        self._handed: tuple[Floats, Floats, Floats, Floats] | None = None
+        self._handed: tuple[Floats, Floats, float, HandOverTraffic] | None = None
 
     def of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
         """Resources of links, and wire bytes on each, of a line that one node reads from another.
@@ -50,28 +54,34 @@ class Wires:
             )
         return self._lines[key]
 
-    def rows(self, lines: Floats, *, written: bool) -> Floats:
-        """(2, n, 2L) wire bytes of each row of ``lines``, read or ``written`` back."""
-        key = (written, lines.tobytes())
+    def rows(self, lines: Floats, moved: Moved) -> Floats:
+        """(2, n, 2L) wire bytes of each row of ``lines``: ``read`` from memory, ``taken`` from
+        other caches, ``written`` back.
+        """
+        key = (moved, lines.tobytes())
         if key not in self._rows:
             costs = self.costs
-            self._rows[key] = (costs.written_wire_rows if written else costs.wire_rows)(lines)
+            rows_of = {
+                "read": costs.wire_rows,
+                "taken": costs.taken_wire_rows,
+                "written": costs.written_wire_rows,
+            }
+            self._rows[key] = rows_of[moved](lines)
         return self._rows[key]
 
-    def handed_over(self, source: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
+    def handed_over(
+        self, source: Floats, target: Floats, passed_on: float
+    ) -> tuple[Floats, HandOverTraffic]:
         """Of lines that issuers ``source`` (n,) fetch from executors ``target`` (n,), who fetch
-        them back: ``source`` as used, lines (n, n) between nodes, (2, 2L) wire bytes.
+        them back: ``source`` as used, and the traffic of a line, ``passed_on`` included.
 
         Those of the last call, if that was about the same.
         """
         if self._handed is not None:
-            before, to, *_ = self._handed
-            near = np.abs(source - before).max() <= SOURCE_TOLERANCE
+            before, to, passed, traffic = self._handed
+            near = np.abs(source - before).max() <= SOURCE_TOLERANCE and passed == passed_on
             if near and np.abs(target - to).max() <= SOURCE_TOLERANCE:
-                return before, *self._handed[2:]
-        moved = np.outer(source, target)
-        moved = moved + moved.T
-        np.fill_diagonal(moved, 0.0)
-        wire = self.costs.wire_Bps(moved, snooped=False)
-        self._handed = source, target, moved, wire
-        return source, moved, wire
+                return before, traffic
+        traffic = hand_over_traffic(self.costs, source, target, passed_on)
+        self._handed = source, target, passed_on, traffic
+        return source, traffic

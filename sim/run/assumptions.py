@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,9 +44,8 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
 
 def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
     """Facts of the machine file that are marked as doubtful."""
-    plain = _plain(machine.description)
     for path in machine.doubtful:
-        place, fact = _at(plain, path)
+        place, fact = _at(machine.plain, path)
         if fact is None or (place[0] in ("nics", "processes") and not all_used):
             continue
         number, unit = split_quantity(fact)
@@ -75,10 +73,6 @@ def _at(plain: Any, path: str) -> tuple[Place, Any]:
         else:
             return tuple(place), None
     return tuple(place), value if isinstance(value, dict) else None
-
-
-def _plain(description: MachineDescription) -> dict[str, Any]:
-    return description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
 
 
 def described_assumptions(
@@ -121,32 +115,34 @@ def _effect(scenario: Scenario, variant: Variant, predictor: Predictor) -> dict[
 
 def varied(scenario: Scenario, variant: Variant) -> Scenario:
     """The scenario with the variant's settings; raises InputError where it cannot have them."""
-    plain: dict[str, Any] = {"machine": None, "system": None}
-    for place, value in variant.settings.items():
-        root = str(place[0])
-        if plain[root] is None:
+    plain: dict[str, Any] = {}
+    for (first, *place), value in variant.settings.items():
+        root = str(first)
+        if root not in plain:
             plain[root] = (
-                copy.deepcopy(_plain(scenario.machine.description))
+                scenario.machine.plain
                 if root == "machine"
                 else scenario.system.model_dump(mode="json", exclude_none=True)
             )
-        _set(plain[root], place[1:], value)
+        plain[root] = _with(plain[root], place, value)
     changes: dict[str, Any] = {}
-    if plain["machine"] is not None:
+    if "machine" in plain:
         description = MachineDescription.model_validate(plain["machine"])
         changes["machine"] = build_machine(description)
-    if plain["system"] is not None:
+    if "system" in plain:
         changes["system"] = type(scenario.system).model_validate(plain["system"])
     return replace(scenario, **changes)
 
 
-def _set(into: Any, place: Place, value: Any) -> None:
-    key: Any
-    for key in place[:-1]:
-        into = into[key] if isinstance(into, list) else into.setdefault(key, {})
-    last: Any = place[-1]
-    stands = into[last] if isinstance(into, list) else into.get(last)
-    # A fact keeps its source and loses its range, which the other value may lie outside of.
-    if isinstance(stands, dict) and "value" in stands:
-        value = {**{k: v for k, v in stands.items() if k != "range"}, "value": value}
-    into[last] = value
+def _with(whole: Any, place: Sequence[str | int], value: Any) -> Any:
+    """``whole`` with ``value`` at ``place``; no part of ``whole`` is changed."""
+    if not place:
+        # A fact keeps its source and loses its range, which the other value may lie outside of.
+        if isinstance(whole, dict) and "value" in whole:
+            return {**{k: v for k, v in whole.items() if k != "range"}, "value": value}
+        return value
+    key, *rest = place
+    if isinstance(whole, list):
+        return [_with(part, rest, value) if at == key else part for at, part in enumerate(whole)]
+    parts = whole or {}
+    return {**parts, key: _with(parts.get(key), rest, value)}

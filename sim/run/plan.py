@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from ...inputs import DescriptionError, Quantity, Strict, format_quantity
-from ...inputs.quantities import read_quantity
+from ...inputs.quantities import DurationOrZero, read_quantity
 
 AUTO = "auto"
 REPLICATIONS_LIMIT = 100_000
@@ -28,7 +28,11 @@ def _written(warm_up: str | Quantity) -> str:
 
 Replications = Annotated[int, Field(strict=True, ge=1, le=REPLICATIONS_LIMIT)]
 Part = Annotated[float, Field(strict=True, gt=0, lt=1)]
-WarmUp = Annotated[Literal["auto"] | Quantity, BeforeValidator(_warm_up), PlainSerializer(_written)]
+WarmUp = Annotated[
+    Literal["auto"] | Quantity,
+    BeforeValidator(_warm_up, json_schema_input_type=Literal["auto"] | DurationOrZero),
+    PlainSerializer(_written),
+]
 
 
 class Statistics(Strict):

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from ...inputs import InputError, check_regular
 from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from pydantic import BaseModel
 
 SCHEMA = 1
@@ -92,6 +97,11 @@ class Record:
     throughput}}; for planes that draw at random, as the flow plane (or, of a system that it does
     not play, a short replication) predicts the first moments to differ. Empty where no doubtful
     fact has a range, and of what was measured."""
+    uncertainty: Mapping[str, Any] = field(default_factory=dict)
+    """Where it was asked for: ``throughput`` {operation: [low, high]} in which it lies with
+    probability ``level``, given the machine's doubtful ``facts`` (their paths) and what one more
+    replication may differ by; ``shifts`` {operation: by what each draw of the facts multiplies it}.
+    """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``
     (``path=value``), ``throughput`` (by operation, relative to the run without it), ``changes``
@@ -103,6 +113,14 @@ class Record:
     less and more, or what else it may well be, as {``value``; ``throughput``, ``power``: relative
     change that the flow plane predicts for the first moments}, None where nothing else can be
     stated. Without effects where they were not asked for."""
+    traffic: Mapping[str, Any] = field(default_factory=dict)
+    """Bytes that were counted in the emulator, empty of other planes, which tell rates.
+    ``span``: ``command``, or ``regions`` that it marked (so many); ``pairs`` {name: square list}
+    in the order of the machine's nodes, row the processor's (``topologies/emulator/traffic.py``
+    says what each is); ``found`` [node][level], the last past the last level; ``memory`` [{node,
+    read_bytes, written_bytes}]; ``links`` [{name, ends, data_bytes, message_bytes,
+    bandwidth_Bps}]; ``remote_share``: of the last level's misses, those of other nodes' memory;
+    ``user_remote_share``: the same without the kernel's."""
     series: Series = field(default_factory=dict, compare=False)
 
     def interval(self, *path: str) -> list[float] | None:
@@ -138,6 +156,63 @@ class Record:
             "provenance": _plain(self.provenance),
         }
 
+    def to_frame(self, *, series: bool = False) -> pd.DataFrame:
+        """A data frame of one row, a column for each main figure by its path, such as
+        ``throughput.lookup``, beside scenario, machine, policy, plane and seed; with ``series``
+        its time series instead, a row a span of time. Needs pandas.
+        """
+        import pandas as pd
+
+        columns = {name: list(column) for name, column in self.series.items()}
+        return pd.DataFrame(columns) if series else pd.DataFrame([self.figures()])
+
+    def figures(self) -> dict[str, Any]:
+        """The main figures by their path, such as ``throughput.lookup``, with the bounds of their
+        intervals (``….low``, ``….high``) where there are any; None where one is unknown.
+        """
+        row: dict[str, Any] = {
+            "scenario": self.scenario,
+            "machine": self.machine.get("name"),
+            "policy": self.policy,
+            "plane": self.plane,
+            "seed": self.seed,
+            "horizon_s": self.horizon_s,
+        }
+        for path, value in self._figures():
+            row[path] = value if value is None or math.isfinite(value) else None
+            between = self.interval(*path.split("."))
+            if between is not None:
+                row[f"{path}.low"], row[f"{path}.high"] = between
+        why = next(iter(self.why.values()), None)
+        return {**row, "bottleneck.resource": None if why is None else why.resource}
+
+    def _figures(self) -> Iterator[tuple[str, float | None]]:
+        for name, rate in self.throughput.items():
+            yield f"throughput.{name}", rate
+        for name, latencies in self.latency_ns.items():
+            for which, latency_ns in (latencies or {}).items():
+                yield f"latency_ns.{name}.{which}", latency_ns
+        for part, rate_Bps in self.bandwidth_Bps.items():
+            yield f"bandwidth_Bps.{part}", rate_Bps
+        busiest: dict[str, float] = {}
+        for use in self.resources:
+            busiest[use.kind] = max(busiest.get(use.kind, 0.0), use.utilisation)
+        for kind, most in busiest.items():
+            yield f"utilisation.{kind}.busiest", most
+        yield "energy_J", self.energy_J
+
+    def _repr_html_(self) -> str:
+        """Its main figures, in a notebook."""
+        rows = [("scenario", self.title or self.scenario), ("machine", self.machine.get("name"))]
+        rows += [("plane", self.plane), ("policy", self.policy)]
+        for name, rate in self.throughput.items():
+            between = self.interval("throughput", name)
+            text = f"{rate:,.4g}" + (f" [{between[0]:,.4g}, {between[1]:,.4g}]" if between else "")
+            rows.append((f"{name}/s", text))
+        rows += [(f"{name}: limited by", why.resource) for name, why in self.why.items()]
+        cells = (f"<tr><th>{escape(n)}</th><td>{escape(str(v))}</td></tr>" for n, v in rows)
+        return f"<table>{''.join(cells)}</table>"
+
     def save(self, folder: str | Path) -> Path:
         """Writes head and series into ``folder``, both or neither; returns the folder."""
         import pyarrow as pa
@@ -151,10 +226,12 @@ class Record:
             target.mkdir(parents=True, exist_ok=True)
             # Inside the target: what is beside it may be another file system.
             stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
-            text = json.dumps(self.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
-            (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
-            table = pa.table({name: np.asarray(column) for name, column in self.series.items()})
+            table = pa.table({name: _arrow(column) for name, column in self.series.items()})
             pq.write_table(table, stage / SERIES_FILE, compression="zstd")
+            head = self.as_json()
+            head["digest"] = _digest(head, (stage / SERIES_FILE).read_bytes())
+            text = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False)
+            (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
             _replace_both(stage, target)
             whole = True
         except OSError as failure:
@@ -166,6 +243,30 @@ class Record:
                 with contextlib.suppress(OSError):
                     made.rmdir()
         return target
+
+
+def _arrow(column: npt.ArrayLike) -> pa.Array:
+    """A column as Arrow's. Of numbers without ``pa.array``, which imports pandas (0.3 s)."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(column)
+    if values.ndim != 1 or values.dtype != np.float64:
+        return pa.array(values)
+    return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The reverse of ``_arrow``; what else there is goes by ``to_numpy``, which imports pandas."""
+    import pyarrow as pa
+
+    if column.type != pa.float64() or column.null_count or not len(column):
+        return np.asarray(column.to_numpy())
+    chunks = (chunk for chunk in column.chunks if len(chunk))
+    parts = [
+        np.frombuffer(chunk.buffers()[1], np.float64, len(chunk), 8 * chunk.offset)
+        for chunk in chunks
+    ]
+    return np.concatenate(parts)
 
 
 def part_at(data: Any, path: Sequence[str]) -> Any:
@@ -246,7 +347,28 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
             message = f"missing field '{place}'"
         raise InputError(f"not a record: {message}", str(path)) from None
     values = {name: getattr(checked, name) for name in type(checked).model_fields}
-    return Record(**values, series=_load_series(path.parent / SERIES_FILE))
+    if not isinstance(values["machine"].get("name"), str):
+        raise InputError("not a record: missing field 'machine.name'", str(path))
+    series_path = path.parent / SERIES_FILE
+    try:
+        series = series_path.read_bytes()
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
+    said = head.pop("digest", None)  # records of earlier versions have none
+    if said is not None and said != _digest(head, series):
+        raise InputError(
+            f"damaged or changed: this or {SERIES_FILE} is not as it was written "
+            "(without the field 'digest' it is read as it is)",
+            str(path),
+        )
+    return Record(**values, series=_series(series, series_path))
+
+
+def _digest(head: Mapping[str, Any], series: bytes) -> str:
+    """SHA-256 of both files of a record, whatever the layout of the first."""
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    digest.update(series)
+    return digest.hexdigest()
 
 
 @cache
@@ -270,17 +392,15 @@ def _default(of: dataclasses.Field[Any]) -> Any:
     return ... if of.default is dataclasses.MISSING else of.default
 
 
-def _load_series(path: Path) -> Series:
+def _series(content: bytes, path: Path) -> Series:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
-    except FileNotFoundError:  # pyarrow's says no more than the path
-        raise InputError("cannot be read: No such file or directory", str(path)) from None
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
     except (OSError, pa.ArrowException) as failure:
         raise InputError(f"not a time series: {failure}", str(path)) from None
-    series = {name: table[name].to_numpy() for name in table.column_names}
+    series = {name: _numbers(table[name]) for name in table.column_names}
     for name, column in series.items():
         if column.dtype.kind not in "biuf":
             message = f"not a time series: column {name}"

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from .record import Record
 from .steps import steps
 
+SAMPLES_MAX = 20_000
 FINAL_PART = 0.1
 TOLERANCE = 0.05
 SAMPLES = 20
@@ -206,8 +207,12 @@ class _Pieces:
         return _Pieces(self.start_s, self.end_s, steps(self.rate, self.end_s - self.start_s))
 
     def sampled(self, step_s: float) -> _Pieces:
-        """Means over steps from the first piece on; the last step may be shorter."""
+        """Means over steps from the first piece on, longer ones where they would be too many.
+
+        The last step may be shorter.
+        """
         first_s, last_s = float(self.start_s[0]), float(self.end_s[-1])
+        step_s = max(step_s, (last_s - first_s) / SAMPLES_MAX)
         count = max(1, math.ceil((last_s - first_s) / step_s - 1e-9))
         edges = np.minimum(first_s + step_s * np.arange(count + 1), last_s)
         edges[-1] = last_s

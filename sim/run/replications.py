@@ -12,31 +12,27 @@ scenario alone, neither on how many workers there are nor on who is faster.
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
 from typing import Any
 
 import joblib
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from ...inputs import InputError
 from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
 from ..control.sampling import Sampling
 from ..planes.outcome import ControlEvent, Outcome, Series
 from ..planes.plane import Maker
-from .liveness_marker import marked_alive
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
 from .warm_up import mser5, trends
+from .workers import local_workers, stop_without, without_interrupts
 
 Progress = Callable[[float], None]
 
@@ -44,9 +40,6 @@ PILOT = 0
 SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
-IDLE_S = 30.0  # how long workers wait for the next run
-GRACE_S = 5.0  # how long a worker may take to see that it shall stop
-PARENT_LOOK_S = 0.5  # how often a worker looks whether its parent is still there
 
 
 @dataclass(frozen=True)
@@ -198,6 +191,10 @@ def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
     return range(done + 1, done + count + 1)
 
 
+class WorkerLost(InputError):
+    """A process that played replications has gone; those that were finished are not lost."""
+
+
 def _in_parallel(
     make: Maker, scenario: Scenario, numbers: range, warm_up_s: float, workers: int
 ) -> Iterator[Replication]:
@@ -209,46 +206,24 @@ def _in_parallel(
     to_play, due = deque(numbers), numbers[0]
     playing: dict[Future[Replication], int] = {}
     ready: dict[int, Replication] = {}
-    # Its start ends _without_interrupts too early (Python before 3.13), so not with the workers'.
-    resource_tracker.ensure_running()
-    executor = get_reusable_executor(
-        max_workers=min(workers, len(numbers)),
-        timeout=IDLE_S,
-        initializer=_end_with,
-        initargs=(os.getpid(),),
-    )
-    try:
-        with marked_alive() as folder:
-            while due in numbers:
-                # Ctrl-C is for this process alone: workers are born deaf to it.
-                with _without_interrupts():
-                    while to_play and len(playing) < workers:
-                        number = to_play.popleft()
-                        task = (make, scenario.settings, number, warm_up_s, folder)
-                        playing[executor.submit(_play_again, *task)] = number
-                for played in wait(playing, return_when=FIRST_COMPLETED).done:
+    with local_workers(min(workers, len(numbers))) as processes:
+        while due in numbers:
+            # Ctrl-C is for this process alone: workers are born deaf to it.
+            with without_interrupts():
+                while to_play and len(playing) < workers:
+                    number = to_play.popleft()
+                    task = (make, scenario.settings, number, warm_up_s, processes.marker)
+                    playing[processes.submit(_play_again, *task)] = number
+            for played in wait(playing, return_when=FIRST_COMPLETED).done:
+                try:
                     ready[playing.pop(played)] = played.result()
-                while due in ready:
-                    yield ready.pop(due)
-                    due += 1
-    finally:
-        if wait(playing, timeout=GRACE_S).not_done:  # such as a user's policy that never returns
-            executor.shutdown(wait=True, kill_workers=True)
-
-
-def _end_with(parent: int) -> None:
-    """In a worker: ends it once ``parent`` was killed, as it would wait for ever to be heard."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(PARENT_LOOK_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-class _Stopped(Exception):
-    """Nobody waits for this replication any more."""
+                except BrokenProcessPool:
+                    raise WorkerLost(
+                        "a worker process was ended from outside: killed, or out of memory"
+                    ) from None
+            while due in ready:
+                yield ready.pop(due)
+                due += 1
 
 
 def _play_again(
@@ -256,21 +231,7 @@ def _play_again(
 ) -> Replication:
     """In a worker: policies may be functions that no other process knows, so settings travel."""
 
-    def go_on(_: float) -> None:
-        if not os.path.exists(folder):
-            raise _Stopped
-
-    return play(make, scenario_from_settings(settings), number, warm_up_s, go_on)
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Holds Ctrl-C back, here and in processes and threads that start meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return play(make, scenario_from_settings(settings), number, warm_up_s, stop_without(folder))
 
 
 def enough(done: Sequence[Replication], scenario: Scenario) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import time
@@ -12,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
+from ...inputs import InputError
+from ...inputs.shared_work import SharedWork, shared
 from ...topologies.draw import picture_data
 from ...topologies.old_form import ignored_parts
 from ..control.control_plane import ControlPlane
@@ -23,22 +26,26 @@ from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
 from .fact_range import fact_range
 from .record import Record
-from .scenario import NATIVE, Scenario
+from .scenario import EMULATOR, NATIVE, REAL, Scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
 
 
+_LOGGER = logging.getLogger("numatwin")
 Progress = Callable[[float], None]
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a run of several replications; ``record`` is of those that were finished."""
+    """Ctrl-C during a run of several replications; ``record`` is of those that were finished.
 
-    def __init__(self, record: Record) -> None:
+    ``lost``: why it stopped, where it was not Ctrl-C.
+    """
+
+    def __init__(self, record: Record, lost: str | None = None) -> None:
         super().__init__()
-        self.record = record
+        self.record, self.lost = record, lost
 
 
 def run_scenario(
@@ -48,25 +55,59 @@ def run_scenario(
     progress: Progress | None = None,
     loading: Progress | None = None,
     effects: bool = False,
+    machine_scale: float | None = None,
 ) -> Record:
     """The Record of ``scenario``; ``progress`` is called with the part of the work done, and
     before, on a plane that loads data, ``loading`` the part that is loaded. ``effects``: whether
     its assumptions come with what each decides of the answer, which takes two more predictions
-    each (milliseconds in the flow plane).
+    each (milliseconds in the flow plane). ``machine_scale``: on plane ``emulator``, the part of the
+    machine's processors, memory and caches that its guest has; by default as much as fits.
 
     A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
     processes at most (by default one a processor), which is no matter for the Record. Raises
     InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
     has a Record, where Ctrl-C comes after the first of several replications.
     """
+    _LOGGER.info(
+        "running %s (%s) on plane %s, seed %d",
+        scenario.name,
+        scenario.hash[:12],
+        scenario.plane,
+        scenario.seed,
+    )
+    if scenario.plane == EMULATOR:
+        return _run_emulated(scenario, machine_scale, progress, loading)
     record = _run(scenario, workers, progress, loading)
+    _LOGGER.info("ran %s in %.3g s", scenario.name, record.provenance.get("wall_s") or 0.0)
     return with_effects(record, scenario) if effects else record
+
+
+def bare_record(
+    scenario: Scenario,
+    *,
+    gains: bool = False,
+    progress: Progress | None = None,
+    workers: int | None = 1,
+) -> Record:
+    """The Record of ``scenario`` without what studies do not read of each run: the machine's
+    picture, assumptions, the range of doubtful facts, and, unless ``gains``, what more of each
+    resource would bring. All else is as ``run_scenario`` has it.
+    """
+    if scenario.plane in REAL:
+        raise InputError(
+            f"studies do not run on plane {scenario.plane}", expected="a simulated plane"
+        )
+    if scenario.plane != FLOW:
+        return run_random(maker_of(scenario), scenario, workers, progress, whole=False)
+    return _flow_record(scenario, progress, whole=False, gains=gains)
 
 
 def with_effects(record: Record, scenario: Scenario) -> Record:
     """The Record of a run of ``scenario`` with what each assumption decides of the answer."""
-    found = assumptions_in(scenario, _costs(scenario))
-    return replace(record, assumptions=described_assumptions(scenario, found, Predictor(scenario)))
+    with shared(SharedWork()):  # variants have most of the machine in common
+        found = assumptions_in(scenario, _costs(scenario))
+        rows = described_assumptions(scenario, found, Predictor(scenario))
+    return replace(record, assumptions=rows)
 
 
 def _run(
@@ -79,12 +120,18 @@ def _run(
         return _run_native(scenario, progress, loading)
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress)
+    return _flow_record(scenario, progress)
+
+
+def _flow_record(
+    scenario: Scenario, progress: Progress | None, *, whole: bool = True, gains: bool = True
+) -> Record:
     began = time.perf_counter()
     control, plane = _flows(scenario, progress)
-    outcome = plane.outcome()
+    outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Record(
-        **_identity(scenario),
+        **identity(scenario, whole),
         throughput=outcome.throughput,
         operations=outcome.operations,
         bandwidth_Bps=outcome.bandwidth_Bps,
@@ -96,11 +143,24 @@ def _run(
         confidence={},
         model=outcome.model,
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
-        provenance=_provenance(time.perf_counter() - began, outcome.steps),
-        fact_range=fact_range(scenario, outcome.throughput, _throughput),
-        assumptions=described_assumptions(scenario, assumptions_in(scenario, plane.costs), None),
+        provenance=provenance(time.perf_counter() - began, outcome.steps),
+        **(_doubts(scenario, outcome.throughput, plane.costs, _throughput) if whole else {}),
         series=outcome.series,
     )
+
+
+def _doubts(
+    scenario: Scenario,
+    throughput: Mapping[str, float],
+    costs: CostModel | None,
+    play: Callable[[Scenario], Mapping[str, float]] | None = None,
+) -> dict[str, Any]:
+    """The fields of a Record that say what its prediction leans on."""
+    return {
+        # What was measured is no prediction that the facts could be off for.
+        "fact_range": {} if scenario.plane == NATIVE else fact_range(scenario, throughput, play),
+        "assumptions": described_assumptions(scenario, assumptions_in(scenario, costs), None),
+    }
 
 
 def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowPlane]:
@@ -117,14 +177,15 @@ def outcome_of_flows(scenario: Scenario) -> Outcome:
 
 
 def _throughput(scenario: Scenario) -> Mapping[str, float]:
-    return outcome_of_flows(scenario).throughput
+    return _flows(scenario, None)[1].outcome(with_gains=False).throughput
 
 
 def _costs(scenario: Scenario) -> CostModel | None:
-    """The cost model of its first moment in the flow plane; None where that does not play it."""
+    """The cost model of its first moment in the flow plane; None where that has none, or does not
+    play it."""
     if FLOW not in system_of(scenario.system).planes:
         return None
-    found: CostModel = first_moment(scenario).costs
+    found: CostModel | None = first_moment(scenario).costs
     return found
 
 
@@ -142,18 +203,35 @@ def _run_native(scenario: Scenario, progress: Progress | None, loading: Progress
     return record
 
 
+def _run_emulated(
+    scenario: Scenario,
+    machine_scale: float | None,
+    progress: Progress | None,
+    loading: Progress | None,
+) -> Record:
+    """In a guest. The emulator reads what the simulator does without: loaded by name."""
+    emulated = import_module("...engine_native.emulated", __package__)
+    record: Record = emulated.run_emulated(
+        scenario, machine_scale, progress=progress, loading=loading
+    )
+    return record
+
+
 def run_random(
     make: Maker,
     scenario: Scenario,
     workers: int | None = None,
     progress: Progress | None = None,
     warm_up_s: float | None = None,
+    whole: bool = True,
 ) -> Record:
     """The Record of ``scenario`` on planes that ``make`` makes; see ``run_scenario``.
 
-    ``warm_up_s`` stands in for a pilot run; what the scenario states comes before it.
+    ``warm_up_s`` stands in for a pilot run; what the scenario states comes before it. ``whole``:
+    with all that ``bare_record`` leaves out.
     """
-    from .replications import WarmUp, replicate, warm_up_of  # SciPy, which flows do without
+    # With SciPy, which flows do without.
+    from .replications import WarmUp, WorkerLost, replicate, warm_up_of
 
     began, plan = time.perf_counter(), scenario.statistics
     done: list[Replication] = []
@@ -168,12 +246,14 @@ def run_random(
         report = _part(progress, pilot, 1.0)
         for one in replicate(make, scenario, warm_up, workers, report):
             done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, WorkerLost) as stopped:
         if not done:
             raise
         wall_s = time.perf_counter() - began
-        raise RunInterrupted(_random_record(scenario, warm_up, done, wall_s)) from None
-    return _random_record(scenario, warm_up, done, time.perf_counter() - began)
+        lost = stopped.message if isinstance(stopped, WorkerLost) else None
+        record = _random_record(scenario, warm_up, done, wall_s, whole)
+        raise RunInterrupted(record, lost) from None
+    return _random_record(scenario, warm_up, done, time.perf_counter() - began, whole)
 
 
 def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
@@ -184,7 +264,7 @@ def _part(progress: Progress | None, first: float, last: float) -> Progress | No
 
 
 def _random_record(
-    scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float
+    scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float, whole: bool
 ) -> Record:
     from .combined import Combined
 
@@ -195,7 +275,7 @@ def _random_record(
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
     return Record(
-        **_identity(scenario),
+        **identity(scenario, whole),
         throughput=together.throughput,
         operations=together.operations,
         bandwidth_Bps=together.bandwidth_Bps,
@@ -212,15 +292,11 @@ def _random_record(
             *warm_up.notes,
             *_notes(scenario, done),
         ),
-        provenance=_provenance(wall_s, steps) | rate,
+        provenance=provenance(wall_s, steps) | rate,
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        # What was measured is no prediction that the facts could be off for.
-        fact_range={} if scenario.plane == NATIVE else fact_range(scenario, together.throughput),
-        assumptions=described_assumptions(
-            scenario, assumptions_in(scenario, _costs(scenario)), None
-        ),
+        **(_doubts(scenario, together.throughput, _costs(scenario)) if whole else {}),
         series=together.series,
     )
 
@@ -245,7 +321,7 @@ def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
     ]
 
 
-def _identity(scenario: Scenario) -> dict[str, Any]:
+def identity(scenario: Scenario, whole: bool) -> dict[str, Any]:
     """The fields of a Record that say what was run."""
     return {
         "scenario": scenario.name,
@@ -256,12 +332,13 @@ def _identity(scenario: Scenario) -> dict[str, Any]:
         "policies": dict(scenario.policy_names),
         "seed": scenario.seed,
         "horizon_s": scenario.horizon_s,
-        "machine": picture_data(scenario.machine),
+        "machine": picture_data(scenario.machine) if whole else {"name": scenario.machine.name},
         "settings": scenario.settings,
     }
 
 
-def _provenance(wall_s: float, events: int) -> dict[str, Any]:
+def provenance(wall_s: float, events: int) -> dict[str, Any]:
+    """How long a run took, of how many events, with which version, when and where."""
     return {
         "wall_s": wall_s,
         "events": events,

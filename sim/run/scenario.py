@@ -22,6 +22,7 @@ from ...inputs import (
     with_setting,
 )
 from ...inputs.quantities import time_text
+from ...inputs.shared_work import once
 from ...topologies import Machine
 from ...workloads import Workload, scaled
 from ..control import ChosenPolicy
@@ -50,15 +51,17 @@ from .scenario_policies import (
 BUNDLED = Path(__file__).parents[1] / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow", "event", "reference", "native")
+PLANES = ("flow", "event", "reference", "native", "emulator")
 DRAWING_PLANES = ("event", "reference")
 OWN_HORIZONS = ("event_horizon", "native_horizon")
-NATIVE = "native"
+NATIVE, EMULATOR = "native", "emulator"
+REAL = (NATIVE, EMULATOR)  # planes that run the engine
 SIMULATED = ("flow", "event", "reference")
 
 EXTENDED_MAX = 16
 # Kernels count picoseconds in 64 bits, and look ahead; nobody waits longer for a real clock.
 DRAWN_MAX_S = 1e6
+ASKED_MAX = 1_000_000  # half an hour and a gigabyte of series in the flow plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,38 @@ def load_scenario(
     ``settings``: ``path=value`` each, for any field of the scenario, of its
     machine (``machine.…``) and its workload (``workload.…``); the later one wins.
     """
-    document = _extended(_loaded(CATALOGUE.path(str(name_or_path))))
+    return scenario_of_document(
+        load_document(name_or_path),
+        settings,
+        machine=machine,
+        workload=workload,
+        policy=policy,
+        plane=plane,
+        seed=seed,
+        replications=replications,
+        scale=scale,
+    )
+
+
+def load_document(name_or_path: str | Path) -> Document:
+    """The document of a bundled scenario or a scenario file, over all that it extends."""
+    path = CATALOGUE.path(str(name_or_path))
+    return once("scenario", path, lambda: extended(_loaded(path)))
+
+
+def scenario_of_document(
+    document: Document,
+    settings: Sequence[str] = (),
+    *,
+    machine: str | None = None,
+    workload: str | None = None,
+    policy: str | Sequence[str] | None = None,
+    plane: str | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
+    scale: float | None = None,
+) -> Scenario:
+    """The scenario of a document that extends no other; see ``load_scenario``."""
     for place, option, value in (
         (("machine",), "machine", machine),
         (("workload",), "workload", workload),
@@ -161,7 +195,7 @@ def _loaded(path: str | Path) -> Document:
     return with_present_names(load_yaml(path))
 
 
-def _extended(document: Document, depth: int = 0) -> Document:
+def extended(document: Document, depth: int = 0) -> Document:
     """The document over the one that it extends, which may extend another."""
     place = ("extends",)
     if not isinstance(document.value, dict) or "extends" not in document.value:
@@ -176,7 +210,7 @@ def _extended(document: Document, depth: int = 0) -> Document:
     with reported_at(document, place):
         path = CATALOGUE.path(extends, folder_of(document, place))
     own = {key: value for key, value in document.value.items() if key != "extends"}
-    return merged(_extended(_loaded(path), depth + 1), replace(document, value=own))
+    return merged(extended(_loaded(path), depth + 1), replace(document, value=own))
 
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
@@ -211,12 +245,11 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     with reported_at(document, ("system",)):
         description.system.check_horizon(_played(description)[1])
     chosen = policies_of(document, description, system)
-    whole = description.model_dump(mode="json", exclude_none=True) | {
-        # What facts were measured by, no plane reads; it would be taken along with each record.
-        "machine": machine.description.model_dump(
-            mode="json", exclude_none=True, exclude={"measurements"}
-        ),
-        "workload": described.description.model_dump(mode="json", exclude_none=True),
+    _check_asked(document, description, chosen)
+    # What an engine costs is in the machine's part.
+    whole = description.model_dump(mode="json", exclude_none=True, exclude={"engine"}) | {
+        "machine": machine.plain,
+        "workload": described.plain,
     }
     return Scenario(
         name=description.name,
@@ -233,7 +266,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         plane=description.plane,
         statistics=description.statistics,
         settings=with_files(whole, chosen, lambda path: anywhere(path, folder)),
-        hash=hash_of(whole, workload, chosen),
+        hash=hash_of(whole, machine, workload, chosen),
     )
 
 
@@ -283,7 +316,7 @@ def _check_pauses(
 ) -> None:
     """Refuses clients that pause for longer than a plane that counts time in whole steps can."""
     system, clients = description.system, workload.description.clients
-    if description.plane not in (*DRAWING_PLANES, NATIVE):
+    if description.plane not in (*DRAWING_PLANES, *REAL):
         return
     if clients.arrival_rate is not None:
         # Each worker has arrivals of its own.
@@ -318,7 +351,7 @@ def _with_set_horizon(document: Document, paths: Sequence[tuple[str, ...]]) -> D
 def _played(description: ScenarioDescription) -> tuple[str, float]:
     """The field that says how long the scenario's plane plays, and that time."""
     horizon_s, event = description.horizon.value, description.event_horizon
-    if description.plane == NATIVE and description.native_horizon is not None:
+    if description.plane in REAL and description.native_horizon is not None:
         return "native_horizon", description.native_horizon.value
     if description.plane in DRAWING_PLANES and event is not None and event.value < horizon_s:
         return "event_horizon", event.value
@@ -336,12 +369,30 @@ def _shortened(description: ScenarioDescription) -> str:
 
 def _check_horizon(document: Document, description: ScenarioDescription) -> None:
     field, played_s = _played(description)
-    if description.plane in (*DRAWING_PLANES, NATIVE) and played_s > DRAWN_MAX_S:
+    if description.plane in (*DRAWING_PLANES, *REAL) and played_s > DRAWN_MAX_S:
         raise document.error(
             (field,),
             f"{field}: too long for plane {description.plane}",
             token=time_text(played_s),
             expected=f"at most {DRAWN_MAX_S:,.0f} s",
+        )
+
+
+def _check_asked(
+    document: Document, description: ScenarioDescription, chosen: Mapping[str, ChosenPolicy]
+) -> None:
+    """Refuses what would take for ever: the plane plays on from one question to the next."""
+    field, played_s = _played(description)
+    acting = [policy for policy in chosen.values() if policy.acts]
+    asked = sum(played_s / policy.period_s for policy in acting)
+    if asked > ASKED_MAX:
+        shortest = min(acting, key=lambda policy: policy.period_s)
+        raise document.error(
+            (field,),
+            f"{field}: policies would be asked {asked:.3g} times",
+            token=time_text(played_s),
+            expected=f"at most {ASKED_MAX:,} times (policy {shortest.name} each "
+            f"{time_text(shortest.period_s)})",
         )
 
 

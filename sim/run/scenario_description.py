@@ -25,7 +25,9 @@ class ScenarioDescription(Strict):
     """A scenario file, with what it extends.
 
     ``machine`` and ``workload``: a bundled name, the path of a file (relative to this one), or a
-    description in full. ``system``, ``policies``: see ``description_of``. ``statistics``: of
+    description in full. ``engine``: the path of an engine's profile, as ``numatwin calibrate``
+    writes it; what it costs on the machine stands in for what the machine's file says of such an
+    engine. ``system``, ``policies``: see ``description_of``. ``statistics``: of
     planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
     as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
     as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
@@ -37,6 +39,7 @@ class ScenarioDescription(Strict):
     source: str | None = None
     notes: tuple[str, ...] = ()
     machine: str | dict[str, Any]
+    engine: str | None = None
     workload: str | dict[str, Any]
     system: SystemSpec
     policies: Policies
@@ -66,7 +69,10 @@ def description_of(system: System) -> type[ScenarioDescription]:
     """The schema of scenarios of that system."""
     families: dict[str, Any] = {
         family.name: (
-            Annotated[family.spec, BeforeValidator(_nothing_is_empty)],
+            Annotated[
+                family.spec,
+                BeforeValidator(_nothing_is_empty, json_schema_input_type=family.spec | None),
+            ],
             Field(default_factory=family.spec),
         )
         for family in system.families
@@ -78,7 +84,10 @@ def description_of(system: System) -> type[ScenarioDescription]:
             Field(default_factory=system.spec),
         ),
         "policies": (
-            Annotated[policies, BeforeValidator(_nothing_is_empty)],
+            Annotated[
+                policies,
+                BeforeValidator(_nothing_is_empty, json_schema_input_type=policies | None),
+            ],
             Field(default_factory=policies),
         ),
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...inputs import (
     Catalogue,
@@ -24,23 +24,36 @@ from ...inputs import (
     part_of,
     with_setting,
 )
+from ...inputs.shared_work import KEPT_MAX, once
 from ...inputs.yaml_file import Place
 from ...topologies import Machine, MachineDescription, load_machine, machine_from_document
 from ...topologies.catalogue import CATALOGUE as MACHINES
+from ...topologies.machine import kept_machines
 from ...workloads import Workload, WorkloadDescription, load_workload, workload_from_document
 from ...workloads.catalogue import CATALOGUE as WORKLOADS
 from ...workloads.keys import Recorded
 from ..control import ChosenPolicy
 from ..systems.registry import check_engines
+from .engine_profile import check_kind, load_engine, with_engine
+from .scenario_description import described_system
+
+Made = TypeVar("Made")
 
 
 def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
     """The machine that is named or held in full, as set."""
+    if document.part(("engine",)) is not None:
+        return _machine_with_engine(document, settings)
+    return _made_once(
+        document, "machine", settings, lambda: _machine(document, settings), kept_machines
+    )
+
+
+def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     place = ("machine",)
     named = document.part(place)
     if isinstance(named, str) and not settings:
-        with reported_at(document, place):
-            machine = load_machine(MACHINES.path(named, folder_of(document, place)))
+        machine = load_machine(_path_of(document, place, named, MACHINES))
     else:
         part, _ = _named_or_held(document, place, MACHINES, MachineDescription, settings)
         machine = machine_from_document(part)
@@ -48,8 +61,48 @@ def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
     return machine
 
 
+def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Machine:
+    """The machine as set, with what the engine of the scenario's profile takes there; settings of
+    engines come last.
+    """
+    place = ("engine",)
+    named = document.part(place)
+    of_engines = [one for one in settings if one.path[0] == "engines"]
+    others = [one for one in settings if one.path[0] != "engines"]
+    part, _ = _named_or_held(document, ("machine",), MACHINES, MachineDescription, others)
+    engine = load_engine(folder_of(document, place) / named)
+    check_kind(document, engine, described_system(document).name)
+    part = with_engine(part, engine, machine_from_document(part))
+    for setting in of_engines:
+        part = with_setting(part, MachineDescription, setting)
+    machine = machine_from_document(part)
+    check_engines(machine)
+    return machine
+
+
+def _made_once(
+    document: Document,
+    part: str,
+    settings: Sequence[Setting],
+    make: Callable[[], Made],
+    most: Callable[[Made], int] = lambda made: KEPT_MAX,
+) -> Made:
+    """What ``make`` makes of a part of ``document`` as set; where that is named, made once while
+    work is shared.
+    """
+    named = document.part((part,))
+    if not isinstance(named, str):
+        return make()
+    said = tuple((setting.path, repr(setting.value)) for setting in settings)
+    return once(part, (named, str(folder_of(document, (part,))), said), make, most)
+
+
 def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
     """The workload, the folder that its files are looked for in, and how it is written."""
+    return _made_once(document, "workload", settings, lambda: _workload(document, settings))
+
+
+def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
     place = ("workload",)
     named = document.part(place)
     part, folder = _named_or_held(document, place, WORKLOADS, WorkloadDescription, settings)
@@ -57,6 +110,17 @@ def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Worklo
         with reported_at(document, place):
             return load_workload(named), WORKLOADS.folder, part
     return workload_from_document(part, folder), folder, part
+
+
+def _path_of(document: Document, place: Place, named: str, catalogue: Catalogue) -> Path:
+    """The file that is named at ``place``; an error of reading it tells who named it."""
+    with reported_at(document, place):
+        path = catalogue.path(named, folder_of(document, place))
+        try:
+            path.stat()
+        except OSError as failure:
+            raise InputError(f"{path}: cannot be read: {failure.strerror}") from None
+        return path
 
 
 def _named_or_held(
@@ -69,14 +133,19 @@ def _named_or_held(
     """The description that is named or held at ``place``, as set, and the folder of its file."""
     named, folder = document.part(place), folder_of(document, place)
     if isinstance(named, str):
-        with reported_at(document, place):
-            path = catalogue.path(named, folder)
-        part, folder = load_yaml(path), path.parent
+        path = _path_of(document, place, named, catalogue)
+        part, folder = once("file", path, lambda: load_yaml(path)), path.parent
     else:
         part = part_of(document, place)
     for setting in settings:
         part = with_setting(part, model, setting)
     return part, folder
+
+
+def named_or_held(document: Document, part: str) -> tuple[Document, Path]:
+    """The description of the ``machine`` or ``workload``, and the folder of its file."""
+    catalogue: Catalogue = {"machine": MACHINES, "workload": WORKLOADS}[part]
+    return _named_or_held(document, (part,), catalogue, Strict, ())
 
 
 def check_mappings(document: Document, place: Place) -> None:
@@ -112,18 +181,29 @@ def reported_at(document: Document, place: Place) -> Iterator[None]:
 def with_files(
     whole: dict[str, Any], chosen: Mapping[str, ChosenPolicy], written: Callable[[Path], str]
 ) -> dict[str, Any]:
-    """A copy of the settings, in which each path of a file is as ``written`` writes it."""
-    copied = deepcopy(whole)
+    """The settings, in which each path of a file is as ``written`` writes it: what has such paths
+    is copied.
+    """
+    found = dict(whole)
+    if any(policy.file is not None for policy in chosen.values()):
+        found["policies"] = deepcopy(whole["policies"])
     for family, policy in chosen.items():
         if policy.file is not None:
-            copied["policies"][family]["file"] = written(policy.file.absolute())
-    workload = copied["workload"]
+            found["policies"][family]["file"] = written(policy.file.absolute())
+    if any(_with_file(whole["workload"])):
+        found["workload"] = deepcopy(whole["workload"])
+    for named in _with_file(found["workload"]):
+        named["file"] = written(Path(named["file"]))
+    return found
+
+
+def _with_file(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parts of a workload that name a file."""
     for part in (workload, *workload.get("phases", ())):
         for operation in part["operations"].values():
             for named in (operation.get("keys", {}), *operation.get("operators", {}).values()):
                 if "file" in named:
-                    named["file"] = written(Path(named["file"]))
-    return copied
+                    yield named
 
 
 def anywhere(path: Path, folder: Path) -> str:
@@ -132,10 +212,20 @@ def anywhere(path: Path, folder: Path) -> str:
     return str(relative) if relative.exists() and relative.parent != WORKLOADS.folder else str(path)
 
 
-def hash_of(whole: dict[str, Any], workload: Workload, chosen: Mapping[str, ChosenPolicy]) -> str:
+def hash_of(
+    whole: dict[str, Any],
+    machine: Machine,
+    workload: Workload,
+    chosen: Mapping[str, ChosenPolicy],
+) -> str:
     """Of what the scenario says and of what its files hold, not of where they lie."""
     said = with_files(whole, chosen, lambda path: path.name)
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    # As JSON with sorted keys; the text of a machine, most of it, is made once.
+    del said["machine"]
+    texts = {name: json.dumps(part, sort_keys=True) for name, part in said.items()}
+    texts["machine"] = machine.plain_text
+    text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
+    digest = hashlib.sha256(f"{{{text}}}".encode())
     for family in sorted(chosen):
         if (file := chosen[family].file) is not None:
             digest.update(hashlib.sha256(file.read_bytes()).digest())

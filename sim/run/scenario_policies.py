@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from ...inputs import Document, InputError, Setting, changed, moved
+from ...inputs import DescriptionError, Document, InputError, Setting, changed, moved
 from ...inputs.fields import near
 from ...inputs.yaml_file import Place
 from ..control import NO_POLICY, ChosenPolicy, PolicySpec
@@ -26,10 +27,9 @@ def with_present_names(document: Document) -> Document:
     if not isinstance(document.value, dict):
         return document  # reported where it is read
     check_mappings(document, (POLICIES,))
-    present = family_names()
     for name, value in dict(document.part((POLICIES,)) or {}).items():
         place: Place = (POLICIES, name)
-        if (now := present.get(name)) not in (None, name):
+        if (now := family_names().get(name)) not in (None, name):
             to: Place = (POLICIES, str(now))
             if document.part(to) is not None:
                 raise document.error(place, f"policies: '{name}' is the same as '{now}'")
@@ -76,7 +76,27 @@ def with_policies(document: Document, texts: Sequence[str]) -> Document:
     return document
 
 
-def _family(system: System, name: str | None, text: str, source: str) -> Family | None:
+def check_policy(system: System, text: str, family: str | None = None) -> None:
+    """Raises InputError where a system has no policy that ``text`` names: as ``--policy`` takes it,
+    or of that ``family``. Whether it goes with its options is seen where these are known.
+    """
+    by_family = None if family else _BY_FAMILY.fullmatch(text)
+    found = _family(system, by_family[1] if by_family else family, text)
+    if found is None:
+        return
+    try:
+        spec = found.spec.model_validate(named(by_family[2] if by_family else text))
+        choose(spec, found, Path())
+    except DescriptionError:
+        return
+    except ValueError as failure:
+        expected = str(failure).removeprefix("expected ")
+        raise InputError("no policy class", token=text, expected=expected) from None
+
+
+def _family(
+    system: System, name: str | None, text: str, source: str | None = None
+) -> Family | None:
     """The family that is meant; None where the system has none, and none is asked of it."""
     names = [family.name for family in system.families]
     if name is not None:

@@ -18,7 +18,7 @@ from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
 from .record import Record, part_at
 from .runner import maker_of, outcome_of_flows
-from .scenario import NATIVE, Scenario
+from .scenario import REAL, Scenario
 from .what_if import FLOW
 
 BUDGET_S = 5.0
@@ -43,7 +43,7 @@ def idle_settings(
 
     None of a real run, which is never the same twice.
     """
-    if record.plane == NATIVE:
+    if record.plane in REAL:
         return ()
     began, found = time.perf_counter(), []
     instead = "; ".join(dict.fromkeys(why.resource for why in record.why.values()))

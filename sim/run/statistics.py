@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtrit
 
 from ..kernel.histogram import Histogram, merged
 from .warm_up import batch_means
@@ -91,6 +90,8 @@ def dependent(values: Values) -> bool:
     mean 0 and variance (n - 2) / (n^2 - 1) (Fishman and Yarberry, An implementation of the batch
     means method, INFORMS Journal on Computing 9, 1997).
     """
+    from scipy.special import ndtr  # slow to import
+
     found = np.asarray(values, dtype=np.float64)
     count = len(found)
     squares = float(((found - found.mean()) ** 2).sum())
@@ -175,6 +176,8 @@ def _welch(
 
 
 def _t_interval(value: float, error: float, freedom: float, confidence: float) -> Interval:
+    from scipy.special import stdtrit
+
     half = float(stdtrit(freedom, 0.5 + 0.5 * confidence)) * error
     return Interval(value, value - half, value + half)
 

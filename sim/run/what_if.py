@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..planes.flow import FlowPlane
+from ..planes.rates import Loads
 from ..systems.registry import system_of
 from .scenario import Scenario
 
@@ -38,6 +39,10 @@ class Predictor:
         self._planes = system_of(scenario.system).planes
         self.plane = FLOW if FLOW in self._planes else EVENT
         self._until_s: float | None = None
+        # All are looked for from the same loads: what a variant does not change is equal in it.
+        self._start: Loads | None = None
+        if self.plane == FLOW:
+            self._start = getattr(first_moment(scenario), "loads", None)
         self.own = self(scenario)
 
     def __call__(self, scenario: Scenario) -> Moment:
@@ -51,7 +56,7 @@ class Predictor:
         return 0.0 if self.plane == EVENT and abs(other) < NOTICED else other
 
     def _flow(self, scenario: Scenario) -> Moment:
-        plane = first_moment(scenario)
+        plane = first_moment(scenario, self._start)
         outcome = plane.log.outcome(why={}, events=[], model={}, warnings=())
         energy = outcome.energy_J
         return Moment(outcome.throughput, None if energy is None else energy / plane.time_s)
@@ -80,17 +85,17 @@ class Predictor:
         )
 
 
-def flow_plane(scenario: Scenario) -> Any:
+def flow_plane(scenario: Scenario, start: Loads | None = None) -> Any:
     """The flow plane of ``scenario``, which draws nothing at random: the system's own, or one for
-    the ``FlowSystem`` that it has.
+    the ``FlowSystem`` that it has, which looks for its first rates from the loads ``start``.
     """
     model = system_of(scenario.system).model(FLOW)(scenario)
-    return model if hasattr(model, "advance") else FlowPlane(scenario, model)
+    return model if hasattr(model, "advance") else FlowPlane(scenario, model, start)
 
 
-def first_moment(scenario: Scenario) -> Any:
-    """The flow plane of the scenario after its first moment."""
-    plane = flow_plane(scenario)
+def first_moment(scenario: Scenario, start: Loads | None = None) -> Any:
+    """The flow plane of the scenario after its first moment; for ``start`` see ``flow_plane``."""
+    plane = flow_plane(scenario, start)
     plane.advance(min(MOMENT_S, scenario.horizon_s))
     return plane
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +20,7 @@ from ..machine.assumptions import (
     split_quantity,
     times_value,
 )
+from .profile import EngineProfile
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,22 @@ class System:
     a ``Plane`` of the system's own; for
     planes that draw at random, of an Experiment and the number of a replication a ``RandomPlane``
     (a ``Maker``); for ``native``, of an Experiment and what is told the part of the data that is
-    loaded (or None) a context, which gives a ``Maker`` and leaves nothing running.
+    loaded (or None) a context, which gives a ``Maker`` and leaves nothing running; for
+    ``emulator``, of the engine's process in a guest, when to begin counting and the same, a
+    context, which gives what makes a ``Plane`` of an Experiment.
     ``facts``: what a machine file may say, in its ``engines`` under the system's name, of what such
     an engine was measured to take there; None where nothing.
+    ``profile``: what a profile of an engine of this kind may say (see ``EngineProfile``); None
+    where there are no such profiles.
     ``assumptions``: of an Experiment, what its own model counts with that nobody stated (see
     ``machine.assumptions``); fields that a scenario leaves out are in the spec's.
+    ``trainers``: by family of policies, what trains models for it: of a machine, a number of
+    observations, a seed, a plane, what is told the part that is done (or None), a machine to be
+    scored on, too (or None), and how many observations it learns online from (or None).
+    ``threshold``: what finds the fact of a machine that the system's policies go by, of a machine,
+    a plane, and what is told the part that is done (or None); None where there is none.
+    ``pictures``: of a Record (``planes.pictures.Shown``), what a report shows of it besides what
+    all systems have in common; None where nothing.
     """
 
     name: str
@@ -129,7 +142,11 @@ class System:
     planes: Mapping[str, Later]
     families: tuple[Family, ...] = ()
     facts: type[Strict] | None = None
+    profile: type[EngineProfile] | None = None
     assumptions: Later | None = None
+    trainers: Mapping[str, Later] = dataclasses.field(default_factory=dict)
+    threshold: Later | None = None
+    pictures: Later | None = None
 
     def model(self, plane: str) -> Any:
         """What makes its model on that plane."""

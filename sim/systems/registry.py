@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
+from types import MappingProxyType
+from typing import Any
 
 from ...inputs import InputError
 from ...inputs.fields import near
@@ -15,6 +19,7 @@ SYSTEMS = {
     "eris": ".eris.system",
     "commits": ".commits.system",
     "tasks": ".tasks.system",
+    "joins": ".joins.system",
 }
 
 
@@ -41,25 +46,43 @@ def default_kind() -> str:
     return next(iter(SYSTEMS))
 
 
-def family_names() -> dict[str, str]:
+def family_names() -> Mapping[str, str]:
     """Each name that a family of policies has or had in any system, with the one it has now."""
-    return {
-        name: family.name
-        for system in systems()
-        for family in system.families
-        for name in (*family.aliases, family.name)
-    }
+    return _family_names(tuple(SYSTEMS))
+
+
+@cache
+def _family_names(kinds: tuple[str, ...]) -> Mapping[str, str]:
+    return MappingProxyType(
+        {
+            name: family.name
+            for system in map(system_named, kinds)
+            for family in system.families
+            for name in (*family.aliases, family.name)
+        }
+    )
+
+
+def trainer_of(family: str) -> Any:
+    """What trains models for policies of that family."""
+    return next(s.trainers[family] for s in systems() if family in s.trainers).load()
+
+
+def threshold_search() -> Any:
+    """What finds a machine's threshold, for the system whose policies go by one."""
+    return next(s.threshold for s in systems() if s.threshold is not None).load()
 
 
 def check_engines(machine: Machine) -> None:
     """Reads what engines were measured to take on ``machine``; raises InputError for a part of an
     unknown engine, or one that is wrong.
     """
-    facts = {system.name: system.facts for system in systems() if system.facts is not None}
     for name, part in machine.description.engines.items():
-        if name not in facts:
+        facts = system_named(name).facts if name in SYSTEMS else None
+        if facts is None:
+            known = [system.name for system in systems() if system.facts is not None]
             raise part.error(
                 f"unknown engine '{name}' in engines",
-                expected=near(name, facts) or f"one of {', '.join(facts)}",
+                expected=near(name, known) or f"one of {', '.join(known)}",
             )
-        part.read_as(facts[name])
+        part.read_as(facts)

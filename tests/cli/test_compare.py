@@ -191,10 +191,12 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
     assert found["recovery.lookup.depth"]["level"] == "best"
     lines = numatwin("compare", "a", "b").out.splitlines()
-    assert [line.split()[:4] for line in lines[-5:-3]] == [
-        ["recovery", "lookup", "depth", "80.0%"],
-        ["recovery", "lookup", "time", "2"],
+    at = next(k for k, line in enumerate(lines) if line.startswith("recovery"))
+    assert [line.split()[:5] for line in lines[at : at + 2]] == [
+        ["recovery", "lookup", "depth", "↓", "80.0%"],
+        ["recovery", "lookup", "time", "↓", "2"],
     ]
+    assert "↑ more is better, ↓ less is better" in lines
     assert "to the best level that any of these records settles at" in lines[-2]
 
 
@@ -230,8 +232,8 @@ def test_table(numatwin: CommandLine) -> None:
     lines = numatwin("compare", *names).out.splitlines()
     assert lines[0].split() == ["scenario", "policy", "machine", "plane", "record"]
     assert lines[2].split() == ["B", "small", "ma-8", "amd-8n-ht", "flow", "b"]
-    row = next(line for line in lines if line.startswith("throughput lookup"))
-    assert row.split()[2:] == ["200", "M/s", "300", "M/s", "×1.50"]
+    row = next(line for line in lines if line.startswith("throughput lookup ↑"))
+    assert row.split()[3:] == ["200", "M/s", "300", "M/s", "×1.50"]
 
 
 def test_identity_in_json(numatwin: CommandLine) -> None:

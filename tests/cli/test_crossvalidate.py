@@ -29,7 +29,7 @@ settings: {horizon: 50 ms, native_horizon: 50 ms, event_horizon: 2 ms}
 runs:
   lookup:
     scenario: host-lookup
-    grid: {size.index: [1/2 L2, 1 MiB]}
+    grid: {size.index: [1/3 L2, 1 MiB]}
 """
 ROW = {
     "scenario": str,
@@ -88,7 +88,7 @@ def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch)
             assert low <= row[name] <= high
         expected = (row["predicted"] - row["measured"]) / row["measured"]
         assert row["relative_error"] == pytest.approx(expected)
-    assert {row["scenario"] for row in found["rows"]} == {"lookup: 1/2 L2", "lookup: 1 MiB"}
+    assert {row["scenario"] for row in found["rows"]} == {"lookup: 1/3 L2", "lookup: 1 MiB"}
     assert [left["what"] for left in found["left_out"]] == ["memory traffic"]
 
 
@@ -97,7 +97,7 @@ def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None
     planes(monkeypatch)
     done = numatwin(*WORDS)
     assert (done.status, done.err) == (0, "")
-    assert re.search(r"lookup: 1/2 L2 +lookup +flow +100 /s +104 /s +\+4\.0%", done.out)
+    assert re.search(r"lookup: 1/3 L2 +lookup +flow +100 /s +104 /s +\+4\.0%", done.out)
     assert re.search(r"lookup: 1 MiB +lookup p99 +event +1 µs +1\.1 µs +\+10\.0%", done.out)
     assert "aim throughput, median error ≤ 5%: 3.5%, reached" in done.out
     assert "no rows of memory traffic (lookup): this host shows no counters" in done.out
@@ -149,7 +149,7 @@ def test_a_run_that_fails(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
     planes(monkeypatch, failing={("native", 3): NO_MEMORY})
     done = numatwin(*WORDS, "--out", "kept")
     assert (done.status, done.err) == (1, "")
-    told = "failed: lookup: 1/2 L2 on native, round 2: no memory left for the engine: expected"
+    told = "failed: lookup: 1/3 L2 on native, round 2: no memory left for the engine: expected"
     assert done.out.count(told) == 1
     rows = json.loads(Path("kept/rows.json").read_text())
     assert len(rows["rows"]) == 6
@@ -275,7 +275,7 @@ def test_refused_before_anything_runs(refused: Refused, monkeypatch: pytest.Monk
 def test_bad_suites_are_one_line_with_the_place(refused: Refused) -> None:
     for old, new, told in (
         ("host-lookup", "host-lokup", "mine.yaml:7:15: run 'lookup': unknown scenario"),
-        ("1/2 L2", "1/2 L8", "mine.yaml:8:25: run 'lookup': machine 'this-host' has no cache L8"),
+        ("1/3 L2", "1/2 L8", "mine.yaml:8:25: run 'lookup': machine 'this-host' has no cache L8"),
         ("runs:", "runs: {}\nrest:", "mine.yaml:5:1: runs: expected at least 1 in it"),
         ("rounds: 3", "planes: [fast]", "mine.yaml:3:1: unknown field 'planes'"),
     ):

@@ -204,3 +204,17 @@ def test_ctrl_c_as_the_command_starts(module: str) -> None:
     assert done.returncode == 130, done.stderr
     assert done.stdout == ""
     assert done.stderr == "numatwin: interrupted\n"
+
+
+def test_a_file_that_a_scenario_names_is_told_with_its_line(refused: Refused) -> None:
+    fields = "workload: lookup-zipf\nsystem: {kind: eris}\nhorizon: 1 s\nseed: 1\n"
+    Path("s.yaml").write_text(f"name: s\nmachine: none.yaml\n{fields}")
+    told = refused("run", "s.yaml")
+    assert "s.yaml:2:10: " in told
+    assert "none.yaml: cannot be read: No such file or directory" in told
+
+
+def test_errors_that_have_nowhere_to_go_keep_their_status() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "numatwin", "run", "none"], stderr=full)
+    assert done.returncode == 2

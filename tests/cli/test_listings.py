@@ -40,6 +40,8 @@ def test_policies_by_what_they_control(numatwin: CommandLine) -> None:
         ("placer", "tasks"),
         ("stealing", "tasks"),
         ("cores", "tasks"),
+        ("access-path", "tasks"),
+        ("operator", "joins"),
     }
     names = [row["name"] for row in rows]
     assert set(names) >= {"none", "ma-1"}

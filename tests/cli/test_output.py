@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numatwin.cli.output import console, print_whole, table
+from numatwin.cli.output import console, print_whole, progress_bar, table
 
 
 def test_off_a_terminal_a_table_of_long_cells_is_not_wrapped(
@@ -15,3 +15,9 @@ def test_off_a_terminal_a_table_of_long_cells_is_not_wrapped(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[1].count("in the middle of words") == 20
+
+
+def test_progress_belongs_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("simulating") as progress:
+        assert progress is None
+    assert capsys.readouterr().err == ""

@@ -13,7 +13,9 @@ import pytest
 from command_line import CommandLine, Refused
 from rich.console import Console
 
+from numatwin.cli.files import alone_in
 from numatwin.cli.record_facts import print_record
+from numatwin.cli.run import _forecast
 from numatwin.sim.run.record import load_record
 
 SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
@@ -39,6 +41,20 @@ FIELDS = {
 def files() -> list[str]:
     """Every file below the current folder."""
     return sorted(str(path) for path in Path().rglob("*") if path.is_file())
+
+
+def test_of_joins_it_is_said_by_which_operator(numatwin: CommandLine) -> None:
+    def operators(*words: str) -> list[str]:
+        lines = numatwin("run", *words, "--on", "flow").out.splitlines()
+        return [" ".join(line.split()[1:]) for line in lines if line.startswith("operator ")]
+
+    cheapest = ("join", "--policy", "operator=cheapest")
+    assert operators(*cheapest) == ["rrj"]
+    # The policy is first asked when the first query is under way.
+    (found,) = operators(*cheapest, "--set", "workload.operations.join.selectivity=0.1")
+    assert found.startswith("ghj-bloom 9")
+    assert ", rrj " in found
+    assert operators(SCAN) == []
 
 
 def test_json_is_one_object_and_writes_nothing(numatwin: CommandLine) -> None:
@@ -129,7 +145,7 @@ def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) ->
 def test_out_with_json(numatwin: CommandLine) -> None:
     done = numatwin("run", SCAN, "--json", "--out", "here/it is")
     head = json.loads(Path("here/it is/record.json").read_text())
-    assert done.json() == head
+    assert done.json() == {name: head[name] for name in head if name != "digest"}
 
 
 def test_one_seed_one_result(numatwin: CommandLine) -> None:
@@ -289,3 +305,25 @@ def test_a_setting_without_effect_is_told(numatwin: CommandLine) -> None:
     assert f"Note: {line}" in shown.out
     assert load_record(Path("one")).idle_settings[0]["throughput"] == {"scan": 0.0}
     assert "the same without it" not in numatwin("run", SCAN, "--set", "system.threads=1").out
+
+
+def test_long_work_is_forecast_off_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter([0.0, 5.0, 20.0, 25.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    tell = _forecast("simulating")
+    for fraction in (0.01, 0.02, 0.03):
+        tell(fraction)
+    assert capsys.readouterr().err == "numatwin: simulating: 2.0% done, about 16 min to go\n"
+
+
+def test_a_folder_that_another_run_writes_to(numatwin: CommandLine, refused: Refused) -> None:
+    with alone_in(Path("here")):
+        told = refused("run", SCAN, "--out", "here")
+    assert (
+        told == "numatwin: error: here: another run writes to this folder: expected another --out\n"
+    )
+    assert not Path("here").exists()
+    numatwin("run", SCAN, "--out", "here")
+    numatwin("run", SCAN, "--out", "here")

@@ -7,6 +7,8 @@ after ``<!-- file: NAME of PATH -->`` it is the file at that path, seen from the
 document's commands run in order in one empty folder; after a comment
 ``<!-- commands: in a copy of the repository -->`` in such a copy, whose package they use.
 
+A picture ``pictures/NAME.svg`` is the curve of the document's sweep with ``--out NAME``, if any.
+
 As a script (``make docs``): rewrites the outputs that are no longer current. A line with ``...``
 stays where it still fits; an output cut by ``...`` lines is replaced as a whole.
 """
@@ -26,6 +28,7 @@ _FENCE = re.compile(
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
+_PICTURE = re.compile(r"\]\(pictures/([\w-]+)\.svg\)")
 _IN_A_COPY = "<!-- commands: in a copy of the repository -->\n"
 ROOT = Path(__file__).parents[2]
 # Folders that are installed as sub-packages.
@@ -124,6 +127,13 @@ def run(step: Step, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
+def drawn(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Pictures of a document that its commands drew in ``folder``: as they are stored, as drawn."""
+    for name in _PICTURE.findall(text):
+        if (picture := folder / name / "sweep.svg").exists():
+            yield f"pictures/{name}.svg", picture
+
+
 def fits(written: str, printed: str) -> bool:
     """Whether the output is what the document says, ``...`` standing for anything."""
     pattern = "".join(
@@ -161,6 +171,8 @@ def renew(path: Path) -> int:
                 changes.append((step.span, step.written))
             elif not fits(step.written, printed):
                 changes.append((step.span, renewed(step.written, printed)))
+        for stored, picture in drawn(text, Path(folder)):
+            shutil.copy(picture, path.parent / stored)
     changes = [(span, new) for span, new in changes if text[slice(*span)] != new]
     for (first, last), new in reversed(changes):
         text = text[:first] + new + text[last:]

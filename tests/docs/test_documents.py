@@ -1,10 +1,12 @@
 """What the documents say is what happens: commands, outputs, links."""
 
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from console_blocks import fits, prepare, renew, renewed, run, steps
+from console_blocks import drawn, fits, prepare, renew, renewed, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -19,6 +21,7 @@ LONG = {
     "read-a-validation-report.md",
     "run-on-this-host.md",
     "what-if-network.md",
+    "which-join.md",
 }
 _CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
@@ -42,6 +45,9 @@ def test_long_documents_exist() -> None:
 )
 def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
+    required = os.environ.get("NUMATWIN_REQUIRE_EMULATOR")
+    if "$ numatwin emulate" in text and not required and not shutil.which("qemu-system-x86_64"):
+        pytest.skip("there is no QEMU here")
     prepare(text, tmp_path)
     for step in steps(text):
         if step.source is not None:
@@ -51,6 +57,8 @@ def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
             assert fits(step.written, printed), (
                 f"{name(path)}:{step.line}: $ {step.command}\n{printed}('make docs' renews it)"
             )
+    for stored, picture in drawn(text, tmp_path):
+        assert (path.parent / stored).read_text() == picture.read_text(), "'make docs' renews it"
 
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, *FOLDER_READMES], ids=name)

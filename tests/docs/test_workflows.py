@@ -69,3 +69,16 @@ def test_a_workflow_does_what_it_says(
     assert main(words[1:]) == 1
     assert Path("gate.xml").read_text().count("<failure") == 2
     capsys.readouterr()
+
+
+def test_the_workflow_of_a_placement_builds_and_gates_what_the_tutorial_does() -> None:
+    workflow = loaded("placement-github.yml")
+    (job,) = workflow["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    tutorial = (EXAMPLES.parent / "test-your-engine-on-64-nodes.md").read_text(encoding="utf-8")
+    build, gate = commands[-2:]
+    assert f"$ {build}\n" in tutorial
+    program, *words = gate.split()
+    assert program.endswith("/numatwin")
+    assert f"$ numatwin {' '.join(words[:2])}\n" in tutorial
+    assert job["steps"][-1]["with"]["path"] == words[-1]

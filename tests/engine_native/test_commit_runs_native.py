@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from numatwin.engine_native import _engine
+from numatwin.engine_native import _engine, transports
 from numatwin.engine_native.systems.commits import setup as commit_setup
 from numatwin.engine_native.systems.commits.plane import NativeCommits, native_commits, signal_name
 from numatwin.inputs import InputError
@@ -25,7 +25,7 @@ TRANSPORTS = ["threads", *(["shm", "tcp"] if _engine.HAS_UCX else [])]
 def record_of(
     name: str, monkeypatch: pytest.MonkeyPatch, transport: str, *settings: str, **options: Any
 ) -> Record:
-    monkeypatch.setenv(commit_setup.VARIABLE, transport)
+    monkeypatch.setenv(transports.VARIABLE, transport)
     scenario = load_scenario(
         name,
         plane="native",
@@ -183,9 +183,9 @@ def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPa
 
 
 def test_sockets_stay_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(commit_setup.VARIABLE, raising=False)
+    monkeypatch.delenv(transports.VARIABLE, raising=False)
     monkeypatch.setattr(_engine, "HAS_UCX", True)
-    monkeypatch.setattr(commit_setup, "INFINIBAND", Path("/nowhere"))
+    monkeypatch.setattr(transports, "INFINIBAND", Path("/nowhere"))
     found = {
         name: commit_setup.transport_of(load_scenario(name).system)  # type: ignore[arg-type]
         for name in ("nam-fig6-rsi", "nam-fig6-two-sided", "nam-fig6-ipoeth")

@@ -15,10 +15,11 @@ import pytest
 from commit_runs import ROWS, is_running, played, segments, small_run, until, violations
 
 from numatwin.engine_native import _engine
+from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.systems.commits import cluster as commit_cluster
 from numatwin.engine_native.systems.commits import setup as commit_setup
-from numatwin.engine_native.systems.commits.cluster import CommitCluster, ucx_settings
-from numatwin.engine_native.systems.commits.engine_process import EngineProcess
+from numatwin.engine_native.systems.commits.cluster import CommitCluster
+from numatwin.engine_native.transports import UCX, ucx_settings
 from numatwin.inputs import InputError
 from numatwin.sim.systems.commits.history import BROKEN, DIED, OUTCOME
 
@@ -323,7 +324,7 @@ def test_an_unknown_transport_is_refused() -> None:
 def test_a_transport_that_this_host_lacks_is_told(
     monkeypatch: pytest.MonkeyPatch, nothing_left: list[int]
 ) -> None:
-    monkeypatch.setitem(commit_cluster.UCX, "tcp", ("tcp,self", "no-such-device"))
+    monkeypatch.setitem(UCX, "tcp", ("tcp,self", "no-such-device"))
     with CommitCluster(small_run(1), "tcp") as cluster:
         nothing_left.append(cluster.parent_pid or 0)
         with pytest.raises(InputError, match="the native run failed: UCX"):

@@ -18,7 +18,7 @@ from commit_runs import children_of, environment, is_running, segments, until
 
 from numatwin import engine_native
 from numatwin.engine_native import _engine
-from numatwin.engine_native.systems.eris.plane import ErisHost
+from numatwin.engine_native.systems.eris.host import ErisHost
 from numatwin.inputs import InputError
 from numatwin.sim.run.scenario import Scenario, load_scenario
 
@@ -87,7 +87,7 @@ def test_threads_that_cannot_be_had_are_told(monkeypatch: pytest.MonkeyPatch) ->
         def begin_load(self) -> None:
             raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("numatwin.engine_native.systems.eris.plane.Engine", NoThreads)
+    monkeypatch.setattr("numatwin.engine_native._engine.Engine", NoThreads)
     with pytest.raises(InputError, match="no threads for 2 workers: Resource temporarily"):
         ErisHost(small())
 
@@ -169,8 +169,8 @@ def test_an_interrupted_run_leaves_nothing(
 
 ASK = """
 import sys, time
-from numatwin.engine_native.systems.commits.engine_process import EngineProcess
-from numatwin.engine_native.systems.commits.cluster import ucx_settings
+from numatwin.engine_native.engine_process import EngineProcess
+from numatwin.engine_native.transports import ucx_settings
 run = {"streams": [0] * 4} | ucx_settings("shm")
 process = EngineProcess("measure_fabric", run, ([8], 30.0))
 print(process.pid, flush=True)

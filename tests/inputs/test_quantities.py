@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.inputs import Quantity, format_quantity, parse_quantity
+from numatwin.inputs import Quantity, format_quantity, parse_quantity, quantities
 from numatwin.inputs.quantities import DIMENSIONS, read_quantity, time_text
 
 UNITS = {
@@ -50,6 +53,32 @@ def test_another_dimension_is_refused(dimension: str, other: str, number: float)
     for unit in UNITS[other]:
         with pytest.raises(ValueError, match="is not a unit of"):
             parse_quantity(f"{number!r} {unit}", dimension)
+
+
+def test_plain_units_are_what_pint_makes_of_them() -> None:
+    """Each prefix with each unit, alone and per second, bit and byte, in each dimension."""
+    plain = 0
+    for prefix, base, per in product(
+        quantities._PREFIXES,
+        ("s", "B", "b", "bit", "Hz", "W", "J", "min"),
+        ("", "/s", "/bit", "/b", "/B"),
+    ):
+        for unit, _ in DIMENSIONS.values():
+            found = quantities._plain_factor(f"{prefix}{base}{per}", unit)
+            if found is not None:
+                assert found == quantities._factor(f"{prefix}{base}{per}", unit)
+                plain += 1
+    # s, B, W, Hz (of two dimensions); B/s, b/s, bit/s; J/b, J/bit
+    assert plain == len(quantities._PREFIXES) * (5 + 3 + 2)
+
+
+def test_bundled_files_are_read_without_pint() -> None:
+    script = (
+        "import sys; from numatwin.topologies import load_machine, machine_names;"
+        "[load_machine(name) for name in machine_names()];"
+        "sys.exit('pint' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_rates_are_read_as_they_are_printed() -> None:
@@ -162,3 +191,12 @@ def test_a_value_with_its_source_and_range() -> None:
 )
 def test_times_as_people_read_them(value_s: float, text: str) -> None:
     assert time_text(value_s) == text
+
+
+def test_units_load_no_dask() -> None:
+    """It is there for clusters, and takes longer to load than all else that units need."""
+    code = (
+        "import sys; from numatwin.inputs import parse_quantity;"
+        "assert parse_quantity('2 GB/s', 'bandwidth') == 2e9; assert 'dask' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -45,6 +45,8 @@ def test_plain_values() -> None:
         ("a: &x [*x]\n", "an alias inside its own anchor", 1, 4),
         ("a: !!python/name:os.system x\n", "os.system is not allowed", 1, 4),
         ("a: !!binary aGk=\n", "binary is not allowed", 1, 4),
+        ('a: "x\\u202ey"\n', "control character U+202E: expected text that can be seen", 1, 4),
+        ('a: 1\n"\\x1b[2J": 2\n', "control character U+001B: expected text", 2, 1),
         ("a: !mine [1]\n", "tag !mine is not allowed", 1, 4),
         ("a: {<<: {b: 1}}\n", "expected a plain key", 1, 5),
         ("? [1, 2]\n: 3\n", "expected a plain key", 1, 3),

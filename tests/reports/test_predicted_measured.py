@@ -58,7 +58,7 @@ def test_half_and_twice_are_as_far_from_one(
 ) -> None:
     figure = residuals_by_group([row(1.0, ratio) for ratio in ratios])
     assert figure is not None
-    axis = figure.layout.xaxis
+    axis = figure.plotly().layout.xaxis
     assert axis.type == "log"
     assert axis.range[0] == -axis.range[1]
     assert all(axis.range[0] < math.log10(ratio) < axis.range[1] for ratio in ratios)
@@ -74,7 +74,7 @@ def test_half_and_twice_are_as_far_from_one(
 def test_an_interval_down_to_nothing_is_cut() -> None:
     figure = residuals_by_group([row(1.0, 1.0, predicted_interval=(0.0, 2.0))])
     assert figure is not None
-    (points,) = figure.data
+    (points,) = figure.plotly().data
     assert points.x[0] - points.error_x.arrayminus[0] > 0
 
 
@@ -83,7 +83,9 @@ def test_no_two_of_many_groups_look_alike() -> None:
     figure = predicted_against_measured(rows)
     assert figure is not None
     looks = [
-        (t.marker.color, t.marker.symbol) for t in figure.data if t.name and t.mode == "markers"
+        (t.marker.color, t.marker.symbol)
+        for t in figure.plotly().data
+        if t.name and t.mode == "markers"
     ]
     assert len(set(looks)) == len(looks) == 80
 
@@ -95,10 +97,13 @@ def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, st
     figure = predicted_against_measured(rows)
     assert figure is not None
     points = [
-        (x, y) for t in figure.data if t.mode == "markers" for x, y in zip(t.x, t.y, strict=True)
+        (x, y)
+        for t in figure.plotly().data
+        if t.mode == "markers"
+        for x, y in zip(t.x, t.y, strict=True)
     ]
     assert sorted(points) == sorted((m, p) for m, p, _ in found)
-    low, high = figure.layout.xaxis.range
+    low, high = figure.plotly().layout.xaxis.range
     assert all(low <= math.log10(v) <= high for point in points for v in point)
     assert residuals_by_group(rows) is not None
     assert (residuals_over_size(rows) is None) == (len(rows) < 2)
@@ -121,8 +126,11 @@ def test_what_was_fitted_comes_first() -> None:
     rows = [Row("b", "k", "held out", "s", 1.0, 1.0), Row("a", "k", "fitted", "s", 1.0, 1.0)]
     figure = predicted_against_measured(rows)
     assert figure is not None
-    assert [t.name for t in figure.data if t.mode == "markers"] == ["k, fitted", "k, held out"]
-    assert [t.marker.symbol for t in figure.data if t.mode == "markers"] == [
+    assert [t.name for t in figure.plotly().data if t.mode == "markers"] == [
+        "k, fitted",
+        "k, held out",
+    ]
+    assert [t.marker.symbol for t in figure.plotly().data if t.mode == "markers"] == [
         "circle",
         "circle-open",
     ]

@@ -27,7 +27,7 @@ def hostile_record(policy: str = "") -> Record:
         title=HOSTILE,
         policy=policy + HOSTILE,
         machine={**record.machine, "title": HOSTILE, "name": HOSTILE, "groups": [HOSTILE] * 8},
-        settings={HOSTILE: HOSTILE},
+        settings={HOSTILE: HOSTILE, "system": {"kind": "tasks"}},
         throughput={HOSTILE: record.throughput["lookup"]},
         operations={HOSTILE: record.operations["lookup"]},
         resources=tuple(dataclasses.replace(use, name=names[use.name]) for use in record.resources),
@@ -37,7 +37,10 @@ def hostile_record(policy: str = "") -> Record:
             ControlEvent(e.time_s, e.kind, HOSTILE, {HOSTILE: HOSTILE, "copied_bytes": 1e9})
             for e in record.control_events
         ),
-        model={HOSTILE: HOSTILE},
+        model={
+            HOSTILE: HOSTILE,
+            "layout": [[0.0, HOSTILE, [[10, 0, False]]], [5.0, HOSTILE, [[10, 1, True]]]],
+        },
         warnings=(HOSTILE,),
         provenance={"version": HOSTILE, "host": HOSTILE},
         series={
@@ -57,8 +60,9 @@ def hostile_record(policy: str = "") -> Record:
         # no change over time; both operations are held back alike: machine, gains, parts of time
         ("64 nodes", 3),
         # side by side: throughput, depths, recovery times, four machines; then five for each run
+        # (and a timeline, where its system is told)
         ("four runs", 3 + 4 + 4 * 5),
-        ("hostile names", 3 + 2 + 2 * 5),
+        ("hostile names", 3 + 2 + 2 * 6),
     ],
 )
 def test_every_picture_is_drawn(case: str, drawn: int, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What the pictures show is what the records hold."""
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
 
 def test_throughput_is_drawn_to_the_end() -> None:
     record = phased_record(pieces=11)
-    figure = throughput_over_time(runs_of([record]), ["lookup"])
+    figure = throughput_over_time(runs_of([record]), ["lookup"]).plotly()
     line = figure.data[0]
     assert list(line.x) == pytest.approx(np.arange(12) * 10.0)
     assert list(line.y) == pytest.approx([*record.series["throughput/lookup"], line.y[-2]])
@@ -26,14 +25,14 @@ def test_throughput_is_drawn_to_the_end() -> None:
 
 def test_control_events_stand_at_their_times() -> None:
     record = phased_record()
-    figure = throughput_over_time(runs_of([record]), ["lookup"])
+    figure = throughput_over_time(runs_of([record]), ["lookup"]).plotly()
     marks = {trace.marker.symbol: list(trace.x) for trace in figure.data if trace.mode == "markers"}
     for kind, symbol in (("balance", "triangle-down"), ("transfer", "line-ns-open")):
         assert marks[symbol] == [e.time_s for e in record.control_events if e.kind == kind]
 
 
 def test_every_second_phase_is_shaded() -> None:
-    figure = throughput_over_time(runs_of([phased_record()]), ["lookup"])
+    figure = throughput_over_time(runs_of([phased_record()]), ["lookup"]).plotly()
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
     names = [a.text for a in figure.layout.annotations if a.name == "phase"]
     assert names == ["uniform", "hot-range", "move 1", "move 2", "move 3", "move 4"]
@@ -45,7 +44,7 @@ def test_a_phase_that_no_event_opens_is_shown_too() -> None:
     later = tuple(e for e in record.control_events if e.time_s > 0)
     figure = throughput_over_time(
         runs_of([dataclasses.replace(record, control_events=later)]), ["lookup"]
-    )
+    ).plotly()
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
 
 
@@ -54,7 +53,7 @@ def test_a_fault_of_an_unknown_kind_has_its_line() -> None:
     events = (*record.control_events, ControlEvent(5.0, "flood <b>", "water"))
     figure = throughput_over_time(
         runs_of([dataclasses.replace(record, control_events=events)]), ["lookup"]
-    )
+    ).plotly()
     assert "flood &lt;b&gt;" in figure.layout.yaxis3.ticktext
 
 
@@ -62,7 +61,7 @@ def test_use_as_lines_and_as_heat_map() -> None:
     record = phased_record()
     heat = use_over_time(record)
     assert heat is not None
-    (tiles,) = heat.data
+    (tiles,) = heat.plotly().data
     assert tiles.z.shape == (HEAT_ROWS_MAX, 330)
     assert len(tiles.x) == 331
     peaks = {u.name: record.series[f"utilisation/{u.name}"].max() for u in record.resources}
@@ -72,8 +71,8 @@ def test_use_as_lines_and_as_heat_map() -> None:
     lines = use_over_time(few)
     assert lines is not None
     by_peak = sorted(few.resources, key=lambda u: -peaks[u.name])
-    assert [line.name for line in lines.data] == [u.name for u in by_peak]
-    for line, use in zip(lines.data, by_peak, strict=True):
+    assert [line.name for line in lines.plotly().data] == [u.name for u in by_peak]
+    for line, use in zip(lines.plotly().data, by_peak, strict=True):
         assert list(line.y)[:-1] == pytest.approx(list(record.series[f"utilisation/{use.name}"]))
 
 
@@ -88,9 +87,9 @@ def test_gains() -> None:
     gained = (Gain("memory", 0.06), Gain("links", 0.02), Gain("clock", 0.0))
     figure = gains(Why("memory", gained))
     assert figure is not None
-    assert list(figure.data[0].x) == [0.06, 0.02]
-    assert list(figure.data[0].text) == ["+6.0%", "+2.0%"]
-    assert list(figure.layout.yaxis.ticktext) == ["memory", "links"]
+    assert list(figure.plotly().data[0].x) == [0.06, 0.02]
+    assert list(figure.plotly().data[0].text) == ["+6.0%", "+2.0%"]
+    assert list(figure.plotly().layout.yaxis.ticktext) == ["memory", "links"]
     assert gains(Why("nothing", (Gain("memory", 0.0),))) is None
 
 
@@ -100,8 +99,9 @@ def test_parts_of_time() -> None:
         "scan": Why("memory", (), {"stall": 50.0}),
         "none": Why("memory", (), {}),
     }
-    figure = parts_of_time(why)
-    assert figure is not None
+    bars = parts_of_time(why)
+    assert bars is not None
+    figure = bars.plotly()
     assert [bar.name for bar in figure.data] == ["walk", "stall"]
     assert list(figure.data[0].x) == pytest.approx([300e-9, 0.0])
     assert list(figure.data[1].x) == pytest.approx([100e-9, 50e-9])
@@ -112,9 +112,10 @@ def test_parts_of_time() -> None:
 def test_balancers_side_by_side() -> None:
     runs = runs_of([phased_record(policy) for policy in POLICIES])
     found = recoveries_of(runs, "lookup")
-    deep, back = depths(runs, found), recovery_times(runs, found)
-    assert deep is not None
-    assert back is not None
+    figures = depths(runs, found), recovery_times(runs, found)
+    assert figures[0] is not None
+    assert figures[1] is not None
+    deep, back = figures[0].plotly(), figures[1].plotly()
     assert [bar.name for bar in deep.data] == list(POLICIES)
     assert [bar.marker.color for bar in deep.data] == list(COLOURS[:4])
     for run, bar in zip(runs, deep.data, strict=True):
@@ -128,7 +129,7 @@ def test_balancers_side_by_side() -> None:
 
 
 def test_the_machine_is_coloured_by_use() -> None:
-    """The picture differs by the use of links and memory, and by nothing else of the record."""
+    """By that of links, and of a node's busiest resource: a saturated one never looks idle."""
 
     def drawn(**uses: float) -> str:
         record = steady_record()
@@ -138,24 +139,41 @@ def test_the_machine_is_coloured_by_use() -> None:
         )
         found = machine_in_use(dataclasses.replace(record, resources=resources))
         assert found is not None
-        return str(found[0].to_json())
+        return found[0].to_json()
 
     idle = drawn()
-    assert drawn(cores=1.0) == idle
+    assert drawn(cores=1.0) == drawn(memory=1.0) == drawn(cores=0.2, memory=1.0)
     assert len({idle, drawn(link=1.0), drawn(memory=1.0)}) == 3
+
+
+def test_several_links_between_two_nodes_are_told() -> None:
+    record = steady_record()
+    links = record.machine["links"]
+    twice = {**record.machine, "links": [*links, links[0]]}
+    found = machine_in_use(dataclasses.replace(record, machine=twice))
+    assert found is not None
+    assert found[1].endswith(
+        "Of the pairs joined, 1 by 2 links: one line, as busy as the busiest of them."
+    )
+    once = machine_in_use(record)
+    assert once is not None
+    assert (
+        once[1] == "Links by their mean use, nodes by the mean use of the busiest of their cores "
+        "and memory."
+    )
 
 
 def test_parallel_links_show_the_busier_one() -> None:
     record = steady_record()
 
-    def drawn(*uses: ResourceUse) -> Mapping[str, object]:
+    def drawn(*uses: ResourceUse) -> str:
         found = machine_in_use(dataclasses.replace(record, resources=uses))
         assert found is not None
-        return dict(found[0].to_plotly_json())
+        return found[0].to_json()
 
     link = next(use for use in record.resources if use.kind == "link")
     busy, idle = (dataclasses.replace(link, utilisation=u) for u in (0.9, 0.1))
-    assert str(drawn(busy, idle)) == str(drawn(idle, busy)) == str(drawn(busy))
+    assert drawn(busy, idle) == drawn(idle, busy) == drawn(busy)
 
 
 def test_what_is_no_machine_is_not_drawn() -> None:
@@ -169,7 +187,7 @@ def test_nodes_are_coloured_by_their_adapters_where_transactions_ran() -> None:
         uses = [ResourceUse("o", "nic out", out, node=0), ResourceUse("i", "nic in", into, node=0)]
         found = machine_in_use(dataclasses.replace(record, resources=tuple(uses)))
         assert found is not None
-        return str(found[0].to_json()), found[1]
+        return found[0].to_json(), found[1]
 
     assert drawn(0.9, 0.1) == drawn(0.1, 0.9) != drawn(0.1, 0.1)
     assert drawn(0.9, 0.1)[1] == "Nodes by the mean use of their network adapter."
@@ -186,6 +204,6 @@ def test_a_steady_run_beside_a_moving_one() -> None:
     one = {name: column[:1] for name, column in moving.series.items()}
     one["duration_s"] = np.array([1e3 * HORIZON_S])
     steady = dataclasses.replace(moving, plane="event", horizon_s=1e3 * HORIZON_S, series=one)
-    figure = throughput_over_time(runs_of([steady, moving]), ["lookup"])
+    figure = throughput_over_time(runs_of([steady, moving]), ["lookup"]).plotly()
     assert list(figure.data[0].x) == [0.0, 1e3 * HORIZON_S]
     assert tuple(figure.layout.xaxis.range) == (0, HORIZON_S)

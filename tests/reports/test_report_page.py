@@ -234,6 +234,15 @@ def test_a_stored_record_makes_the_same_page(tmp_path: Path) -> None:
     assert report_html([load_record(record.save(tmp_path / "run"))]) == report_html([record])
 
 
+def test_text_does_not_turn_the_page_around(tmp_path: Path) -> None:
+    record = dataclasses.replace(steady_record(), title="to \u202eleft\u2066", policy="\u200fa")
+    page = write_report([record], tmp_path / "report.html").read_text("utf-8")
+    assert "to ?left?" in page
+    for control in "\u202e\u2066\u200f":
+        at = page.find(control)
+        assert at < 0, page[at - 200 : at + 20]
+
+
 def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
     record = dataclasses.replace(steady_record(), title="half \ud800 a pair")
     page = write_report([record], tmp_path / "report.html").read_text("utf-8")

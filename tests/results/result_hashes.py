@@ -38,6 +38,7 @@ PLAYED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("reference", "commits"): ("horizon=400 us",),
     ("event", "tasks"): ("horizon=1 s",),
     ("reference", "tasks"): ("horizon=10 ms",),
+    ("reference", "joins"): ("horizon=6 ms",),
 }
 # A thousand clients in plain SimPy: a moment of them takes seconds.
 SHORTER: Mapping[tuple[str, str], tuple[str, ...]] = {

@@ -130,6 +130,8 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
             ),
         )
     )
+    storage = draw(roles)
+    own = st.tuples(*[st.sampled_from(indices)] * (len(storage) * clients))
     some_clients = st.lists(st.integers(0, clients - 1), max_size=2, unique=True)
     long_times = st.sampled_from((0, 1000, 2 * US, 20 * US))
     return CommitParameters(
@@ -137,7 +139,8 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         machines=machines,
         client_machine=tuple(draw(st.tuples(*[some_machine] * clients))),
         nodes=tuple(nodes),
-        storage=draw(roles),
+        storage=storage,
+        own_storage=() if one_sided else draw(st.one_of(st.just(()), own)),
         managers=draw(roles),
         timestamps=draw(st.sampled_from(indices)),
         costs=costs,
@@ -155,6 +158,7 @@ def configurations(draw: st.DrawFn) -> CommitParameters:
         poll_ps=draw(st.sampled_from((1000, 5 * US))),
         work=RecordWork(**{name: draw(times) for name in RecordWork.FIELDS}),
         every_rm=draw(st.booleans()),
+        own_managers=draw(st.booleans()),
         versions=draw(st.integers(1, 4)),
         timestamp_bits=draw(st.sampled_from((clients, 3 * clients + 1, 60_000))),
         send_queue=draw(st.integers(1, 4)),

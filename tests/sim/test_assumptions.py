@@ -210,7 +210,7 @@ def test_defaults_of_specs_are_listed_until_stated() -> None:
 def test_groups_of_defaults_are_listed_one_by_one() -> None:
     """Tasks: what an entry takes in each loop of a column store."""
     names = [one.name for one in load_scenario("hana-fig10").system.assumptions()]
-    assert names[:2] == ["wake", "task"]
+    assert names[:3] == ["switch", "wake", "task"]
     assert "instructions of scan_row" in names
     stated = load_scenario("hana-fig10", settings=["system.instructions.scan_row=3.0"])
     left = [one.name for one in stated.system.assumptions()]
@@ -224,10 +224,10 @@ def test_groups_of_defaults_are_listed_one_by_one() -> None:
 
 @pytest.mark.parametrize("name", COMMITS)
 def test_commits(name: str) -> None:
-    """No flow plane plays them: a short replication with the same draws does."""
+    """The flow plane of transactions tells what each decides."""
     scenario = load_scenario(name, settings=["horizon=2 ms", "system.timestamp_bits=512"])
     predictor = Predictor(scenario)
-    assert predictor.plane == "event"
+    assert predictor.plane == "flow"
     changed = {
         one.name: any(
             predictor(varied(scenario, variant)).throughput != predictor.own.throughput

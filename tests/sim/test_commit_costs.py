@@ -76,9 +76,12 @@ def test_a_snapshot_is_the_whole_bit_vector_unless_said_otherwise() -> None:
 )
 def test_small_messages_over_sockets(name: str, cycles: int, latency_us: float) -> None:
     (vote,) = costs(name).messages["vote"]
-    assert vote.send_ps == vote.receive_ps == round(cycles * CYCLE_PS)
+    assert vote.send_ps == round(cycles * CYCLE_PS)
+    # Half of what IPoIB's receiver does is done by one core for all.
+    interrupt_ps = round(0.5 * cycles * CYCLE_PS) if name == "ipoib" else 0
+    assert vote.receive_ps == round(cycles * CYCLE_PS) - interrupt_ps
     # A vote is a header of 32 B, 24 B more than the smallest message measured.
-    assert latency_us * 1e6 <= alone_ps(vote) < latency_us * 1.01 * 1e6
+    assert latency_us * 1e6 <= alone_ps(vote) - interrupt_ps < latency_us * 1.01 * 1e6
 
 
 def test_two_sided_verbs_cost_both_sides_450_cycles_at_any_size() -> None:

@@ -10,7 +10,8 @@ from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.commits.models import EventModel, ReferenceModel, bucket_edges_ns
-from numatwin.sim.systems.commits.plane import IN, OUT, CommitPlane
+from numatwin.sim.systems.commits.plane import CommitPlane
+from numatwin.sim.systems.commits.servers import IN, OUT
 
 FIG6 = ("rsi", "two-sided", "ipoib", "ipoeth")
 HORIZON = {"rsi": "200 µs", "two-sided": "200 µs", "ipoib": "4 ms", "ipoeth": "10 ms"}

@@ -6,10 +6,11 @@ import itertools
 from collections import Counter
 
 import pytest
-from commit_clusters import US, cluster, configurations, reference, told, traces
+from commit_clusters import RSI_MESSAGES, US, cluster, configurations, reference, told, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import MessageCost
 from numatwin.sim.systems.commits.history import (
     BROKEN,
     DIED,
@@ -19,7 +20,13 @@ from numatwin.sim.systems.commits.history import (
     snapshot_isolation_violations,
 )
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import CommitParameters, Death, KeyDraw, Straggler
+from numatwin.sim.systems.commits.parameters import (
+    CommitParameters,
+    Death,
+    KeyDraw,
+    Node,
+    Straggler,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -43,6 +50,29 @@ def test_the_traces_are_equal_and_keep_snapshot_isolation(
     parameters: CommitParameters, seed: int
 ) -> None:
     check(parameters, seed, 100 * US)
+
+
+def test_a_bit_that_lands_as_its_client_begins_again() -> None:
+    """Both take 1,000 ps from the bit's posting: first the client begins, then the bit is set."""
+    costs = dict.fromkeys(RSI_MESSAGES, (MessageCost(send_ps=200_000, in_ps=1000),))
+    parameters = cluster(
+        clients=1,
+        servers=1,
+        nodes=(Node(1),),
+        managers=(0,),
+        timestamps=0,
+        costs=costs,
+        records=2,
+        reads=1,
+        updates=0,
+        inserts=1,
+        think_ps=1000,
+        send_queue=2,
+        snapshot_every=2,
+        timestamp_bits=1,
+        poll_ps=1000,
+    )
+    assert check(parameters, 0, 100 * US)["commit"] > 20
 
 
 @settings(deadline=None, max_examples=50)

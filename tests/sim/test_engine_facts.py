@@ -160,7 +160,7 @@ def test_settings_reach_engines(tmp_path: Path) -> None:
 def test_each_bundled_machine_has_engines_that_are_known() -> None:
     machine = load_machine(MEASURED)
     known = {system.name for system in systems() if system.facts is not None}
-    assert known == {"eris", "commits", "tasks"}
+    assert known == {"eris", "commits", "joins", "tasks"}
     assert set(machine.description.engines) == {"eris", "commits"}
     check_engines(machine)
     facts = machine.description.facts_of("eris", ErisFacts)

@@ -168,7 +168,7 @@ def test_a_broken_protocol_is_seen(
     monkeypatch.setattr(reference_player, "ErisRoutingReference", broken)
     compiled, plain = players(CROWDED)
     for player in (compiled, plain):
-        player.run(10 * CROWDED.until_ps)
+        player.run(40 * CROWDED.until_ps)
     compiled.check()
     found = difference(compiled, plain)
     assert found is not None

@@ -5,6 +5,8 @@ Each case is a scenario and one setting: with and without it something that is p
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import BaseModel
 from schema_fields import fields_of
@@ -40,6 +42,7 @@ MANY: Base = ("nam-fig6-rsi", "horizon=600 us", "system.clients=100", NO_WARM_UP
 SKIP: Base = ("nam-rsi-straggler-skip", NO_WARM_UP)
 LEASE: Base = ("nam-rsi-dead-client-lease", NO_WARM_UP)
 HOST: Base = ("host-commit-tcp", "machine=zen5-2c", "plane=event")
+PROFILE = Path(__file__).parents[2] / "docs" / "examples" / "my-engine.yaml"
 HOT = "workload.operations.lookup.keys={distribution: hot_range, from: 0, to: 1000, share: 0.5}"
 OPEN = "workload.clients={kind: open, arrival_rate: 1 M/s}"
 
@@ -58,6 +61,7 @@ SHIFTING: Base = ("eris-fig13-small",)
 UPSERT: Base = ("eris-fig8-amd-upsert",)
 INTERRUPTED: Base = (*EVENTS, "machine.interruptions=[{length: 9 us, every: 90 us}]")
 ZIPF: Base = (*LOOKUP, "workload.operations.lookup.keys={distribution: zipf, exponent: 0.9}")
+STOLEN: Base = ("hana-fig11-low", "policies.stealing=always")
 DIRECT: Base = ("host-commit", "machine=zen5-2c", "plane=event")
 
 
@@ -80,6 +84,10 @@ CASES: dict[str, tuple[Base, str]] = {
     ),
     "ClientDeath.at": (LEASE, "system.deaths.0.at=3000000 ns"),
     "ClientDeath.client": (LEASE, "system.deaths.0.client=8"),
+    "Coherence.completion": (LOOKUP, "machine.coherence.completion=true"),
+    "Coherence.replacement_probes": (LOOKUP, "machine.coherence.replacement_probes=true"),
+    "Coherence.directory_in_memory": (STOLEN, "machine.coherence.directory_in_memory=false"),
+    "Coherence.owned": (LOOKUP, "machine.coherence.owned=false"),
     "Coherence.protocol": (LOOKUP, "machine.coherence.protocol=snoop"),
     "Coherence.snoop_domain": (LOOKUP, "machine.coherence.snoop_domain=group"),
     "CommitSystem.client_nodes": (RSI, "system.client_nodes=3"),
@@ -87,6 +95,11 @@ CASES: dict[str, tuple[Base, str]] = {
     "CommitSystem.compute_spread": (RSI, "system.compute_spread=0.35"),
     "CommitSystem.copy_bandwidth": (RSI, "system.copy_bandwidth=1.5 GB/s"),
     "CommitSystem.lease": (LEASE, "system.lease=2000 ns"),
+    "CommitSystem.manager_threads": (IPOIB, "system.manager_threads=per-client"),
+    "CommitSystem.storage_threads": (
+        (*IPOIB, "system.manager_threads=per-client"),
+        "system.storage_threads=per-client",
+    ),
     "CommitSystem.managers": (IPOIB, "system.managers=storage-nodes"),
     "CommitSystem.message_header": (IPOIB, "system.message_header=48 B"),
     "CommitSystem.message_threads": (IPOIB, "system.message_threads=hardware-threads"),
@@ -118,6 +131,10 @@ CASES: dict[str, tuple[Base, str]] = {
     "Fact.value": (LOOKUP, "machine.node_types.opteron-6274-die.ipc.value=0.7"),
     "Generator.shape": (SHARED, "machine.generate.0.shape=ring"),
     "LinkType.bandwidth": (LOOKUP, "machine.link_types.ht-full.bandwidth=6.4 GB/s"),
+    "LinkType.response": (
+        (*LOOKUP, "machine.coherence.completion=true"),
+        "machine.link_types.ht-full.response=96 B",
+    ),
     "LinkType.data_header": (LOOKUP, "machine.link_types.ht-full.data_header=12 B"),
     "LinkType.request": (LOOKUP, "machine.link_types.ht-full.request=18 B"),
     "Memory.bandwidth": (LOOKUP, "machine.node_types.opteron-6274-die.memory.bandwidth=24.6 GB/s"),
@@ -135,6 +152,7 @@ CASES: dict[str, tuple[Base, str]] = {
     "Operation.reads": (RSI, "workload.operations.checkout.reads=4"),
     "Operation.result": (SCAN, "workload.operations.scan.result=bitmap"),
     "Operation.updates": (RSI, "workload.operations.checkout.updates=2"),
+    "ScenarioDescription.engine": (LOOKUP, f"engine={PROFILE}"),
     "ScenarioDescription.horizon": (RSI, "horizon=900000 ns"),
     "ScenarioDescription.scale": (LOOKUP, "scale=0.7"),
     "ScenarioDescription.seed": (RSI, "seed=1"),
@@ -143,7 +161,9 @@ CASES: dict[str, tuple[Base, str]] = {
     "Transport.bandwidth": (RSI, "machine.nics.0.transports.RDMA.bandwidth=3.4 GB/s"),
     "Transport.header": (RSI, "machine.nics.0.transports.RDMA.header=39 B"),
     "Transport.inline_limit": (RSI, "machine.nics.0.transports.RDMA.inline_limit=5120 B"),
+    "Transport.interrupt_share": (IPOIB, "machine.nics.0.transports.IPoIB.interrupt_share=0.4"),
     "Transport.packet": (RSI, "machine.nics.0.transports.RDMA.packet=3 KiB"),
+    "Transport.receive_queues": (IPOIB, "machine.nics.0.transports.IPoIB.receive_queues=2"),
     "Transport.window": (IPOIB, "machine.nics.0.transports.IPoIB.window=218.88 B"),
     "ZipfSpec.exponent": (SKIP, "workload.operations.checkout.keys.exponent=0.63"),
     # What no bundled scenario says, or says where it does not bind.
@@ -370,9 +390,18 @@ STRUCTURE = {
     "UniformSpec.distribution": "Chooses the form",
     "ZipfSpec.distribution": "Chooses the form",
 }
-# Schemas of the tasks system, whose tests are its own.
+# Schemas of systems whose tests are their own: tasks; joins in tests/sim/test_join_input.py.
 OF_TASKS = {
-    *("Column", "AggregateSpec", "CustomSpec", "JoinSpec", "MaterialiseSpec", "ScanSpec"),
+    *("Operation.groups", "Operation.outer", "Operation.result_size"),
+    *(
+        "Column",
+        "CopyEngineFacts",
+        "AggregateSpec",
+        "CustomSpec",
+        "JoinSpec",
+        "MaterialiseSpec",
+        "ScanSpec",
+    ),
     *("DataObject.group", "DataObject.parts", "DataObject.rows", "Operation.clients"),
     *(
         f"RecordedSpec.{name}"

@@ -6,6 +6,7 @@ import pytest
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.inputs import InputError
+from numatwin.reports import write_report
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 
@@ -102,3 +103,14 @@ def test_a_horizon_of_months_is_refused(tmp_path: Path, plane: str) -> None:
     with pytest.raises(InputError, match=rf"horizon: too long for plane {plane}: found '1e\+30 s'"):
         load_scenario(small(tmp_path), plane=plane, settings=["horizon=1e30 s"])
     load_scenario(small(tmp_path), plane="flow", settings=["horizon=1e30 s"])
+
+
+def test_policies_that_would_be_asked_for_ever() -> None:
+    with pytest.raises(InputError, match=r"horizon: policies would be asked 2e\+30 times: found"):
+        load_scenario("eris-fig13", policy="ma-8", settings=["horizon=1e30 s"])
+    load_scenario("eris-fig13", policy="none", settings=["horizon=1e30 s"])
+
+
+def test_a_long_horizon_is_reported(tmp_path: Path) -> None:
+    scenario = load_scenario("eris-fig13", policy="none", settings=["horizon=1e30 s"])
+    write_report([run_scenario(scenario)], tmp_path / "report.html")

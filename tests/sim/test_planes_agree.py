@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 from core_threads import Loop
 
+from numatwin import run_scenario
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.rate_solver import _Search
@@ -169,3 +170,21 @@ def per_core_sum(plane: ErisEvents, outcome: Outcome, kind: str) -> float:
     """Use of a kind, the Record's means over each node's cores added up again."""
     cores = np.bincount(plane.eris.workers.core_node)
     return float(uses(outcome, kind) @ cores[cores > 0])
+
+
+def test_lines_written_back_at_home_ask_nobody() -> None:
+    """Upserts where caches snoop: what a node writes back to its own memory crosses no link."""
+    traffic = {}
+    for plane in ("flow", "event"):
+        steady = ("statistics.replications=1", "statistics.warm_up=4 ms", "horizon=10 ms")
+        scenario = load_scenario(
+            "eris-fig8-intel",
+            workload="eris-upsert-1e9",
+            plane=plane,
+            settings=steady if plane == "event" else (),
+        )
+        record = run_scenario(scenario)
+        links_Bps = record.bandwidth_Bps["links"]
+        assert links_Bps is not None
+        traffic[plane] = links_Bps / record.throughput["upsert"]
+    assert traffic["event"] == pytest.approx(traffic["flow"], rel=0.02)

@@ -30,7 +30,8 @@ def test_policies_by_name() -> None:
     assert families == {
         "eris": ["balancing"],
         "commits": [],
-        "tasks": ["placer", "stealing", "cores"],
+        "tasks": ["placer", "stealing", "cores", "access-path"],
+        "joins": ["operator"],
     }
 
 

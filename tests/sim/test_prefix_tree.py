@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, POINTER_BYTES, PrefixTree
+from numatwin.sim.systems.eris.prefix_tree import (
+    LINE_BYTES,
+    POINTER_BYTES,
+    BucketTree,
+    PrefixTree,
+)
 
 ENTRY_BYTES = 16
 
@@ -118,3 +123,60 @@ def test_memory_of_the_published_indexes() -> None:
     """ERIS: 10^9 keys take about 25 GB, 32·10^9 about 0.8 TB."""
     assert 10**9 * PrefixTree(10**9).bytes_per_key == pytest.approx(25e9, rel=0.05)
     assert 32 * 10**9 * PrefixTree(32 * 10**9).bytes_per_key == pytest.approx(0.8e12, rel=0.05)
+
+
+# -- the native engine's shared tree, by its own rules (storage/bucket.hpp, shared_change.cpp) -----
+
+
+def home_line(lines: int, key: int) -> int:
+    """Of a bucket of so many lines, the one where a key is looked for first."""
+    return (key * 0x9E3779B97F4A7C15 % 2**64 >> 1) * lines >> 63
+
+
+def lines_searched(keys: list[int]) -> list[int]:
+    """Lines that a look-up of each key reads, once all are in a bucket that grew with them."""
+    inside: list[list[int]] = [[]]
+
+    def put(key: int) -> bool:
+        count = len(inside)
+        for tried in range(count):
+            line = inside[(home_line(count, key) + tried) % count]
+            if len(line) < 4:
+                line.append(key)
+                return True
+        return False
+
+    for key in keys:
+        if not put(key):
+            moved = [one for line in inside for one in line]
+            inside = [[] for _ in range(2 * len(inside))]
+            for one in (*moved, key):
+                assert put(one)
+    count = len(inside)
+    place = {key: at for at, line in enumerate(inside) for key in line}
+    return [(place[key] - home_line(count, key)) % count + 1 for key in keys]
+
+
+def test_a_full_bucket_is_searched_in_so_many_lines() -> None:
+    random = np.random.default_rng(1)
+    first = random.integers(10**9 // 16, size=4000) * 16
+    found = [lines for at in first.tolist() for lines in lines_searched([*range(at, at + 16)])]
+    assert np.mean(found) == pytest.approx(BucketTree.FULL_BUCKET_LINES, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("bits", "in_a_bucket", "levels"), [(8, 16, 3), (6, 4, 4), (4, 16, 5), (3, 8, 6), (16, 1, 2)]
+)
+def test_the_shared_tree_of_dense_keys(bits: int, in_a_bucket: int, levels: int) -> None:
+    """2^20 keys, and one more bit of them in use: what a look-up of the engine's goes through."""
+    tree = BucketTree(2**20 + 1, bits, 16.0)
+    assert 2**tree.slot_bits == in_a_bucket
+    assert tree.levels == levels
+    lines = tree.level_lines(np.array([2.0**20]))[:, 0] * tree.row_lines
+    pairs_per_line = min(in_a_bucket, 4)
+    assert lines[-1] == pytest.approx(2**20 / pairs_per_line)
+    # The lowest nodes: a slot of 8 B for each bucket, and 16 B of head for each node.
+    slots = 2**20 / in_a_bucket
+    node_slots = min(2**bits, 16)
+    assert lines[-2] == pytest.approx(slots * (1 + 2 / node_slots) / 8)
+    assert tree.written_rows == (levels - 1, levels)

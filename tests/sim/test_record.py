@@ -49,10 +49,12 @@ BESIDE = {
     "model",
     "warnings",
     "provenance",
+    "traffic",
     "replications",
     "warm_up_s",
     "replicates",
     "fact_range",
+    "uncertainty",
     "idle_settings",
     "assumptions",
 }
@@ -127,12 +129,39 @@ def test_saved_and_loaded_again(tmp_path: Path) -> None:
     same(load_record(folder / HEAD_FILE), record)
 
 
+def write_undigested(folder: Path, head: dict[str, Any]) -> None:
+    head = {name: value for name, value in head.items() if name != "digest"}
+    (folder / HEAD_FILE).write_text(json.dumps(head))
+
+
+@given(bit=st.integers(min_value=0), of_series=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_a_single_flipped_bit(folder: Path, bit: int, of_series: bool) -> None:
+    """It is refused, or what is read is the same: white space differs."""
+    whole = {name: (folder / name).read_bytes() for name in (HEAD_FILE, SERIES_FILE)}
+    name = SERIES_FILE if of_series else HEAD_FILE
+    flipped = bytearray(whole[name])
+    flipped[bit // 8 % len(flipped)] ^= 1 << bit % 8
+    (folder / name).write_bytes(flipped)
+    try:
+        same(load_record(folder), made_up())
+    except InputError:
+        refused(folder)
+    (folder / name).write_bytes(whole[name])
+
+
+def test_a_layout_of_ones_own(folder: Path) -> None:
+    head = json.loads((folder / HEAD_FILE).read_text())
+    (folder / HEAD_FILE).write_text(json.dumps(dict(reversed(head.items()))))
+    same(load_record(folder), made_up())
+
+
 def test_a_record_of_a_version_without_replications(tmp_path: Path) -> None:
     folder = made_up().save(tmp_path / "run")
     head = json.loads((folder / HEAD_FILE).read_text())
     for name in ("replications", "warm_up_s", "replicates"):
         del head[name]
-    (folder / HEAD_FILE).write_text(json.dumps(head))
+    write_undigested(folder, head)
     same(load_record(folder), made_up(replications=0, warm_up_s=0.0, replicates={}))
 
 
@@ -419,11 +448,14 @@ def test_series_that_are_missing(folder: Path) -> None:
 def test_series_that_are_cut_off(folder: Path, kept: int) -> None:
     content = (folder / SERIES_FILE).read_bytes()
     (folder / SERIES_FILE).write_bytes(content[:kept])
+    assert refused(folder).startswith(f"{folder / HEAD_FILE}: damaged or changed: ")
+    write_undigested(folder, json.loads((folder / HEAD_FILE).read_text()))
     assert refused(folder).startswith(f"{folder / SERIES_FILE}: not a time series: ")
 
 
 def test_series_of_text(folder: Path) -> None:
     pq.write_table(pa.table({"time_s": ["now"]}), folder / SERIES_FILE)
+    write_undigested(folder, json.loads((folder / HEAD_FILE).read_text()))
     told = f"{folder / SERIES_FILE}: not a time series: column time_s: expected numbers"
     assert refused(folder) == told
 

@@ -20,6 +20,7 @@ from toy_plane import SERVER, Queue, toy_scenario
 
 from numatwin.inputs import InputError
 from numatwin.sim.run import replications
+from numatwin.sim.run import workers as worker_processes
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import RunInterrupted, run_random
 from numatwin.sim.run.statistics import Sample, difference
@@ -331,7 +332,7 @@ if __name__ == "__main__":
     try:
         run_random(Queue(), scenario, 2, lambda part: print(part, flush=True))
     except RunInterrupted as interrupted:
-        print("kept", interrupted.record.replications)
+        print("kept", interrupted.record.replications, interrupted.lost or "")
 """
 
 
@@ -363,8 +364,23 @@ def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:
         told = process.stderr.read()
     assert told == ""
     assert process.returncode == 0
-    kept = int(seen[-1].removeprefix("kept "))
+    kept = int(seen[-1].split()[1])
     assert 6 <= kept < 1_000
+    assert _left(process.pid) == []
+
+
+def test_a_worker_that_is_killed(tmp_path: Path) -> None:
+    with _at_work(tmp_path) as (process, seen):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.kill(next(_workers(process.pid))[0], signal.SIGKILL)
+        seen += process.stdout.readlines()
+        told = process.stderr.read()
+    assert told == ""
+    assert process.returncode == 0
+    _, kept, lost = seen[-1].split(maxsplit=2)
+    assert 6 <= int(kept) < 1_000
+    assert lost == "a worker process was ended from outside: killed, or out of memory\n"
     assert _left(process.pid) == []
 
 
@@ -373,6 +389,21 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert _left(process.pid) == []
+
+
+def test_semaphores_of_the_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of processes that run, and what has another name, stay."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    names = {f"sem.loky-{os.getpid()}-abc", f"loky-{ended.pid}-abc", "sem.loky-x-abc"}
+    for name in (*names, f"sem.loky-{ended.pid}-abc"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(worker_processes, "SEMAPHORES", tmp_path)
+    with worker_processes.local_workers(1):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def _left(group: int) -> list[str]:
@@ -386,7 +417,12 @@ def _left(group: int) -> list[str]:
 
 def _heard_by_workers(parent: int) -> list[bool]:
     """Of each worker, whether it would hear Ctrl-C."""
-    found = []
+    masks = (int(status["SigBlk"], 16) for _, status in _workers(parent))
+    return [not mask & 1 << signal.SIGINT - 1 for mask in masks]
+
+
+def _workers(parent: int) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and status of each."""
     for path in Path("/proc").glob("[0-9]*/status"):
         try:
             command = path.with_name("cmdline").read_text()
@@ -394,8 +430,7 @@ def _heard_by_workers(parent: int) -> list[bool]:
         except OSError:  # it ended meanwhile
             continue
         if int(status["PPid"]) == parent and "LokyProcess" in command:
-            found.append(not int(status["SigBlk"], 16) & 1 << signal.SIGINT - 1)
-    return found
+            yield int(path.parent.name), status
 
 
 def _running(group: int) -> list[str]:

@@ -89,6 +89,9 @@ def test_traffic_is_that_of_the_resources(name: str) -> None:
     record = record_of(name)
     for kind, total in (("memory", "memory"), ("link", "links")):
         uses = [use for use in record.resources if use.kind == kind]
+        if record.bandwidth_Bps[total] is None:  # the system counts none
+            assert not uses
+            continue
         assert record.bandwidth_Bps[total] == pytest.approx(
             sum(use.Bps or 0.0 for use in uses), rel=1e-9
         )
@@ -107,14 +110,28 @@ def test_a_scan_reads_its_column_once(name: str) -> None:
     assert record.bandwidth_Bps["memory"] == pytest.approx(read, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["eris-fig8-amd", "eris-fig8-intel-shared", "eris-fig1"])
-def test_a_lookup_reads_the_lines_that_it_misses(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "handed_nodes"),
+    [("eris-fig8-amd", 0), ("eris-fig8-intel-shared", 0), ("eris-fig1", 64)],
+)
+def test_a_lookup_reads_the_lines_that_it_misses(name: str, handed_nodes: int) -> None:
+    """And where commands of 16 B are handed over to others of so many nodes, without owners of
+    modified lines (MESI): each line is written back as it is read, and comes from memory to be
+    written again, unless its last writer or reader was the same.
+    """
     record = record_of(name)
     (facts,) = record.model.values()
     missed = sum(value for name, value in facts.items() if name.endswith("missed_per_operation"))
     assert missed > 0
-    read = record.throughput["lookup"] * missed * 64
+    each = missed * 64
+    if handed_nodes:
+        other = 1 - 1 / handed_nodes
+        each += 16 * (other + other * (1 - 2 / handed_nodes))
+    read = record.throughput["lookup"] * each
     assert record.bandwidth_Bps["memory"] == pytest.approx(read, rel=1e-5)
+
+
+THINKING = {"short-and-long"}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -122,13 +139,18 @@ def test_why_names_what_is_full(name: str) -> None:
     """Gains fall; the best is about what was added, 10%, at most.
 
     A little more or less than nothing may come of it where fair shares, not the sum, are the aim.
+    Clients that think between queries bind, where nothing else is full.
     """
     record = record_of(name)
     assert set(record.why) == set(record.throughput)
     for why in record.why.values():
         gains = [gain.gain_per_10pct for gain in why.gains]
         assert (np.diff(gains) <= 1e-3).all()  # to what the search for rates leaves in doubt
-        assert 0.01 < gains[0] <= 0.1 + 0.005
+        if name in THINKING:
+            assert max(use.utilisation for use in record.resources) < 0.9
+            assert -0.005 <= gains[0] < 0.01
+        else:
+            assert 0.01 < gains[0] <= 0.1 + 0.005
         assert gains[-1] >= -0.005
         assert len({gain.resource for gain in why.gains}) == len(gains)
         assert why.resource

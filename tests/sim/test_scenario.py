@@ -84,19 +84,23 @@ def test_the_bundled_scenarios() -> None:
         "eris-fig9-single-ram",
         "eris-mixed-amd",
         "gru-fig4-cpu",
+        "gru-scan",
         "hana-fig10",
         "hana-fig11-low",
         "hana-part-worst",
         "hana-steal-worst",
         "host-commit",
         "host-commit-tcp",
+        "host-join",
         "host-lookup",
+        "join",
         "nam-bound-10gbe",
         "nam-bound-cpu",
         "nam-fig6-ipoeth",
         "nam-fig6-ipoib",
         "nam-fig6-rsi",
         "nam-fig6-two-sided",
+        "nam-fig7",
         "nam-rsi-1000n",
         "nam-rsi-dead-client",
         "nam-rsi-dead-client-lease",
@@ -129,7 +133,12 @@ def test_loads_and_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", scenario_names())
 def test_made_again_from_its_settings(name: str) -> None:
     """Through JSON, as a record keeps them."""
-    fields = {"commits": "send_queue", "eris": "buffer_commands", "tasks": "concurrency"}
+    fields = {
+        "commits": "send_queue",
+        "eris": "buffer_commands",
+        "tasks": "concurrency",
+        "joins": "signal_every",
+    }
     field = fields[load_scenario(name).system.kind]
     scenario = load_scenario(name, settings=["seed=7", f"system.{field}=99"])
     again = scenario_from_settings(json.loads(json.dumps(scenario.settings)))

@@ -152,7 +152,7 @@ def test_a_long_setting_is_cut() -> None:
     ("options", "message"),
     [
         ({"machine": "amd"}, "--machine amd: unknown machine"),
-        ({"machine": "no.yaml"}, "no.yaml: cannot be read"),
+        ({"machine": "no.yaml"}, "--machine no.yaml: no.yaml: cannot be read"),
         ({"workload": "eris"}, "--workload eris: unknown workload"),
         ({"scale": 2.0}, "--scale 2.0: scale: "),
         ({"plane": "x"}, "--on x: unknown plane: found 'x', expected flow or event or reference"),

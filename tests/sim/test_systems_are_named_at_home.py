@@ -16,6 +16,7 @@ EVERYBODYS = (
     "sim/planes",
     "sim/control",
     "sim/run",
+    "sim/studies",
     "sim/kernel",
     "sim/machine",
     "sim/systems/descriptor.py",
@@ -28,7 +29,7 @@ EVERYBODYS = (
 )
 HOMES = ("engine_native/systems", "engine_native/tests", "validate/systems")
 # Systems whose name is a word of every text: of these, modules and quoted names are looked for.
-ORDINARY_WORDS = ("tasks",)
+ORDINARY_WORDS = ("tasks", "joins")
 # What may name systems, and why.
 EXCEPTIONS = {
     "topologies/old_form.py": "where facts of engines stood in files of earlier versions",

@@ -197,6 +197,13 @@ def test_bad_parameters_are_told_with_their_place(line: str, message: str, token
     assert (failure.value.line, failure.value.column) == (7, 5 + line.index(token))
 
 
+def test_more_links_than_supported_are_refused() -> None:
+    generator = Generator(shape="all_to_all", link="wire")
+    assert len(generate(generator, range(200), ()).links) == 19_900
+    with pytest.raises(DescriptionError, match="523,776 links join 1024 nodes all to all"):
+        generate(generator, range(1024), ())
+
+
 def test_more_members_than_supported_are_refused() -> None:
     generator = Generator(shape="hypercube", link="wire")
     with pytest.raises(DescriptionError, match="at most 1024"):

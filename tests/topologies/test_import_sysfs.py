@@ -273,3 +273,29 @@ def test_no_tree_is_told(tmp_path: Path) -> None:
     twice = tar_bytes({f"{top}/{path}": text for top in "ab" for path, text in TREE.items()})
     assert "more than one sysfs tree" in refused(write(tmp_path, twice))
     assert "No such file" in refused(tmp_path / "none")
+
+
+@pytest.mark.parametrize("possible", ["", "0-9", "3-4"])
+def test_an_empty_file_of_distances(tmp_path: Path, possible: str) -> None:
+    files = TREE | {f"{NODE}/possible": possible, f"{NODE}/node9/distance": ""}
+    told = refused(write_folder(tmp_path / "saved", files))
+    assert "node9/distance:1: 0 distances: expected 4, one per node" in told
+
+
+def test_a_long_chain_of_links_is_no_loop(tmp_path: Path) -> None:
+    links = {f"{NODE}/node0": "link0", f"{NODE}/link5000": "end"}
+    links |= {f"{NODE}/link{k}": f"link{k + 1}" for k in range(5_000)}
+    files = {path: text for path, text in TREE.items() if "node0/" not in path}
+    told = refused(write(tmp_path, tar_bytes(files, links=links)))
+    assert "too long a chain of links" in told
+    assert "loop" not in told
+
+
+def test_a_long_chain_in_a_folder(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "saved", TREE)
+    meminfo = folder / NODE / "node0/meminfo"
+    meminfo.rename(meminfo.with_name("link5000"))
+    for k in range(5_000):
+        meminfo.with_name(f"link{k}").symlink_to(f"link{k + 1}")
+    meminfo.symlink_to("link0")
+    assert "a loop of links, or too long a chain of them" in refused(folder)

@@ -179,7 +179,8 @@ def test_mlc_with_numactl(tmp_path: Path) -> None:
     [("\tMemory node\n Socket\t     0\t     1", 2), ("Numa node            0       1 ", 2)],
 )
 def test_matrices_of_other_versions(tmp_path: Path, head: str, nodes: int) -> None:
-    text = f"Measuring idle latencies (in ns)...\n{head}\n     0\t  67.5\t 125.2\n"
+    rows = "     0\t  67.5\t 125.2\n     1\t 125.0\t  67.1\n"
+    text = f"Measuring idle latencies (in ns)...\n{head}\n{rows}"
     machine = imported(tmp_path, text)
     assert len(machine.nodes) == nodes
     assert machine.latency_ns[0].tolist() == pytest.approx([67.5, 125.2])
@@ -205,7 +206,7 @@ def test_other_traffic_than_reads_is_left_out(tmp_path: Path) -> None:
     machine = imported(tmp_path, MLC.replace("Read-only traffic", "2:1 Read-Write traffic"))
     assert np.isnan(machine.bandwidth_Bps).all()
     assert machine.loaded_latency == ()
-    assert len(machine.description.notes) == 2
+    assert len(machine.description.notes) == 3
     assert machine.latency_ns[0, 0] == pytest.approx(89.2)
 
 
@@ -213,7 +214,45 @@ def test_the_last_of_several_runs_counts(tmp_path: Path) -> None:
     machine = imported(tmp_path, MLC + MLC.replace("89.2", "99.9").replace("264.04", "300.0"))
     assert machine.latency_ns[0, 0] == pytest.approx(99.9)
     assert np.ravel(machine.loaded_latency) == pytest.approx([2867e6, 91.23, 351871.6e6, 300.0])
-    assert len(machine.description.notes) == 3
+    assert len(machine.description.notes) == 4
+
+
+def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+    notes = imported(tmp_path, MLC.replace("142.7", "0.0")).description.notes
+    assert "1 figures of 0 are left out: not measured." in notes
+    assert "Nodes without a row are taken as memory without CPUs: 2" in notes
+
+
+TWO_NODES = "Numa node 0 1\n 0 {} 9.2\n 1 9.1 8.0\n"
+TWO_TABLES = (
+    "Measuring idle latencies (in ns)...\n"
+    + TWO_NODES
+    + "Measuring Memory Bandwidths between nodes within system\nUsing Read-only traffic type\n"
+    + TWO_NODES
+)
+
+
+def test_a_matrix_that_lacks_a_row_is_refused(tmp_path: Path) -> None:
+    whole = TWO_TABLES.format("8.1", "7.1")
+    assert len(imported(tmp_path, whole).nodes) == 2
+    assert ":3: cut off: no row of node 1" in refused(
+        tmp_path, whole.replace(" 1 9.1 8.0\n", "", 1)
+    )
+    alone = whole[: whole.index("Measuring Memory")].replace(" 1 9.1 8.0\n", "")
+    assert ":3: cut off: no row of node 1" in refused(tmp_path, alone)
+    one_has_none = (
+        "available: 2 nodes (0-1)\n"
+        "node 0 cpus: 0 1\nnode 0 size: 16 MB\nnode 0 free: 1 MB\n"
+        "node 1 cpus:\nnode 1 size: 16 MB\nnode 1 free: 1 MB\n"
+        "node distances:\nnode 0 1\n 0: 10 20\n 1: 20 10\n"
+    )
+    assert len(imported(tmp_path, one_has_none + alone).nodes) == 2
+
+
+@pytest.mark.parametrize("word", ["nan", "abc", "-5", "1e3"])
+@pytest.mark.parametrize("figure", ["89.2", "351762.1", "264.04"])
+def test_a_word_that_is_no_number_is_refused(tmp_path: Path, figure: str, word: str) -> None:
+    assert f"no number: found '{word}'" in refused(tmp_path, MLC.replace(figure, word, 1))
 
 
 @pytest.mark.parametrize(

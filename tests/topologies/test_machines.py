@@ -120,7 +120,7 @@ def test_the_facts_that_a_prediction_needs_are_there(name: str) -> None:
     for node in (node for node in machine.nodes if node.cores):
         assert node.clock_Hz is not None
         assert node.outstanding_misses is not None
-        if "eris" in machine.description.engines:
+        if machine.description.engines.keys() & {"eris", "joins"}:
             continue  # a measured host: the times of its engine stand in for what tools don't tell
         assert node.ipc is not None
         assert node.reorder_window is not None

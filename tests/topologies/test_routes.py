@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.topologies import load_machine
+from numatwin.topologies import routes as routes_module
 from numatwin.topologies.routes import LinkEdge, Routes
 
 
 def link(
     a: int, b: int, gigabytes: float = 1.0, kind: str = "wire", dimension: int = 0
 ) -> LinkEdge:
-    return LinkEdge((a, b), kind, gigabytes * 1e9, 10.0, 0.0, 0.0, None, dimension)
+    return LinkEdge((a, b), kind, gigabytes * 1e9, 10.0, 0.0, 0.0, 0.0, None, dimension)
 
 
 def walk(routes: Routes, links: list[LinkEdge], initiator: int, home: int) -> list[int]:
@@ -182,11 +183,26 @@ def test_sums_agree_with_a_walk_over_every_route(
             for directed in Routes(nodes, hubs, links).links_of(i, j):
                 of_link[directed] += traffic[i, j]
                 of_route[i, j] += per_link[directed]
-    for matrix_nodes_max in (128, 0):  # once by the incidence matrix, once over the trees
+    for listed_nodes_max in (128, 0):  # once by the list of uses, once over the trees
         routes = Routes(nodes, hubs, links)
-        routes.matrix_nodes_max = matrix_nodes_max
+        routes.listed_nodes_max = listed_nodes_max
         assert routes.link_sums(traffic) == pytest.approx(of_link)
         assert routes.route_sums(per_link) == pytest.approx(of_route)
+
+
+@given(graphs())
+def test_small_and_large_machines_have_the_same_routes(
+    graph: tuple[int, int, list[LinkEdge]],
+) -> None:
+    """Distances by relaxation, and by SciPy's Dijkstra."""
+    nodes, hubs, links = graph
+    small = Routes(nodes, hubs, links)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routes_module, "RELAXED_MAX", -1)
+        large = Routes(nodes, hubs, links)
+    assert small.depth.tolist() == large.depth.tolist()
+    assert small.entering.tolist() == large.entering.tolist()
+    assert small.predecessor.tolist() == large.predecessor.tolist()
 
 
 def test_a_large_machine_sums_over_its_trees() -> None:

@@ -12,6 +12,7 @@ from small_suites import FLOW, KEEPS, PROMPT, write
 
 from numatwin import __version__
 from numatwin.inputs import InputError
+from numatwin.sim.run.scenario import Scenario
 from numatwin.validate.baseline import (
     Entry,
     baseline_of,
@@ -26,6 +27,7 @@ from numatwin.validate.suite import Suite, load_suite
 def entry(suite: Suite, name: str) -> Entry:
     (check,) = (one for one in suite.checks if one.name == name)
     scenario = check.scenario
+    assert isinstance(scenario, Scenario)
     return Entry(str(check.metric), 0, True, 0.0, (5.0,), digests(scenario))
 
 

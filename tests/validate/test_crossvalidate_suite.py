@@ -89,10 +89,54 @@ def test_data_are_as_large_as_told(tmp_path: Path, machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_bundled_suites_load(name: str, machine: Machine) -> None:
-    suite = load_suite(name, MACHINES.path(NAME), machine, quick=True)
+def test_bundled_suites_load(name: str) -> None:
+    # A measured host, though without costs of messages between clients and servers.
+    suite = load_suite(name, MACHINES.path("xeon-2c"), load_machine("xeon-2c"), quick=True)
     assert suite.cases
+    assert {run for left in suite.left_out for run in left.runs} <= {"commit"}
     assert len({case.name for case in suite.cases}) == len(suite.cases)
+
+
+def test_a_suite_includes_the_runs_of_others(tmp_path: Path, machine: Machine) -> None:
+    (tmp_path / "other.yaml").write_text(
+        "name: other\nsettings: {horizon: 20 ms}\nruns:\n  more: {scenario: host-lookup}\n"
+    )
+    suite = loaded(SUITE + "includes: [other.yaml]\n", tmp_path, machine)
+    assert [case.name for case in suite.cases][-2:] == ["routing: 128", "more"]
+    # The settings of each suite are of its own runs.
+    assert [case.native.horizon_s for case in suite.cases[-2:]] == [0.01, 0.02]
+
+
+def test_the_suite_of_the_host_includes_that_of_joins() -> None:
+    path = MACHINES.path("xeon-2c")
+    suites = [load_suite(name, path, load_machine("xeon-2c")) for name in ("host", "joins")]
+    of_host, of_joins = ([case.name for case in suite.cases] for suite in suites)
+    assert of_host[-len(of_joins) :] == of_joins
+    assert {case.run for case in suites[1].cases} == {"join", "join-filtered", "aggregate"}
+
+
+@pytest.mark.parametrize(
+    ("includes", "other", "told"),
+    [
+        ("joinss", "", "unknown suite: found 'joinss', expected 'joins'"),
+        ("other.yaml", "name: other\nruns:\n  lookup: {scenario: host-lookup}\n", "a run 'lookup'"),
+        (
+            "other.yaml",
+            "name: other\nincludes: [joins]\nruns:\n  one: {scenario: host-lookup}\n",
+            "suite 'other.yaml' includes others",
+        ),
+        ("none.yaml", "", "No such file"),
+    ],
+)
+def test_includes_that_are_refused(
+    includes: str, other: str, told: str, tmp_path: Path, machine: Machine
+) -> None:
+    (tmp_path / "other.yaml").write_text(other)
+    with pytest.raises(InputError) as failure:
+        loaded(SUITE + f"includes: [{includes}]\n", tmp_path, machine)
+    text = str(failure.value)
+    assert text.startswith(f"{tmp_path / 'mine.yaml'}:15:"), text
+    assert told in text
 
 
 # -- sizes ----------------------------------------------------------------------------------------
@@ -204,13 +248,13 @@ def test_names_that_are_not_bundled(machine: Machine) -> None:
         load_suite("none/mine.yaml", MACHINES.path(NAME), machine)
 
 
-def test_a_plane_that_a_system_does_not_have_is_left_out(tmp_path: Path, machine: Machine) -> None:
+def test_transactions_are_predicted_on_both_planes(tmp_path: Path, machine: Machine) -> None:
     cluster = load_machine("ib-fdr-8n")
     text = "name: mine\nruns:\n  rsi: {scenario: nam-fig6-rsi, settings: {system.clients: 2}}\n"
     (tmp_path / "mine.yaml").write_text(text)
     path = MACHINES.path("ib-fdr-8n")
     (case,) = load_suite(str(tmp_path / "mine.yaml"), path, cluster).cases
-    assert list(case.predicted) == ["event"]
+    assert list(case.predicted) == ["flow", "event"]
 
 
 def test_what_this_machine_cannot_play_is_left_out(tmp_path: Path, machine: Machine) -> None:

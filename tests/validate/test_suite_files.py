@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
-from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.validate.metrics import BIN_HALF, RECOVERIES, Metric
 from numatwin.validate.suite import LoadedCheck, load_suite
 
@@ -61,6 +61,7 @@ def test_another_alternative_keeps_what_it_does_not_say(tmp_path: Path) -> None:
     check = loaded(tmp_path, text)
     assert check.kind == "against"
     assert check.other is not None
+    assert isinstance(check.scenario, Scenario)
     assert (check.scenario.policy_name, check.other.policy_name) == ("ma-8", "none")
     assert check.scenario.horizon_s == check.other.horizon_s == 3.0
     systems = [one.settings["system"]["buffer_commands"] for one in (check.scenario, check.other)]

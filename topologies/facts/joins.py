@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import networkx as nx
-
 from ...inputs import Quantity
 from ..schema import EndId, Hub, Link, LinkType
 from .catalogue import Entry, facts
@@ -377,11 +375,15 @@ def _rounded(value: float) -> float:
 
 
 def _degree(pairs: Sequence[tuple[EndId, EndId]]) -> int:
+    import networkx as nx  # slow to import
+
     graph = nx.Graph(pairs)
     return max((degree for _, degree in graph.degree), default=0)
 
 
 def _joins_all(pairs: Sequence[tuple[EndId, EndId]], ends: Sequence[EndId]) -> bool:
+    import networkx as nx  # slow to import
+
     graph = nx.Graph(pairs)
     graph.add_nodes_from(ends)
     return len(graph) > 0 and bool(nx.is_connected(graph))
@@ -389,6 +391,8 @@ def _joins_all(pairs: Sequence[tuple[EndId, EndId]], ends: Sequence[EndId]) -> b
 
 def _cliques(pairs: Sequence[tuple[str, str]], units: Sequence[str]) -> list[list[str]]:
     """The groups of units that are all near each other, [] where they are no such groups."""
+    import networkx as nx  # slow to import
+
     graph = nx.Graph(pairs)
     graph.add_nodes_from(units)
     groups = [sorted(group, key=list(units).index) for group in nx.connected_components(graph)]

@@ -14,6 +14,7 @@ from ...inputs import Quantity
 from ..schema import LoadedPoint, MachineDescription, ReadWriteMix
 from . import numactl
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
+from .number_sets import format_list
 from .source import Source
 
 _NODES_MAX = 256  # more than any machine that MLC runs on
@@ -29,7 +30,7 @@ _HEAD = re.compile(r"(?:numa node|socket)((?:\s+\d{1,6})+)", re.ASCII | re.IGNOR
 _DECIMAL = re.compile(r"\d{1,12}(\.\d{1,9})?", re.ASCII)
 _ROW = re.compile(r"(\d{1,6})\s+([\d.].*|-.*)", re.ASCII)
 _LOADED = re.compile(r"(\d{5})(?:\s+(.*))?", re.ASCII)
-_MIX = re.compile(r"([\w:][\w: +-]{0,60}?)\s*:\s*([\d.]{1,20})", re.ASCII)
+_MIX = re.compile(r"([\w:][\w: +-]{0,60}?)\s*:\s*(\S{1,20})", re.ASCII)
 _ITERATION = re.compile(r"Each iteration took .*\(\s*([\d.]{1,20})\s*ns\s*\)", re.ASCII)
 _FIGURE = re.compile(r"(?<!\S)\d{1,12}\.\d{1,9}(?!\S)", re.ASCII)
 _TRAFFIC = re.compile(r"Using (?!traffic with)(.{1,60}?) traffic", re.ASCII)
@@ -144,6 +145,7 @@ class _Reader:
         for number, line in enumerate(self.source.lines, 1):
             self._line(line.strip(" \t\0"), number)
         known = numactl.inventory(self.source) if numactl.recognises(self.source) else None
+        self._check_tables({node.id for node in known.nodes if not node.cpus} if known else set())
         found = known or Inventory(self.source.machine, source="")
         mlc = f"Intel Memory Latency Checker{f' {self.version}' if self.version else ''}"
         found.source = f"{mlc}, {self.source.label()}" + (" with numactl -H" if known else "")
@@ -157,6 +159,8 @@ class _Reader:
         self._use_iteration(found)
         found.loaded_latency = sorted(self.loaded, key=lambda point: point.bandwidth.value)
         found.read_write_mixes = list(self.mixes.values())
+        if self.zeros:
+            self._note(f"{self.zeros} figures of 0 are left out: not measured.")
         found.notes += self.notes
         if not (found.latency or found.bandwidth or self.loaded or self.mixes):
             raise self.source.error("no measurement", expected="the output of Intel MLC")
@@ -167,6 +171,10 @@ class _Reader:
         tables = self.tables.values()
         ids = sorted({node for table in tables for node in (*table.columns, *table.rows)})
         starts = {node for table in tables for node in table.rows}
+        if memory_alone := sorted(set(ids) - starts) if starts else []:
+            self._note(
+                f"Nodes without a row are taken as memory without CPUs: {format_list(memory_alone)}"
+            )
         if not ids:
             self.notes.append("The text tells no nodes: taken as one.")
             return [NodeFacts(0, None, None)]
@@ -229,27 +237,38 @@ class _Reader:
         self.series = []
         self.begun = (line, number) if section not in ("other", "caches") else None
 
-    def check_whole(self) -> None:
-        """Raises InputError where the text ends in the middle of a table, or of a number."""
-        lines = self.source.lines
-        end = max((number for number, line in enumerate(lines, 1) if line.strip()), default=0)
-        if self.begun is not None and self.last_figure < self.begun[1]:
-            line, number = self.begun
-            raise self.source.error("cut off: no figures below", number, token=line)
+    def _end(self) -> int:
+        """The last line that is not empty."""
+        lines = enumerate(self.source.lines, 1)
+        return max((number for number, line in lines if line.strip()), default=0)
+
+    def _check_tables(self, without_cpus: set[int]) -> None:
+        """Raises InputError where a matrix lacks rows that another has, or the text ends in it."""
+        end = self._end()
         for name, table in self.tables.items():
             others = [other.rows for key, other in self.tables.items() if key != name]
             missing = [
                 node
                 for node in table.columns
                 # A node without CPUs has no row in any table.
-                if node not in table.rows and (not others or any(node in rows for rows in others))
+                if node not in table.rows | without_cpus
+                and (not others or any(node in rows for rows in others))
             ]
-            if missing and max(table.lines.values(), default=0) == end:
+            last = max(table.lines.values(), default=0)
+            if missing and (others or last == end):
                 raise self.source.error(
                     f"cut off: no row of node {missing[0]}",
-                    end,
-                    expected=f"{len(table.columns)} rows, one per column",
+                    last or None,
+                    expected=f"{len(table.columns)} rows, one per column (if it has no CPUs, "
+                    "append the output of numactl -H, which tells that)",
                 )
+
+    def check_whole(self) -> None:
+        """Raises InputError where the text ends in the middle of a series, or of a number."""
+        lines, end = self.source.lines, self._end()
+        if self.begun is not None and self.last_figure < self.begun[1]:
+            line, number = self.begun
+            raise self.source.error("cut off: no figures below", number, token=line)
         # All figures of these tables have a decimal point and digits behind it.
         if self.last_figure == end and not re.search(r"\.\d+$|-$", lines[end - 1].strip()):
             raise self.source.error("cut off in the last number", end, token=lines[end - 1].strip())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...inputs import InputError, Quantity
 from ..schema import NODES_MAX, MachineDescription
+from .acpi_tables import HMAT, SRAT, read_hmat, read_srat_order
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
 from .number_sets import parse_list, parse_mask
 from .source import Source
@@ -61,8 +62,9 @@ class _Reader:
             cpus_of = self._cpus_of(ids, cpus, found.notes)
             found.nodes = [self._node(n, own, len(ids) == 1) for n, own in cpus_of.items()]
             found.slit = self._slit(ids)
-            for node in cpus_of:
-                self._read_attributes(node, frozenset(cpus_of), found)
+            if not self._read_tables(ids, frozenset(cpus_of), found):
+                for node in cpus_of:
+                    self._read_attributes(node, frozenset(cpus_of), found)
         if not found.nodes[0].cpus and not any(n.cpus or n.memory_bytes for n in found.nodes):
             raise self.source.error(
                 "no node with CPUs or memory", expected="a sysfs tree with node or cpu folders"
@@ -176,7 +178,7 @@ class _Reader:
 
         Newer kernels write a column per online node, some a column per possible node.
         """
-        columns = {len(nodes): nodes for nodes in (self._possible(), ids)}
+        columns = {len(homes): homes for homes in (self._possible(), ids) if set(ids) <= set(homes)}
         found: dict[Pair, int] = {}
         for node in ids:
             path = f"{NODE_FOLDER}/node{node}/distance"
@@ -200,12 +202,38 @@ class _Reader:
                     1,
                     expected=f"{len(ids)}, one per node",
                 )
-            homes = columns[len(values)]
-            found |= {(node, home): int(v) for home, v in zip(homes, values, strict=True)}
+            distances = zip(columns[len(values)], values, strict=True)
+            found |= {(node, home): int(value) for home, value in distances}
         return found
 
     def _possible(self) -> list[int]:
         return sorted(self._numbers(f"{NODE_FOLDER}/possible") or ())
+
+    def _read_tables(self, ids: list[int], kept: frozenset[int], found: Inventory) -> bool:
+        """The figures of all pairs from the firmware's own table; False where it is not there.
+
+        Only the superuser may read it. Linux numbers the table's domains in the order of another.
+        """
+        hmat, srat = self.tree.data(HMAT), self.tree.data(SRAT)
+        if hmat is None or srat is None:
+            return False
+        path = SRAT
+        try:
+            domains = read_srat_order(srat)
+            path = HMAT
+            pairs = read_hmat(hmat)
+        except ValueError as failure:
+            raise InputError(f"damaged: {failure}", self.tree.full_path(path)) from None
+        node_of = dict(zip(domains, ids, strict=False)) if len(domains) == len(ids) else {}
+        for _, unit, dimension, field in _ATTRIBUTES:
+            values: dict[Pair, float] = getattr(pairs, field)
+            table: dict[Pair, Quantity] = getattr(found, field)
+            for (initiator, home), value in values.items():
+                pair = node_of.get(initiator, -1), node_of.get(home, -1)
+                read = quantity(f"{value:.12g} {unit}", dimension)
+                if kept.issuperset(pair) and read is not None:
+                    table[pair] = read
+        return bool(found.latency or found.bandwidth)
 
     def _read_attributes(self, home: int, ids: frozenset[int], found: Inventory) -> None:
         """HMAT's figures, which hold for the initiators that the kernel links to.

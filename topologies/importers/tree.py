@@ -14,6 +14,7 @@ from ...inputs import InputError
 from .archive import ArchiveLimits, read_members
 
 _FILE_BYTES_MAX = 16 << 20  # /proc/cpuinfo of a large machine has a few MiB, any sysfs file KiB
+_TOO_MANY = "a loop of links, or too long a chain of them"
 _LINKS_MAX = 40  # as the kernel allows on one path
 _DEPTH_MAX = 8  # how far below the given folder the tree may begin
 _FOLDERS_MAX = 20_000
@@ -22,6 +23,7 @@ _SYSFS_MEMBER = re.compile(r"(?:(?P<root>.*)/)?devices/system/(?:cpu|node)(?:/|$
 _BOARD_MEMBER = re.compile(
     r"(?:.*/)?(?:class|devices/virtual)/dmi(?:/id(?:/(?:sys|board)_vendor)?)?", re.DOTALL
 )
+_TABLE_MEMBER = re.compile(r"(?:.*/)?firmware/acpi/tables/(?:HMAT|SRAT)", re.DOTALL)
 _PROC_MEMBER = re.compile(r"(?:.*/)?proc/(?:cpuinfo|meminfo)", re.DOTALL)
 
 
@@ -30,6 +32,9 @@ class Tree(Protocol):
 
     def read(self, path: str) -> str | None:
         """The file's text without the blanks around it; None where there is no such file."""
+
+    def data(self, path: str) -> bytes | None:
+        """The file's bytes; None where there is no such file."""
 
     def names(self, path: str) -> list[str]:
         """What is in the folder, sorted; [] where there is no such folder."""
@@ -51,6 +56,11 @@ class FolderTree:
 
     def read(self, path: str) -> str | None:
         """See ``Tree.read``."""
+        data = self.data(path)
+        return None if data is None else _text(data)
+
+    def data(self, path: str) -> bytes | None:
+        """See ``Tree.data``."""
         try:
             where = self._find(path)
             # Without O_NONBLOCK, a FIFO in a saved tree would wait for a writer.
@@ -64,7 +74,7 @@ class FolderTree:
             return None
         if len(data) > _FILE_BYTES_MAX:
             raise InputError("too large", self.full_path(path))
-        return _text(data)
+        return data
 
     def names(self, path: str) -> list[str]:
         """See ``Tree.names``."""
@@ -82,14 +92,18 @@ class FolderTree:
     def _find(self, path: str) -> str:
         where = self.full_path(path)
         if self._inside is not None:
-            where = os.path.realpath(where, strict=True)
+            try:
+                where = os.path.realpath(where, strict=True)
+            except RecursionError:  # it takes a call for each link
+                raise InputError(_TOO_MANY, where) from None
             if os.path.commonpath([where, self._inside]) != self._inside:
                 raise FileNotFoundError(where)
         return where
 
     def _refuse_loop(self, failure: OSError, path: str) -> None:
         if failure.errno == errno.ELOOP:
-            raise InputError("a loop of links", self.full_path(path)) from None
+            # The operating system does not tell a loop from a long chain.
+            raise InputError(_TOO_MANY, self.full_path(path)) from None
 
 
 def this_host() -> FolderTree:
@@ -146,9 +160,13 @@ class ArchiveTree:
 
     def read(self, path: str) -> str | None:
         """See ``Tree.read``."""
-        at = self._find(path)
-        data = None if at is None else self._files.get(at)
+        data = self.data(path)
         return None if data is None else _text(data)
+
+    def data(self, path: str) -> bytes | None:
+        """See ``Tree.data``."""
+        at = self._find(path)
+        return None if at is None else self._files.get(at)
 
     def names(self, path: str) -> list[str]:
         """See ``Tree.names``."""
@@ -167,7 +185,7 @@ class ArchiveTree:
         """The path with its links resolved, None where it leads out of the archive."""
         left = deque(self._inner(path).split("/"))
         at: list[str] = []
-        followed = 0
+        met: set[tuple[str, ...]] = set()
         while left:
             part = left.popleft()
             if part in ("", "."):
@@ -181,9 +199,15 @@ class ArchiveTree:
             target = self._links.get("/".join(at))
             if target is None:
                 continue
-            followed += 1
-            if followed > _LINKS_MAX:
+            state = ("/".join(at), *left)
+            if state in met:
                 raise InputError("a loop of links", self.full_path(path))
+            met.add(state)
+            if len(met) > _LINKS_MAX:
+                expected = f"at most {_LINKS_MAX} that lead to one another"
+                raise InputError(
+                    "too long a chain of links", self.full_path(path), expected=expected
+                )
             at.pop()
             if target.startswith("/"):
                 at = self._top.split("/")
@@ -205,7 +229,7 @@ def archive_tree(stream: BinaryIO, name: str, limits: ArchiveLimits | None = Non
 
 
 def _is_wanted(path: str) -> bool:
-    others = (_PROC_MEMBER, _BOARD_MEMBER)
+    others = (_PROC_MEMBER, _BOARD_MEMBER, _TABLE_MEMBER)
     return bool(_SYSFS_MEMBER.match(path) or any(kind.fullmatch(path) for kind in others))
 
 

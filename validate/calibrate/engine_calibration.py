@@ -11,6 +11,7 @@ from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
 from ..systems.registry import validation_of, validations
+from .engine_rows import EngineRow
 from .host_reader import HostReader
 from .intervals import Fit
 from .observation import Kind, Observation
@@ -52,6 +53,18 @@ class NativeSteps:
     unseen: Callable[[Scenario], set[str]]
 
 
+@dataclass(frozen=True)
+class OwnEngine:
+    """How a user's own engine of the system's kind is fitted to its throughputs.
+
+    ``scenario``: what runs where the user names no other. ``settings``: of that scenario on the
+    user's machine and a row, the settings that make it the row's run; raises InputError.
+    """
+
+    scenario: str
+    settings: Callable[[Scenario, EngineRow], Sequence[str]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineCalibration:
     """``keys``: how keys of its ``parameters`` of a machine begin. ``readers``: by a measurement's
@@ -61,7 +74,8 @@ class EngineCalibration:
 
     Where runs meet what is fitted: ``with_values`` puts it into a machine, of a machine that has
     the other values, the machine from before and the values; ``run_facts`` says by part of the
-    engine what a run sees. ``native``: of its native runs, where a flow plane plays such.
+    engine what a run sees. ``native``: of its native runs, where a flow plane plays such. ``own``:
+    how engines of users are fitted, where the system has a profile of them.
     """
 
     keys: tuple[str, ...]
@@ -75,6 +89,7 @@ class EngineCalibration:
         | None
     ) = None
     native: NativeSteps | None = None
+    own: OwnEngine | None = None
 
 
 def engine_calibrations() -> tuple[EngineCalibration, ...]:

@@ -19,6 +19,7 @@ from ...sim.run.statistics import Interval
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
 from ..calibrate.words_between_cores import contended_s
+from ..measure.copying_ahead import double_buffered_s
 from ..systems.registry import validations
 from .rows import Kind, Row
 
@@ -126,6 +127,21 @@ class _Model:
         line_s = self.costs.idle_s[node, node] / self.costs.streaming_misses[node]
         return float(2.0 * given.size.value / LINE_BYTES * line_s)
 
+    def copied_scan_s(self, given: Parameters) -> float | None:
+        """A scan that a thread copies ahead for: from its copies and its scans of a cache, each
+        measured alone, by the rule of double buffering.
+        """
+        alone = [
+            found.value.value
+            for name in ("copies-ahead", "cached-scan")
+            for found in self.machine.description.measurements
+            if found.name == name and found.parameters == given
+        ]
+        if len(alone) != 2 or given.size is None or given.buffer is None:
+            return None
+        chunks = -(-given.size.value // given.buffer.value)
+        return double_buffered_s(alone[0], alone[1], chunks)
+
     def _node(self, given: Parameters) -> int:
         return next(k for k, node in enumerate(self.machine.nodes) if node.id == given.node)
 
@@ -134,6 +150,7 @@ PREDICTED: Mapping[str, Known] = {
     "latency": _Model.latency_s,
     "read-bandwidth": _Model.read_Bps,
     "copy": _Model.copy_s,
+    "copied-scan": _Model.copied_scan_s,
     "fetch-add": _Model.add_s,
     "cas-increment": _Model.increment_s,
 }

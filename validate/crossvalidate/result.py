@@ -11,6 +11,7 @@ from typing import Any
 from ..._version import __version__
 from ...inputs import write_text_atomically
 from ...topologies import Machine
+from .coverage import Coverage, coverage_of
 from .rows import Row
 from .session import Found
 from .suite import LeftOut, Suite
@@ -78,6 +79,11 @@ class Result:
         """The aim, part by part."""
         return checks_of(self.rows)
 
+    @cached_property
+    def coverage(self) -> list[Coverage]:
+        """How many measurements calibrated intervals of 90% hold."""
+        return coverage_of(self.rows)
+
     @property
     def holds(self) -> bool:
         """Whether every run came to its end, and the aim is reached; nothing to judge is no."""
@@ -107,6 +113,7 @@ class Result:
                 "worst_error": WORST_MAX,
             },
             "summary": [one.as_json() for one in self.errors],
+            "coverage": [one.as_json() for one in self.coverage],
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],

@@ -78,12 +78,17 @@ class RunDescription(Strict):
 
 
 class SuiteDescription(Strict):
-    """A suite's file. ``rounds``: how often each case runs for real; ``settings``: of all runs."""
+    """A suite's file. ``rounds``: how often each case runs for real; ``settings``: of all runs.
+
+    ``includes``: suites (bundled, or paths relative to the file) whose runs, with their own
+    settings, are runs of this one, too.
+    """
 
     name: Name
     title: str = ""
     notes: tuple[str, ...] = ()
     rounds: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 5
+    includes: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     settings: Values = Field(default_factory=dict)
     runs: Annotated[dict[Name, RunDescription], Field(min_length=1, max_length=100)]
 
@@ -163,21 +168,20 @@ def load_suite(
     ``quick``: two rounds at most, and of each axis its first and its last value. Raises InputError.
     """
     path = _path(name_or_path)
-    document = load_yaml(path)
-    description = document.read_as(SuiteDescription)
-    loader = _Loader(document, description, path.parent, str(machine_path), machine)
-    cases = tuple(
-        case
-        for name, run in description.runs.items()
-        for case in loader.cases(name, _thinned(run) if quick else run)
-    )
+    files = [_File.read(path)]
+    files += files[0].included()
+    cases: list[Case] = []
+    not_here: dict[str, dict[str, None]] = {}
+    for file in files:
+        loader = _Loader(file, str(machine_path), machine, not_here)
+        for name, run in file.description.runs.items():
+            cases += loader.cases(name, _thinned(run) if quick else run)
     if len(cases) > CASES_MAX:
         raise InputError(f"{len(cases)} runs", str(path), expected=f"at most {CASES_MAX}")
+    description = files[0].description
     rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
-    left_out = tuple(
-        LeftOut("any figure", why, tuple(runs)) for why, runs in loader.not_here.items()
-    )
-    return Suite(description.name, description.title, path, machine, rounds, cases, left_out)
+    left_out = tuple(LeftOut("any figure", why, tuple(runs)) for why, runs in not_here.items())
+    return Suite(description.name, description.title, path, machine, rounds, tuple(cases), left_out)
 
 
 def _path(name_or_path: str) -> Path:
@@ -202,15 +206,54 @@ def _thinned(run: RunDescription) -> RunDescription:
 
 
 @dataclass(frozen=True)
-class _Loader:
+class _File:
+    """A suite's file as it was read."""
+
+    path: Path
     document: Document
     description: SuiteDescription
-    folder: Path
+
+    @classmethod
+    def read(cls, path: Path) -> _File:
+        document = load_yaml(path)
+        return cls(path, document, document.read_as(SuiteDescription))
+
+    def included(self) -> list[_File]:
+        """The suites that it includes, which include none themselves; each run has one name."""
+        found: list[_File] = []
+        names = set(self.description.runs)
+        for at, name in enumerate(self.description.includes):
+            place: Place = ("includes", at)
+            try:
+                file = _File.read(_path(seen_from(self.path.parent, name)))
+            except InputError as failure:
+                if failure.line is not None:
+                    raise
+                raise self.document.error(
+                    place, failure.message, token=failure.token, expected=failure.expected
+                ) from None
+            if file.description.includes:
+                raise self.document.error(
+                    place, f"suite '{name}' includes others", expected="one that includes none"
+                )
+            if twice := names & set(file.description.runs):
+                raise self.document.error(
+                    place, f"suite '{name}' has a run '{min(twice)}', too", expected="other names"
+                )
+            names |= set(file.description.runs)
+            found.append(file)
+        return found
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """Cases of a file; ``not_here``: runs that this machine is not able to play, by the reason."""
+
+    file: _File
     machine_path: str
     machine: Machine
+    not_here: dict[str, dict[str, None]]
     workloads: dict[tuple[str, str | None], Workload] = field(default_factory=dict)
-    not_here: dict[str, dict[str, None]] = field(default_factory=dict)
-    """Runs that this machine is not able to play, by the reason."""
 
     def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
         """One of each combination of the grid's values."""
@@ -219,7 +262,7 @@ class _Loader:
         for values in product(*axes):
             labels = dict(zip(run.grid, (label for label, _ in values), strict=True))
             chosen = dict(zip(run.grid, (value for _, value in values), strict=True))
-            settings = {**self.description.settings, **run.settings, **chosen}
+            settings = {**self.file.description.settings, **run.settings, **chosen}
             places = {path: (*place, "settings", path) for path in run.settings}
             places |= {path: self._place_on_grid(name, run, path, chosen[path]) for path in chosen}
             case = self._case(name, run, labels, settings, places)
@@ -242,7 +285,7 @@ class _Loader:
     ) -> Case | None:
         for path in settings:
             if path.split(".")[0] in NOT_SET:
-                raise self.document.error(
+                raise self.file.document.error(
                     places.get(path, ("settings", path)),
                     f"run '{name}': '{path}' cannot be set: the host is the machine",
                 )
@@ -336,11 +379,11 @@ class _Loader:
         if (source := _SOURCE.match(failure.file or "")) is not None:
             path = source[1] or source[2]
             place = places.get(path, place)
-            if path in self.description.settings and path not in places:
+            if path in self.file.description.settings and path not in places:
                 place = ("settings", path)
         elif failure.file is not None:
             message = f"{failure.file}: {message}"
-        return self.document.error(
+        return self.file.document.error(
             place, f"run '{name}': {message}", token=failure.token, expected=failure.expected
         )
 
@@ -357,7 +400,7 @@ class _Loader:
                 metric = Metric.parsed(text)
                 metric.check_operation(scenario)
             except InputError as failure:
-                raise self.document.error(
+                raise self.file.document.error(
                     place, f"run '{name}': {failure.message}", token=text, expected=failure.expected
                 ) from None
             metrics.append(metric)
@@ -365,7 +408,7 @@ class _Loader:
 
     def _resolved_path(self, value: Value | None) -> str | None:
         """A path that is relative to the suite's file, from here."""
-        return None if value is None else seen_from(self.folder, str(value))
+        return None if value is None else seen_from(self.file.path.parent, str(value))
 
 
 def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -> bool:

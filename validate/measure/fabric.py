@@ -17,6 +17,12 @@ TRANSPORTS = {
     "shm-ucx": ("posix,self", False),
     "tcp": ("tcp,self", False),
 }
+EXCHANGE = (
+    "messages, or puts, both ways at once between two threads, 64 of them each time; of each that "
+    "is sent and one that is received"
+)
+EXCHANGED = ("shm", "tcp")
+EXCHANGE_SIZES, EXCHANGE_BATCH = (64, 1 << 9, 2 << 10, 16 << 10), 64
 MESSAGE_SIZES = (8, 64, 1 << 10, 8 << 10, 64 << 10, 512 << 10)
 QUICK_MESSAGE_SIZES = (64, 8 << 10)
 
@@ -49,3 +55,33 @@ def measure(bench: Bench) -> Iterator[float]:
             method = MESSAGES if verb is Verb.MESSAGE else FABRIC
             bench.add(f"fabric-{name}", samples, "time", method, size=size, transport=transport)
             yield (at + (k + 1) / len(cases)) / len(transports)
+
+
+def exchanges(bench: Bench) -> Iterator[float]:
+    """Messages and puts both ways, by transport and size: what each end takes for both."""
+    from ...engine_native._engine import HAS_UCX, FabricPair, Verb
+
+    cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
+    if len(cpus) < 2 or not HAS_UCX:
+        bench.warn("fabric: no exchanges without two cores and UCX (Debian: libucx-dev)")
+        return
+    sizes = (EXCHANGE_SIZES[0], EXCHANGE_SIZES[-2]) if bench.effort.quick else EXCHANGE_SIZES
+    cases = [(verb, size) for verb in ("message", "put") for size in sizes]
+    for at, transport in enumerate(EXCHANGED):
+        try:
+            pair = FabricPair(*TRANSPORTS[transport])
+        except RuntimeError as failure:
+            bench.warn(f"fabric: no transport {transport}: {failure}")
+            continue
+        for k, (verb, size) in enumerate(cases):
+            of = Verb.MESSAGE if verb == "message" else Verb.PUT
+            members = [
+                (cpu, pair.exchange(of, size, EXCHANGE_BATCH, leads))
+                for cpu, leads in zip(cpus, (True, False), strict=True)
+            ]
+            samples = bench.run(members, limit_s=0.1).ns_each()
+            bench.add(
+                "fabric-exchange", samples, "time", EXCHANGE, size=size, transport=transport,
+                operation=verb,
+            )  # fmt: skip
+            yield (at + (k + 1) / len(cases)) / len(EXCHANGED)

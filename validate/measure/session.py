@@ -14,6 +14,7 @@ from ..systems.registry import validations
 from . import (
     bandwidth,
     copying,
+    copying_ahead,
     fabric,
     interrupting,
     latency,
@@ -35,13 +36,14 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "atomics": (sharing.measure_atomics, 1.0),
     "messages": (sharing.measure_messages, 1.0),
     "copies": (copying.measure, 2.0),
+    "buffering": (copying_ahead.measure, 2.0),
     "interruptions": (interrupting.measure, 1.0),
     "fabric": (fabric.measure, 3.0),
     **{name: (one.measure, one.weight) for name, one in OF_SYSTEMS.items()},
 }
 # Parts whose figures stand in the machine file for people only: one pass is enough of them.
 ONCE = (
-    *("atomics", "copies", "fabric"),
+    *("atomics", "copies", "buffering", "fabric"),
     *(name for name, one in OF_SYSTEMS.items() if one.once),
 )
 _SPIN_EVERY_S = 0.1

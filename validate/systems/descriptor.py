@@ -53,7 +53,8 @@ class Validation:
     day. ``calibration``: what can be fitted, an ``EngineCalibration``. ``predicted``: by name of a
     measurement what the system's cost model makes of it, in SI units, of a machine and the
     measurement's parameters; None where it tells nothing. ``entry_bytes``: by kind of its data
-    objects, what one entry takes.
+    objects, what one entry takes. ``traffic_cases``: iterates over the ``TrafficCase`` of
+    ``crossvalidate --traffic``; ``quick=True``: over one that is typical.
     """
 
     published: Mapping[str, Published] = field(default_factory=dict)
@@ -64,3 +65,4 @@ class Validation:
     calibration: Late | None = None
     predicted: Mapping[str, Late] = field(default_factory=dict)
     entry_bytes: Mapping[str, Late] = field(default_factory=dict)
+    traffic_cases: Late | None = None

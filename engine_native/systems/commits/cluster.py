@@ -6,56 +6,26 @@ import contextlib
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....inputs import InputError
-from ... import _engine
 from ..._engine import CommitBoard, CommitRun, Phase, ThreadCommits
-from .engine_process import EngineProcess
+from ...engine_process import EngineProcess
+from ...transports import THREADS, UCX, ucx_settings
 
 START_S, START_S_PER_GB = 60.0, 20.0  # a busy host is given so long to start, and to load
 STOP_S = 5.0
 CLEAR_UP_S = 3.0  # for the launcher to end its processes, and what they would leave behind
 LOOK_S = 0.02
-THREADS = "threads"
-
-# Settings of UCX by transport: its transports and devices, and whether they use the network.
-# Shared memory: POSIX segments, which UCX opens by /proc; none is left behind
-# (fabric/segment_folder.hpp). CMA is left out: many containers forbid it, and copies here are
-# smaller
-# than what it is for. Sockets use the loopback device, as all processes are on this host.
-UCX = {
-    "shm": ("posix,self", "all"),
-    "sysv": ("sysv,self", "all"),
-    "tcp": ("tcp,self", "lo"),
-    "ib": ("rc,ud,self", "all"),
-}
-TRANSPORTS = (*UCX, THREADS)
 
 
-def make_run(settings: Mapping[str, Any]) -> CommitRun:
-    """The engine's own form of a run."""
-    run = CommitRun()
+def make_run(settings: Mapping[str, Any], form: Callable[[], CommitRun] = CommitRun) -> CommitRun:
+    """The engine's own form of a run; ``form`` is that of a remote engine where one runs it."""
+    run = form()
     for name, value in settings.items():
         setattr(run, name, value)
     return run
-
-
-def ucx_settings(transport: str, *, direct: bool = True) -> dict[str, Any]:
-    """The fields of a run that choose the transport. Raises InputError."""
-    if transport == THREADS:
-        return {}
-    if transport not in UCX:
-        raise InputError("unknown transport", token=transport, expected=" or ".join(TRANSPORTS))
-    if not _engine.HAS_UCX:
-        raise InputError(
-            "the native engine was built without UCX",
-            expected="libucx-dev (tools/system-packages ucx) and 'make setup' again; transport "
-            f"'{THREADS}' does without",
-        )
-    transports, devices = UCX[transport]
-    return {"transports": transports, "devices": devices, "direct": direct}
 
 
 class CommitCluster:

@@ -72,6 +72,7 @@ StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
     }
     if (found.samples_ns.size() < plan.windows)  // it never stayed alike: as it came
         found.samples_ns.insert(found.samples_ns.end(), unlike.begin(), unlike.end());
+    if (found.samples_ns.empty()) throw std::runtime_error("the process that counts does not run");
     return found;
 }
 
@@ -111,7 +112,11 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                 if (mode == 2) ::usleep(1000);
             }
         });
-        while (turns->ready.load() == 0) ::usleep(200);
+        const Patience patience("the second process");
+        while (turns->ready.load() == 0) {
+            patience.check();
+            ::usleep(200);
+        }
         // Of two that yield all the time, each step is two turns; what they take to find what is
         // theirs in caches again is part of it.
         auto both = means_ns(plan, [&pages] {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "systems/commits/measure_steps.hpp"
@@ -19,6 +21,23 @@ inline std::int64_t steps_now_ns() {
                std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
+
+// For what another process or end owes, which comes within milliseconds, or on a busy host within
+// some turns of a processor; or never, as it ended, was stopped or lost a message.
+class Patience {
+  public:
+    explicit Patience(const char* whom) : whom_(whom), until_ns_(steps_now_ns() + limit_ns) {}
+    // Throws std::runtime_error once that has taken too long.
+    void check() const {
+        if (steps_now_ns() > until_ns_)
+            throw std::runtime_error(std::string(whom_) + " has not answered for 5 s");
+    }
+
+  private:
+    static constexpr std::int64_t limit_ns = 5'000'000'000;
+    const char* whom_;
+    std::int64_t until_ns_;
+};
 
 // Means per step of windows in which `work` does so many steps and says how many.
 inline std::vector<double> means_ns(const StepPlan& plan, const std::function<double()>& work) {

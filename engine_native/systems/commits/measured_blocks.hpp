@@ -147,7 +147,9 @@ class Companion {
     void tell(std::uint64_t blocks, std::uint64_t bytes) {
         order_->bytes.store(bytes);
         order_->blocks.store(blocks, std::memory_order_release);
+        const Patience patience("the second process");
         while (order_->works.load(std::memory_order_acquire) != blocks) {
+            patience.check();
             if (peer_->ended()) throw std::runtime_error("the second process ended");
             ::usleep(50);
         }

@@ -42,10 +42,10 @@ class Sleepers {
     // Half of there and back; `post_ns` grows by the time of handing it over, `serve_ns` by that of
     // the look that found the answer.
     double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
+        const Patience patience("the second process");
         const std::int64_t began = steps_now_ns();
         fabric_->send(to_, message);
         post_ns += static_cast<double>(steps_now_ns() - began);
-        const std::int64_t late = began + 2'000'000'000;
         for (;;) {
             const std::int64_t looked = steps_now_ns();
             if (fabric_->receive(answer_)) {
@@ -53,8 +53,7 @@ class Sleepers {
                 break;
             }
             if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
-            if (steps_now_ns() > late && peer_->ended())
-                throw std::runtime_error("the second process ended");
+            patience.check();
         }
         return static_cast<double>(steps_now_ns() - began) / 2;
     }
@@ -81,10 +80,10 @@ class Sleepers {
         store_release(at, contact.size());
     }
     static std::span<const std::byte> await(std::byte* at) {
-        const std::int64_t late = steps_now_ns() + 5'000'000'000;
+        const Patience patience("the second process");
         std::uint64_t bytes = 0;
         while ((bytes = load_acquire(at)) == 0) {
-            if (steps_now_ns() > late) throw std::runtime_error("the second process is not ready");
+            patience.check();
             ::usleep(200);
         }
         return {at + word_bytes, bytes};

@@ -5,61 +5,23 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker
 from ....sim.run.runner import Progress
-from ....sim.systems.commits.history import CAUSES
-from ....sim.systems.commits.parameters import (
-    ONE_SIDED_MESSAGES,
-    REMEDY_MESSAGES,
-    TWO_PHASE_MESSAGES,
-)
-from ....sim.systems.commits.plane import faults
+from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding
 from ...host_room import cpu_ns
-from .cluster import THREADS, CommitCluster
+from ...transports import THREADS
+from .cluster import CommitCluster
+from .counted import Counted, engine_facts
 from .setup import commit_plan
-
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Sums over all roles since the run began; ``ran_ns``, ``waited_ns`` by role: on a processor,
-    and for one (0 where roles are threads)."""
-
-    time_s: float
-    commits: int
-    given_up: int
-    torn: int
-    aborts: Ints
-    messages: Ints
-    bytes: int
-    latencies: Ints
-    latency_total_ps: int
-    ran_ns: Ints
-    waited_ns: Ints
-
-    @property
-    def ended(self) -> int:
-        """Transactions that came to an end, whichever; each try of one that aborts counts."""
-        return self.commits + self.given_up + int(self.aborts.sum())
-
-    def since(self, before: Counted) -> Counted:
-        """What was counted from ``before`` to now."""
-        names = self.__dataclass_fields__
-        return replace(
-            self, **{name: getattr(self, name) - getattr(before, name) for name in names}
-        )
 
 
 class NativeCommits:
@@ -156,7 +118,7 @@ class NativeCommits:
             why=self._why(counted),
             energy_J=None,
             events=(*faults(self.system, self._time_s), *self._deaths),
-            model={self.operation: self._facts(counted)},
+            model={self.operation: engine_facts(self.scenario, self.plan, counted)},
             warnings=tuple(self._warnings(counted)),
             series={},
             steps=counted.commits + int(counted.aborts.sum()),
@@ -173,16 +135,9 @@ class NativeCommits:
         for role in range(self.plan.roles if self.plan.transport != THREADS else 0):
             if times := cpu_ns(board.pid(role) or -1):
                 self._ran_ns[role], self._waited_ns[role] = times
-        return Counted(
+        return Counted.of(
+            found,
             time_s=board.now_ns * 1e-9 if self._started else 0.0,
-            commits=found["commits"],
-            given_up=found["given_up"],
-            torn=found["torn"],
-            aborts=np.array(found["aborts"], dtype=np.int64),
-            messages=np.array(found["messages"], dtype=np.int64),
-            bytes=found["bytes"],
-            latencies=found["latencies"],
-            latency_total_ps=found["latency_total_ps"],
             ran_ns=self._ran_ns.copy(),
             waited_ns=self._waited_ns.copy(),
         )
@@ -225,39 +180,6 @@ class NativeCommits:
             "waiting for an answer": max(whole_ns - ran_ns - waited_ns, 0.0),
         }
         return {self.operation: Why(binding(uses), (), demands)}
-
-    def _facts(self, counted: Counted) -> dict[str, Any]:
-        """As the event plane's, and what this host did with it."""
-        p, aborted, each = self.parameters, int(counted.aborts.sum()), max(counted.commits, 1)
-        names: tuple[str, ...] = TWO_PHASE_MESSAGES
-        if p.one_sided:
-            names = ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if p.has_remedy else ())
-        sent = dict(zip(names, counted.messages.tolist(), strict=False))
-        ran_ns, waited_ns = int(counted.ran_ns.sum()), int(counted.waited_ns.sum())
-        return {
-            "architecture": self.system.architecture,
-            "clients": self._clients,
-            "commits": counted.commits,
-            "aborts": dict(zip(CAUSES, counted.aborts.tolist(), strict=True)),
-            "abort_rate": aborted / max(aborted + counted.commits, 1),
-            "given_up": counted.given_up,
-            "messages_per_commit": sum(sent.values()) / each,
-            "messages_per_commit_by_type": {name: count / each for name, count in sent.items()},
-            "bytes_per_commit": counted.bytes / each,
-            "native": {
-                "transport": self.plan.transport,
-                "processes": 1 if self.plan.transport == THREADS else self.plan.roles + 1,
-                "processors": self.plan.processors,
-                "scale": self.scenario.scale,
-                "records": p.records,
-                "record_bytes": self.plan.settings["record_bytes"],
-                "kept_inserts_per_client_and_server": self.plan.settings["insert_ring"],
-                "pages_mapped_beforehand": self.plan.settings["populate"],
-                "lease_s": self.plan.lease_ns * 1e-9,
-                # Of the time that all roles could have run, what they waited for a processor.
-                "waited_for_processors": waited_ns / max(ran_ns + waited_ns, 1),
-            },
-        }
 
     def _look_for_dead(self) -> None:
         """Notes who was killed since the last look."""

@@ -43,11 +43,9 @@ StepPlan plan_of(std::uint32_t windows, std::int64_t window_ns) {
 }
 
 // Of all roles together; busy_ns by role.
-py::dict counts(Board& board) {
+py::dict plain_counts(Board& board) {
     std::vector<std::uint64_t> aborts(causes), messages(message_types), busy;
-    py::array_t<std::int64_t> latencies(Counters::buckets);
-    auto bucket = latencies.mutable_unchecked<1>();
-    for (std::size_t k = 0; k < Counters::buckets; ++k) bucket(static_cast<py::ssize_t>(k)) = 0;
+    std::vector<std::int64_t> latencies(Counters::buckets);
     std::uint64_t commits = 0, given_up = 0, torn = 0, updates = 0, bytes = 0, total_ps = 0;
     for (std::uint32_t role = 0; role < board.roles(); ++role) {
         const auto& from = board.counters(role);
@@ -62,8 +60,7 @@ py::dict counts(Board& board) {
         busy.push_back(from.busy_ns.get());
         if (from.commits.get() == 0) continue;
         for (std::size_t k = 0; k < Counters::buckets; ++k)
-            bucket(static_cast<py::ssize_t>(k)) +=
-                static_cast<std::int64_t>(from.latencies[k].get());
+            latencies[k] += static_cast<std::int64_t>(from.latencies[k].get());
     }
     py::dict found;
     found["commits"] = commits;
@@ -76,6 +73,14 @@ py::dict counts(Board& board) {
     found["messages"] = messages;
     found["busy_ns"] = busy;
     found["latencies"] = latencies;
+    return found;
+}
+
+py::dict counts(Board& board) {
+    py::dict found = plain_counts(board);
+    const auto latencies = found["latencies"].cast<std::vector<std::int64_t>>();
+    found["latencies"] =
+        py::array_t<std::int64_t>(static_cast<py::ssize_t>(latencies.size()), latencies.data());
     return found;
 }
 
@@ -149,6 +154,7 @@ void register_rsi(py::module_& module) {
         .def(
             "counts", &counts,
             "Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps).")
+        .def("plain_counts", &plain_counts, "The same, with lists in place of arrays.")
         .def("trace", &trace, "(rows, 6): as in sim/systems/commits/history.py.")
         .def(
             "killed",  // by role: the signal that ended it; 0: none

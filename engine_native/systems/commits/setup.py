@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ....inputs import InputError
@@ -20,9 +19,10 @@ from ....sim.systems.commits.sizes import transaction_records
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys
 from ... import _engine
-from ...host_mapping import amount
+from ...host_mapping import amount, map_workers
 from ...host_room import SHARE, free_bytes, free_shared_bytes, processors
-from .cluster import THREADS
+from ...transports import THREADS, VARIABLE, usual_transport
+from ...typed import HostFacts
 
 ROLES_MAX = 1_000
 PROCESS_BYTES = 12 << 20  # of a process with its share of UCX's buffers, as seen
@@ -34,12 +34,13 @@ INSERT_BYTES = 64 << 20  # that a server keeps of what clients create; the oldes
 SLICE_NS = 4_000_000
 LEASE_MIN_NS = 10_000_000
 SKIP_MIN_NS = 1_000_000
+# An emulated processor is so many times slower than one of this host: leases and skips are so
+# much longer there.
+GUEST_SLOWNESS = 20
 OWNERS_MAX = 1 << 13  # that a leased lock's word can tell (systems/commits/record_block.hpp)
 
 # By architecture: the network that its messages took becomes one that this host has.
 SOCKETS = ("ipoeth", "ipoib")
-INFINIBAND = Path("/sys/class/infiniband")
-VARIABLE = "NUMATWIN_TRANSPORT"
 
 
 @dataclass(frozen=True)
@@ -60,24 +61,21 @@ class CommitPlan:
 
 
 def transport_of(system: CommitSystem) -> str:
-    """Sockets stay sockets; verbs take InfiniBand where this host has it, else shared memory.
+    """Of a host, what the scenario says; else as usual."""
+    usual = usual_transport(verbs=system.architecture not in SOCKETS)
+    host = system.layout == "host" and _engine.HAS_UCX and not os.environ.get(VARIABLE)
+    return system.transport if host else usual
 
-    The environment variable NUMATWIN_TRANSPORT chooses another one.
+
+def commit_plan(
+    scenario: Experiment,
+    replication: int,
+    transport: str | None = None,
+    guest: HostFacts | None = None,
+) -> CommitPlan:
+    """What of ``scenario`` runs on this host, or in the guest that ``guest`` tells of, where each
+    role has a thread on a processor of its own node. Raises InputError where it does not fit.
     """
-    if chosen := os.environ.get(VARIABLE):
-        return chosen
-    if not _engine.HAS_UCX:
-        return THREADS
-    if system.layout == "host":
-        return system.transport
-    if system.architecture in SOCKETS:
-        return "tcp"
-    has_infiniband = INFINIBAND.is_dir() and any(INFINIBAND.iterdir())
-    return "ib" if has_infiniband else "shm"
-
-
-def commit_plan(scenario: Experiment, replication: int, transport: str | None = None) -> CommitPlan:
-    """What of ``scenario`` runs on this host. Raises InputError where it does not fit."""
     system, workload = scenario.system, scenario.workload
     assert isinstance(system, CommitSystem)
     parameters, _ = commit_parameters(scenario)
@@ -100,6 +98,8 @@ def commit_plan(scenario: Experiment, replication: int, transport: str | None = 
         changed_bytes = min(max(_words(operation.changed_size.value), 8), record_bytes)
     block_bytes = p.versions * (8 + record_bytes)
     active = clients if p.one_sided and transport != "tcp" else clients + nodes
+    if guest is not None:
+        active *= GUEST_SLOWNESS
     lease_ns, notes = _lease_ns(p, active, cpus)
     skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
     notes += skip_notes
@@ -141,17 +141,29 @@ def commit_plan(scenario: Experiment, replication: int, transport: str | None = 
         "lease_ns": lease_ns,
         "skip_after_ns": skip_after_ns,
         "crowded": active > cpus,
-        "cpus": _cpus(p, one_sided_by_hand=p.one_sided and transport != "tcp"),
+        "cpus": _cpus(p, one_sided_by_hand=p.one_sided and transport != "tcp")
+        if guest is None
+        else guest_cpus(scenario, p, guest),
         "populate": clients * p.records * block_bytes <= POPULATE_BYTES,
     }
-    if active > cpus:
+    if active > cpus and guest is None:
         notes += (
             f"{active} busy threads on {amount(cpus, 'processor')}: they take turns, and "
             "latencies hold what they wait for their turn",
         )
     plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)
-    _check_room(plan, scenario, block_bytes)
+    if guest is None:
+        _check_room(plan, scenario, block_bytes)
+    else:
+        _check_guest(plan, scenario, guest, block_bytes)
     return plan
+
+
+def guest_cpus(scenario: Experiment, p: CommitParameters, guest: HostFacts) -> list[int]:
+    """Of each role, clients before servers, one of its own node."""
+    positions = scenario.system.roles(scenario.machine).positions
+    machines = [*p.client_machine, *(node.machine for node in p.nodes)]
+    return list(map_workers(scenario.machine, [positions[at] for at in machines], guest).cpu)
 
 
 def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
@@ -230,6 +242,31 @@ def _check_room(plan: CommitPlan, scenario: Experiment, block_bytes: int) -> Non
     if settings["records"] * room / held < 2 * settings["reads"] or room <= 0:
         raise InputError(what, expected="fewer clients, as by --set system.clients=…")
     raise InputError(what, expected=f"--scale {_rounded_down(fits):g} or less")
+
+
+def _check_guest(
+    plan: CommitPlan, scenario: Experiment, guest: HostFacts, block_bytes: int
+) -> None:
+    """Each server's records fit beside its processors, so that they lie there."""
+    servers, clients = len(plan.settings["storage"]), plan.settings["clients"]
+    own = plan.settings["records"] / servers * block_bytes
+    inserts = clients * plan.settings["insert_ring"] * block_bytes
+    cpus = plan.settings["cpus"][clients:]
+    for node in guest["nodes"]:
+        here = sum(cpus[at] in node["cpus"] for at in plan.settings["storage"])
+        room = node["free_bytes"] * SHARE
+        if here * (own + inserts) <= room:
+            continue
+        left = room / here - inserts
+        what = (
+            f"{here * (own + inserts) / 2**20:.3g} MiB of records on a node of the guest with "
+            f"{node['free_bytes'] / 2**20:.3g} MiB of free memory"
+        )
+        if left <= 2 * plan.settings["reads"] * block_bytes:
+            raise InputError(what, expected="fewer clients, as by --set system.clients=…")
+        raise InputError(
+            what, expected=f"--scale {_rounded_down(scenario.scale * left / own):g} or less"
+        )
 
 
 def _rounded_down(value: float) -> float:

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "memory/host.hpp"
 #include "systems/commits/roles.hpp"
 
 namespace numatwin::native {
@@ -18,7 +19,10 @@ ThreadCluster::~ThreadCluster() {
 void ThreadCluster::start() {
     for (std::uint32_t role = 0; role < setup_.roles(); ++role) fabrics_.push_back(local_fabric());
     for (std::uint32_t role = 0; role < setup_.roles(); ++role)
-        threads_.emplace_back([this, role] { run_role(setup_, board_, role, *fabrics_[role]); });
+        threads_.emplace_back([this, role] {
+            if (role < setup_.cpus.size()) pin_thread(setup_.cpus[role]);
+            run_role(setup_, board_, role, *fabrics_[role]);
+        });
     while (!board_.all_roles(RoleState::connected)) {
         if (const auto failure = board_.failure(); !failure.empty()) {
             stop();

@@ -10,7 +10,7 @@ namespace {
 // Of a copy: what is sent at a time. 256 KiB: a target is not kept from its commands for longer
 // than some 100 µs. Two such chunks may be under way, as in the event plane; more while clients
 // pause.
-constexpr std::size_t chunk_pairs = 1 << 14, chunk_entries = 1 << 15;
+constexpr std::size_t copy_chunk_pairs = 1 << 14, copy_chunk_entries = 1 << 15;
 constexpr std::uint32_t chunks_under_way = 2, chunks_in_a_pause = 32;
 
 }  // namespace
@@ -115,9 +115,9 @@ bool Aeu::send_part(std::size_t object, IndexPartition::Leaving& part) {
     if (transfer.under_way.load(std::memory_order_acquire) >= most) return false;
     PrefixTree& tree = index_[object]->tree;
     Parcel parcel{part.cycle, part.transfer, part.first, part.last, {}, {}, {}};
-    parcel.run.resize(chunk_pairs);
+    parcel.run.resize(copy_chunk_pairs);
     parcel.run.resize(tree.flatten(part.first, part.last, parcel.run));
-    if (parcel.run.size() == chunk_pairs) parcel.last = parcel.run.back().key;
+    if (parcel.run.size() == copy_chunk_pairs) parcel.last = parcel.run.back().key;
     if (!parcel.run.empty()) (void)tree.extract(part.first, parcel.last);
     counts_.object[object].entries.store(tree.keys(), std::memory_order_relaxed);
     transfer.under_way.fetch_add(1, std::memory_order_relaxed);
@@ -172,7 +172,7 @@ bool Aeu::balance_column(std::size_t object) {
     for (auto& one : part.arriving) {
         if (one.ready()) continue;
         const std::uint64_t at = one.copy->entries(), all = one.source->entries();
-        const std::uint64_t until = std::min<std::uint64_t>(at + chunk_entries, all);
+        const std::uint64_t until = std::min<std::uint64_t>(at + copy_chunk_entries, all);
         one.copy->copy_from(*one.source, at, until);
         cycle.copied_bytes.fetch_add(8 * (until - at), std::memory_order_relaxed);
         counts_.copied_bytes.add(8 * (until - at));

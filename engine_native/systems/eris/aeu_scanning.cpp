@@ -7,7 +7,7 @@ namespace numatwin::native {
 namespace {
 
 // After so many entries (256 KiB) the AEU's clients get their turn, as in the event plane.
-constexpr std::uint64_t chunk_entries = 1 << 15;
+constexpr std::uint64_t scan_chunk_entries = 1 << 15;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void Aeu::begin_scans(std::size_t object) {
 void Aeu::scan_chunk() {
     const Ticks begin = ticks();
     Stretch& stretch = stretches_.back();
-    const std::uint64_t until = std::min(stretch.until, stretch.at + chunk_entries);
+    const std::uint64_t until = std::min(stretch.until, stretch.at + scan_chunk_entries);
     results_.resize(std::max(results_.size(), stretch.scans.size()));
     const std::span<ScanResult> results{results_.data(), stretch.scans.size()};
     SharedScan shared(stretch.scans, results, stretch.at, until);

@@ -14,63 +14,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....inputs import InputError
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.experiment import Experiment
-from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
-from ....sim.planes.plane import Command, Maker, StartPhase
+from ....sim.planes.outcome import Outcome, ResourceUse, Why
+from ....sim.planes.plane import Maker
 from ....sim.run.runner import Progress
-from ....sim.systems.eris.commands import ObjectObservation, Observation
 from ....sim.systems.eris.spec import ErisSystem
-from ..._engine import STEPS, Engine, host_facts
-from ...host_mapping import HostMapping, amount, map_workers, workers_that_fit
+from ..._engine import STEPS
+from ...host_mapping import amount
 from ...host_room import threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
 from ...typed import ObjectMemory
-from .setup import check_room, engine_setup, phase_setup
+from .host import SLICE_S, ErisHost, no_memory
+from .steered import SteeredEris
 
 Floats = npt.NDArray[np.float64]
 
 PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
-LOOK_S = 0.1  # interval of progress reports while loading
-SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
 TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
 FULL = 0.9  # a worker that is busy for so long has no time left
-SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
-class ErisHost:
-    """The engine of a scenario, loaded and running."""
+class MeasuredHost(ErisHost):
+    """The engine in this process, and what this host tells of its memory."""
 
     def __init__(self, scenario: Experiment, loading: Progress | None = None) -> None:
-        system = scenario.system
-        assert isinstance(system, ErisSystem)
-        host = host_facts()
-        check_room(scenario, host)
-        wanted = system.aeu_nodes(scenario.machine).tolist()
-        # A stated number of threads is kept, even if they have to share CPUs.
-        stated = isinstance(system.threads, int)
-        nodes = wanted if stated else workers_that_fit(wanted, host)
-        self.worker_nodes = np.array(nodes, dtype=np.int64)
-        self.mapping: HostMapping = map_workers(scenario.machine, nodes, host)
-        self.left_out = len(wanted) - len(nodes)
-        self.partitioned = system.placement == "partitioned"
-        self.host = host
-        try:
-            self.engine = Engine(engine_setup(scenario, nodes, self.mapping))
-            self._load(loading)
-        except MemoryError as failure:
-            raise _no_memory(failure) from None
-        except OSError as failure:
-            workers = f"{len(nodes)} workers"
-            raise InputError(f"no threads for {workers}: {failure.strerror}") from None
-        except ValueError as failure:
-            raise InputError(f"the native engine refuses: {failure}") from None
-        self.memory = self.engine.memory()
+        super().__init__(scenario, loading)
         self.huge_part = _huge_part(self.memory)
-        self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
-        self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
-        self.started = False
         self.traffic: MemoryTraffic | None = None
         self.no_traffic = ""
         try:
@@ -78,92 +48,30 @@ class ErisHost:
         except NoCounters as failure:
             self.no_traffic = str(failure)
 
-    def _load(self, loading: Progress | None) -> None:
-        """Tells ``loading`` how far it is; an end in the middle leaves nothing running."""
-        try:
-            self.engine.begin_load()
-            while not self.engine.wait_loaded(LOOK_S):
-                if loading is not None:
-                    loading(self.engine.loaded / max(self.engine.to_load, 1))
-        except BaseException:
-            self.engine.cancel()
-            raise
-        if loading is not None:
-            loading(1.0)
-
     def traffic_bytes(self) -> float | None:
         """Through the memory controllers so far; None where they do not tell."""
         return None if self.traffic is None else self.traffic.bytes()
 
     def close(self) -> None:
         """Ends the workers, and counting."""
-        self.engine.cancel()
+        super().close()
         if self.traffic is not None:
             self.traffic.close()
 
-    def begin(self, scenario: Experiment) -> None:
-        """The workload's first phase on even partitions."""
-        if not self.started:
-            self.engine.start()
-            self.started = True
-            return
-        self.engine.set_phase(*phase_setup(scenario.workload.at(0.0), 0.0))
-        if self.partitioned:
-            self._even_out()
 
-    def _even_out(self) -> None:
-        """Partitions as they were when the engine was loaded; clients pause meanwhile."""
-        self.engine.set_making(False)
-        for k, bounds in enumerate(self.initial):
-            self._wait_for_cycle(k)
-            wanted = bounds if bounds else self.sizes[k].astype(int).tolist()
-            self.engine.rebalance(k, wanted)
-            self._wait_for_cycle(k)
-        self.engine.set_making(True)
-
-    def _wait_for_cycle(self, k: int) -> None:
-        """As long as something moves: much data take long."""
-        moved, since_s = -1, time.monotonic()
-        while self.engine.balancing(k):
-            self.check()
-            now, now_s = int(self.engine.totals()["copied_bytes"].sum()), time.monotonic()
-            if now != moved:
-                moved, since_s = now, now_s
-            elif now_s - since_s > SETTLE_S:
-                raise InputError(f"a balancing cycle has not moved for {SETTLE_S:g} s")
-            time.sleep(SLICE_S / 10)
-
-    def check(self) -> None:
-        """Raises InputError where a worker failed."""
-        try:
-            self.engine.check()
-        except MemoryError as failure:
-            raise _no_memory(failure) from None
-
-
-class NativeEris:
+class NativeEris(SteeredEris):
     """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
 
-    def __init__(self, host: ErisHost, scenario: Experiment) -> None:
-        self.scenario, self._host, self._engine = scenario, host, host.engine
-        self.operations = tuple(scenario.workload.operations)
-        self.objects = tuple(scenario.workload.objects)
-        self.phase = scenario.workload.at(0.0)
+    _host: MeasuredHost
+
+    def __init__(self, host: MeasuredHost, scenario: Experiment) -> None:
+        super().__init__(host, scenario)
         self._nodes = np.unique(host.worker_nodes)
-        self._began_s: float | None = None
-        self._time_s = 0.0
-        self._cycles_before = len(self._engine.cycles())
-        self._since = self._watched = self._engine.totals()
         self._waited_before_ns = threads_waited_ns()
         self._traffic_before = host.traffic_bytes()
         self._latencies_before = self._latencies()
-
-    @property
-    def time_s(self) -> float:
-        """The time reached, of the clock on the wall."""
-        return self._time_s
 
     def advance(self, until_s: float) -> None:
         """See Plane. Raises InputError where a worker failed."""
@@ -176,58 +84,6 @@ class NativeEris:
             time.sleep(min(left_s, SLICE_S))
             self._host.check()
         self._time_s = until_s
-
-    # -- the control plane ------------------------------------------------------------------------
-
-    def observe(self, family: str) -> Observation:
-        """See Plane."""
-        now, before = self._engine.totals(), self._watched
-        self._watched = now
-        period_s = now["time_s"] - before["time_s"]
-        objects = {}
-        if self._host.partitioned:
-            objects = {
-                name: self._observed(k, now, before, period_s)
-                for k, name in enumerate(self.objects)
-            }
-        return Observation(self._time_s, period_s, objects)
-
-    def _observed(
-        self, k: int, now: Mapping[str, Any], before: Mapping[str, Any], period_s: float
-    ) -> ObjectObservation:
-        def more(name: str) -> Floats:
-            return np.asarray(now[name][k] - before[name][k], dtype=np.float64)
-
-        bounds, executed = self._engine.bounds(k), more("object_executed")
-        return ObjectObservation(
-            kind="index" if bounds else "column",
-            bounds=np.array(bounds, dtype=np.int64) if bounds else None,
-            sizes=now["object_entries"][k].astype(np.float64),
-            accesses_per_s=executed / max(period_s, 1e-9),
-            execution_s=np.divide(
-                more("object_execution_ns") * 1e-9,
-                executed,
-                out=np.zeros_like(executed),
-                where=executed > 0,
-            ),
-            nodes=self._host.worker_nodes.copy(),
-            balancing=self._engine.balancing(k),
-        )
-
-    def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
-        for command in commands:
-            if isinstance(command, StartPhase):
-                self.phase = command.phase
-                self._engine.set_phase(*phase_setup(command.phase, self._time_s))
-                continue
-            k = self.objects.index(command.object)
-            if command.bounds is not None:
-                self._engine.rebalance(k, command.bounds.tolist())
-            else:
-                assert command.sizes is not None
-                held = self._engine.totals()["object_entries"][k]
-                self._engine.rebalance(k, whole_sizes(command.sizes, int(held.sum())))
 
     # -- counting ---------------------------------------------------------------------------------
 
@@ -295,7 +151,7 @@ class NativeEris:
             latency_ns={},
             why=self._why(now, sum(done.values())),
             energy_J=None,
-            events=tuple(self._events()),
+            events=tuple(self.events()),
             model=self._facts(now, waited),
             warnings=tuple(self._warnings(waited)),
             series={},
@@ -328,30 +184,6 @@ class NativeEris:
             more = counts.copy()
             more[: len(before)] -= before
             yield Histogram.of_kernel(np.trim_zeros(more, "b"), total_ps - before_ps)
-
-    def _events(self) -> Iterator[ControlEvent]:
-        """Balancing cycles: what they moved, and when they were over."""
-        began_s = self._began_s or 0.0
-        for cycle in self._engine.cycles()[self._cycles_before :]:
-            name, at_s = self.objects[cycle.object], cycle.began_s - began_s
-            if not 0.0 <= at_s <= self._time_s:
-                continue
-            details = {
-                "object": name,
-                "links": cycle.links,
-                "copies": cycle.copies,
-                "copied_bytes": cycle.copied_bytes,
-            }
-            text = f"{name}: {cycle.links} links, {cycle.copies} copies"
-            yield ControlEvent(at_s, "transfer", text, details)
-            if cycle.ended_s - began_s <= self._time_s:
-                lasted_s = cycle.ended_s - cycle.began_s
-                yield ControlEvent(
-                    cycle.ended_s - began_s,
-                    "done",
-                    f"balancing of {name} done after {lasted_s:.3g} s",
-                    {"object": name, "duration_s": lasted_s, "copied_bytes": cycle.copied_bytes},
-                )
 
     def _facts(self, now: Mapping[str, Any], waited: float) -> dict[str, Any]:
         def more(name: str) -> Any:
@@ -419,13 +251,6 @@ def limit_of_workers(busy: Floats, paced: bool) -> str:
     return f"time of {full} of {len(busy)} workers"
 
 
-def whole_sizes(sizes: Floats, total: int) -> list[int]:
-    """Whole numbers near ``sizes`` that sum to ``total``."""
-    edges = np.rint(np.cumsum(sizes) * (total / max(float(sizes.sum()), 1e-300)))
-    edges[-1] = total
-    return [int(size) for size in np.diff(np.concatenate([[0.0], edges]))]
-
-
 def _part(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
 
@@ -440,22 +265,15 @@ def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
     return _part(huge, sum(part["reserved_bytes"] for part in memory))
 
 
-def _no_memory(failure: MemoryError) -> InputError:
-    message = str(failure)
-    if not message.startswith("no memory"):  # "std::bad_alloc"
-        message = "no memory left for the engine"
-    return InputError(message, expected="a smaller --scale")
-
-
 @contextmanager
 def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
     """Makes the planes of a run; at the end the engine's workers are gone. ``loading`` is told the
     part of the data that is loaded."""
-    host: list[ErisHost] = []
+    host: list[MeasuredHost] = []
 
     def make(of: Experiment, replication: int) -> NativeEris:
         if not host:
-            host.append(ErisHost(of, loading))
+            host.append(MeasuredHost(of, loading))
         return NativeEris(host[0], of)
 
     try:
@@ -464,7 +282,7 @@ def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
             if one.started:
                 one.engine.stop()  # checks that nothing was lost or done twice
     except MemoryError as failure:
-        raise _no_memory(failure) from None
+        raise no_memory(failure) from None
     finally:
         for one in host:
             one.close()

@@ -64,9 +64,25 @@ constexpr const char* operations[] = {"lookup", "upsert", "route", "scan"};
 constexpr const char* results[] = {"count", "sum", "bitmap", "positions"};
 constexpr const char* layouts[] = {"partitioned", "interleaved", "single-ram"};
 
+// How Python gets tables: as arrays, or as lists, for processes without NumPy.
+enum class Form { arrays, lists };
+
 // [rows, workers] of what `read(counts, row)` returns.
 template <class Value, class Read>
-py::array_t<Value> table(const World& world, std::size_t rows, Read read) {
+py::list listed(const World& world, std::size_t rows, Read read) {
+    py::list found;
+    for (std::size_t row = 0; row < rows; ++row) {
+        py::list of_row;
+        for (std::size_t k = 0; k < world.workers(); ++k)
+            of_row.append(static_cast<Value>(read(*world.counts[k], row)));
+        found.append(of_row);
+    }
+    return found;
+}
+
+template <class Value, class Read>
+py::object table(const World& world, Form form, std::size_t rows, Read read) {
+    if (form == Form::lists) return listed<Value>(world, rows, read);
     py::array_t<Value> found({rows, world.workers()});
     auto cell = found.template mutable_unchecked<2>();
     for (std::size_t row = 0; row < rows; ++row)
@@ -77,13 +93,13 @@ py::array_t<Value> table(const World& world, std::size_t rows, Read read) {
 }
 
 template <class Read>
-py::array_t<std::uint64_t> of_workers(const World& world, Read read) {
-    return table<std::uint64_t>(
-               world, 1, [&](const WorkerCounts& counts, std::size_t) { return read(counts); })
-        .reshape({static_cast<py::ssize_t>(world.workers())});
+py::object of_workers(const World& world, Form form, Read read) {
+    return table<std::uint64_t>(world, form, 1, [&](const WorkerCounts& counts, std::size_t) {
+        return read(counts);
+    })[py::int_(0)];
 }
 
-TotalsDict totals(const Engine& engine) {
+TotalsDict totals(const Engine& engine, Form form) {
     const World& world = engine.world();
     const double ns = ps_per_tick() / 1000;
     const std::size_t count = world.setup.operations.size(), stored = world.setup.objects.size();
@@ -91,7 +107,7 @@ TotalsDict totals(const Engine& engine) {
     found["time_s"] = engine.time_s();
     const auto of_operations = [&](const char* name, auto read) {
         found[name] = table<std::uint64_t>(
-            world, count,
+            world, form, count,
             [&](const WorkerCounts& counts, std::size_t k) { return read(counts.operation[k]); });
     };
     of_operations("made", [](const OperationCounts& of) { return of.made.read(); });
@@ -100,7 +116,7 @@ TotalsDict totals(const Engine& engine) {
     of_operations("latency_sum_ns", [](const OperationCounts& of) { return of.latency.sum_ns(); });
     const auto of_objects = [&](const char* name, auto read) {
         found[name] = table<std::uint64_t>(
-            world, stored,
+            world, form, stored,
             [&](const WorkerCounts& counts, std::size_t k) { return read(counts.object[k]); });
     };
     of_objects("object_received", [](const ObjectCounts& of) { return of.received.read(); });
@@ -111,14 +127,15 @@ TotalsDict totals(const Engine& engine) {
     of_objects("object_entries",
                [](const ObjectCounts& of) { return of.entries.load(std::memory_order_relaxed); });
     found["object_execution_ns"] =
-        table<double>(world, stored, [&](const WorkerCounts& counts, std::size_t k) {
+        table<double>(world, form, stored, [&](const WorkerCounts& counts, std::size_t k) {
             return static_cast<double>(counts.object[k].ticks.read()) * ns;
         });
-    found["step_ns"] = table<double>(world, steps, [&](const WorkerCounts& counts, std::size_t k) {
-        return static_cast<double>(counts.step_ticks[k].read()) * ns;
-    });
+    found["step_ns"] =
+        table<double>(world, form, steps, [&](const WorkerCounts& counts, std::size_t k) {
+            return static_cast<double>(counts.step_ticks[k].read()) * ns;
+        });
     const auto of_worker = [&](const char* name, auto read) {
-        found[name] = of_workers(world, read);
+        found[name] = of_workers(world, form, read);
     };
     of_worker("busy_ns", [&](const WorkerCounts& of) {
         return static_cast<double>(of.busy_ticks.read()) * ns;
@@ -133,14 +150,14 @@ TotalsDict totals(const Engine& engine) {
     return found;
 }
 
-py::array_t<std::uint64_t> latencies(const Engine& engine, std::size_t operation) {
+std::vector<std::uint64_t> latencies(const Engine& engine, std::size_t operation) {
     const World& world = engine.world();
     if (operation >= world.setup.operations.size())
         throw py::value_error("operation: expected one of operations");
     std::vector<std::uint64_t> counts(Latencies::buckets);
     for (const auto& of : world.counts) of->operation[operation].latency.merge_into(counts);
     while (!counts.empty() && counts.back() == 0) counts.pop_back();
-    return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(counts.size()), counts.data());
+    return counts;
 }
 
 std::vector<ObjectMemoryDict> memory(const Engine& engine) {
@@ -225,11 +242,8 @@ void register_setup(py::module_& module) {
         R"(A key distribution: ``mass`` (m,) lies evenly on the keys breaks[i]:breaks[i+1]; where
 ``scattered`` these are ranks of popularity, which a fixed permutation (that of
 workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise from 0.)")
-        .def(py::init([](const Words& breaks,
-                         const py::array_t<double, py::array::c_style | py::array::forcecast>& mass,
-                         bool scattered) {
-                 return KeyDraws(span_of(breaks), span_of(mass), scattered);
-             }),
+        .def(py::init([](const std::vector<std::uint64_t>& breaks, const std::vector<double>& mass,
+                         bool scattered) { return KeyDraws(breaks, mass, scattered); }),
              "breaks"_a, "mass"_a, "scattered"_a = false)
         .def_static("zipf", &KeyDraws::zipf, "keys"_a, "exponent"_a, "scattered"_a = false)
         .def_property_readonly("keys", &KeyDraws::keys)
@@ -344,9 +358,20 @@ is gone.)")
 
 Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
 answered.)")
-        .def("totals", &totals)
-        .def("latencies", &latencies, "operation"_a,
-             "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
+        .def("totals", [](const Engine& engine) { return totals(engine, Form::arrays); })
+        .def(
+            "plain_totals",
+            [](const Engine& engine) { return py::dict(totals(engine, Form::lists)); },
+            "Lists in place of arrays: for processes without NumPy.")
+        .def(
+            "latencies",
+            [](const Engine& engine, std::size_t operation) {
+                const std::vector<std::uint64_t> counts = latencies(engine, operation);
+                return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(counts.size()),
+                                                  counts.data());
+            },
+            "operation"_a, "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
+        .def("plain_latencies", &latencies, "operation"_a, "As a list.")
         .def("memory", &memory)
         .def("stop", &Engine::stop, "patience_s"_a = 60.0, free,
              "Lets all that was made be done, then ends. RuntimeError where commands were lost.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ....inputs import InputError
 from ....sim.planes.experiment import Experiment
@@ -13,6 +14,7 @@ from ....workloads import KeyDistribution
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
+from ... import _engine
 from ..._engine import EngineSetup, KeyDraws
 from ...host_mapping import HostMapping
 from ...typed import HostFacts
@@ -29,8 +31,10 @@ MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (systems/eris/setup.c
 NS = 1e9
 
 
-def engine_setup(scenario: Experiment, nodes: list[int], mapping: HostMapping) -> EngineSetup:
-    """Of workers of the nodes at positions ``nodes`` [A].
+def engine_setup(
+    scenario: Experiment, nodes: list[int], mapping: HostMapping, module: Any = _engine
+) -> EngineSetup:
+    """Of workers of the nodes at positions ``nodes`` [A]; ``module``: the compiled engine.
 
     Raises InputError for what the native engine cannot store or do."""
     system = scenario.system
@@ -38,7 +42,7 @@ def engine_setup(scenario: Experiment, nodes: list[int], mapping: HostMapping) -
     machine, workload = scenario.machine, scenario.workload
     _check_sizes(system)
     _check_values(scenario, system)
-    setup = EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
+    setup: EngineSetup = module.EngineSetup(nodes, list(mapping.cpu), list(mapping.host_node))
     positions: dict[str, int] = {}
     for name, stored in workload.objects.items():
         positions[name] = len(positions)
@@ -69,25 +73,28 @@ def engine_setup(scenario: Experiment, nodes: list[int], mapping: HostMapping) -
     else:
         setup.think_ns = NS * clients.think_time.value
     setup.seed = scenario.seed
-    setup.set_phase(*phase_setup(workload.at(0.0), 0.0))
+    setup.set_phase(*phase_setup(workload.at(0.0), 0.0, module))
     return setup
 
 
-def phase_setup(phase: PhaseState, time_s: float) -> tuple[list[float], list[KeyDraws | None]]:
+def phase_setup(
+    phase: PhaseState, time_s: float, module: Any = _engine
+) -> tuple[list[float], list[KeyDraws | None]]:
     """Shares and keys of the phase's operations at ``time_s`` of the run, in their order."""
     elapsed_s = max(time_s - phase.start_s, 0.0)
     operations = phase.operations.values()
     return (
         [operation.share for operation in operations],
-        [None if one.keys is None else _draws(one.keys, elapsed_s) for one in operations],
+        [None if one.keys is None else _draws(one.keys, elapsed_s, module) for one in operations],
     )
 
 
-def _draws(keys: KeyDistribution, elapsed_s: float) -> KeyDraws:
+def _draws(keys: KeyDistribution, elapsed_s: float, module: Any) -> KeyDraws:
+    draws: type[KeyDraws] = module.KeyDraws
     if isinstance(keys, Zipf):
-        return KeyDraws.zipf(keys.keys, keys.exponent, keys.scattered)
+        return draws.zipf(keys.keys, keys.exponent, keys.scattered)
     density = keys.density(elapsed_s)
-    return KeyDraws(density.breaks, density.mass, keys.scattered)
+    return draws(density.breaks.tolist(), density.mass.tolist(), keys.scattered)
 
 
 def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:

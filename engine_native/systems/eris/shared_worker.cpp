@@ -8,7 +8,7 @@ namespace numatwin::native {
 namespace {
 
 // Of a scan that a worker does alone: after so many it looks whether all halt.
-constexpr std::uint64_t chunk_entries = 1 << 15;
+constexpr std::uint64_t entries_before_halt = 1 << 15;
 
 }  // namespace
 
@@ -157,7 +157,7 @@ void SharedWorker::scan_alone(const Drawn& drawn) {
         const std::uint64_t end = column.entries();
         results_.resize(1);
         for (std::uint64_t at = 0; at < end && !world_.control.halted();) {
-            const std::uint64_t until = std::min(end, at + chunk_entries);
+            const std::uint64_t until = std::min(end, at + entries_before_halt);
             SharedScan shared({&scan, 1}, results_, at, until);
             column.visit_runs(at, until, [&](const ColumnRun& run) { shared.run(run); });
             at = until;

@@ -46,6 +46,8 @@ class alignas(64) Core {
 
     // -- counted since start_counting()
     double held() const { return held_; }  // slot time of misses
+    // Time that its pipeline worked; of a core with one thread the thread tells.
+    Time executed(Time now) const { return server_.done(now); }
     void start_counting(Time now) {
         server_.start_counting(now);
         held_ = 0;

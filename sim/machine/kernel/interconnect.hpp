@@ -49,6 +49,11 @@ class Interconnect {
     // for them take the way back, and nobody waits for these. Returns when the last line is across,
     // no earlier than `done`.
     Time send_lines(Time now, std::size_t from, std::size_t to, double lines, Time done) {
+        return send(now, from, to, lines, lines, done);
+    }
+    // The same with so many `requests`, or messages of their size.
+    Time send(Time now, std::size_t from, std::size_t to, double lines, double requests,
+              Time done) {
         if (from == to || wire_.empty()) return done;
         walk(from, to, [&](Wire& wire) {
             const Time work = rounded_ps(lines * static_cast<double>(wire.data_ps));
@@ -56,8 +61,8 @@ class Interconnect {
             done = std::max(done, wire.link.data(now, work));
         });
         walk(to, from, [&](Wire& wire) {
-            const Time work = rounded_ps(lines * static_cast<double>(wire.request_ps));
-            wire.requests += lines;
+            const Time work = rounded_ps(requests * static_cast<double>(wire.request_ps));
+            wire.requests += requests;
             wire.link.message(now, work);
         });
         return done;

@@ -19,17 +19,22 @@ namespace {
 // The named tuples of machine/reference/shared_service.py, field by field.
 using MachineTuple =
     std::tuple<Numbers, Numbers, Numbers, std::pair<Numbers, Numbers>, Positions, Positions,
-               Positions, Positions, std::tuple<Positions, Positions, std::int64_t>, double>;
+               Positions, Positions, std::tuple<Positions, Positions, std::int64_t>, double,
+               Numbers, bool>;
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
 using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>>;
 
 ServiceMachine machine_of(const MachineTuple& of) {
     const auto& [read, write, latency, curve, core_node, core_threads, data, request, routes,
-                 smt_throughput] = of;
+                 smt_throughput, entries, directory_in_memory] = of;
     const auto& [entering, predecessor, vertices] = routes;
-    return {read,      write,        latency,  {curve.first, curve.second},
-            core_node, core_threads, data,     request,
-            entering,  predecessor,  vertices, smt_throughput};
+    return {read,      write,
+            latency,   {curve.first, curve.second},
+            core_node, core_threads,
+            data,      request,
+            entering,  predecessor,
+            vertices,  smt_throughput,
+            entries,   directory_in_memory};
 }
 
 std::uint32_t demand_of(SharedService& service, const DemandTuple& of) {
@@ -140,6 +145,7 @@ void register_shared_service(py::module_& module) {
         .def("rate", &SharedService::rate, py::arg("name"))
         .def("remaining", &SharedService::remaining, py::arg("name"))
         .def("wait_ps", &SharedService::wait_ps, py::arg("node"))
+        .def("entry_wait_ps", &SharedService::entry_wait_ps, py::arg("node"))
         .def("count", &SharedService::count, py::arg("now"))
         .def("lines_read", &SharedService::lines_read, py::arg("node"))
         .def("lines_written", &SharedService::lines_written, py::arg("node"))

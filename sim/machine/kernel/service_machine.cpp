@@ -45,6 +45,8 @@ void ServiceMachine::check() const {
                 in_range(request_ps, 0, std::numeric_limits<std::int64_t>::max()),
             "request_ps", "a time from 0 on for each link");
     require(smt_throughput > 0 && is_amount(smt_throughput), "smt_throughput", "above 0");
+    require((entries.empty() || entries.size() == n) && std::ranges::all_of(entries, is_amount),
+            "entries", "an amount from 0 on for each node");
     if (links == 0) return;
     require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
             "a link for each node and vertex");

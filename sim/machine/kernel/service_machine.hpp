@@ -21,6 +21,8 @@ struct ServiceMachine {
     Positions entering, predecessor;  // [n, v] as for Interconnect
     std::int64_t vertices = 0;
     double smt_throughput = 1;  // of a core that runs several threads, over that of one thread
+    Numbers entries = {};       // [n] lines under way at a node's home agents; none, 0: not limited
+    bool directory_in_memory = false;  // its updates are writes
 
     // Throws std::invalid_argument, with the field's name, where shapes or values are wrong.
     void check() const;

@@ -175,7 +175,7 @@ void SharedService::vacate(std::uint32_t slot) {
 double SharedService::held_ps(const Demand& demand, std::size_t node, bool loaded) const {
     double held = 0;
     for (const MemoryUse& m : demand.memory) {
-        const double wait_ps = loaded ? node_[m.home].wait_ps : 0.0;
+        const double wait_ps = loaded ? node_[m.home].wait_ps + node_[m.home].entry_wait_ps : 0.0;
         if (m.read > 0)
             held +=
                 m.read * (machine_.latency_ps[node * node_.size() + m.home] + wait_ps) / m.slots;
@@ -202,6 +202,12 @@ double SharedService::equal_part(double all) {
     return 1;
 }
 
+// What a thread has at most: of slots that suffice without load, its part of what `all` need.
+double SharedService::part_of_slots(double need, double all, double most) {
+    if (all <= 1) return need > 0 ? need / all : 1;
+    return need > most ? most : 1;
+}
+
 // What each thread of a core has of it, by those that run there now.
 void SharedService::look_at_threads(UsedCore& core) {
     core.changed = false;
@@ -214,6 +220,8 @@ void SharedService::look_at_threads(UsedCore& core) {
                                  : CorePart{0, 0});
     }
     CorePart most;
+    double slots = 0;  // that all need
+    for (const CorePart& need : need_) slots += need.slots;
     if (need_.size() > 1) {
         sorted_.clear();
         for (const CorePart& need : need_) sorted_.push_back(need.pipeline);
@@ -225,7 +233,7 @@ void SharedService::look_at_threads(UsedCore& core) {
     for (std::size_t k = 0; k < need_.size(); ++k) {
         const std::uint32_t slot = core.piece[k];
         const CorePart part{need_[k].pipeline > most.pipeline ? most.pipeline : 1,
-                            need_[k].slots > most.slots ? most.slots : 1};
+                            part_of_slots(need_[k].slots, slots, most.slots)};
         const Index of = class_of(piece_[slot].demand, core.node, part);
         if (of == piece_[slot].of) continue;
         if (piece_[slot].of != none) quit(slot);
@@ -322,7 +330,8 @@ void SharedService::plan(Index index) {
 void SharedService::share() {
     for (const std::uint32_t core : changed_cores_) look_at_threads(core_[core]);
     changed_cores_.clear();
-    if (changed_.empty()) return;
+    if (changed_.empty() && !limited_) return;
+    limited_ = false;
     for (const Index index : changed_) {
         Class& of = class_[index];
         of.changed = false;
@@ -399,24 +408,21 @@ void SharedService::close_window() {
         Class& of = class_[index];
         const double lines = served(of), units = (lines - of.marked) / demand_[of.demand].lines;
         of.marked = lines;
-        for (const MemoryUse& m : demand_[of.demand].memory)
-            node_[m.home].work += rounded_ps(units * (m.read * machine_.read_ps[m.home] +
-                                                      m.written * machine_.write_ps[m.home]));
+        for (const MemoryUse& m : demand_[of.demand].memory) {
+            Node& home = node_[m.home];
+            home.work += rounded_ps(units * (m.read * machine_.read_ps[m.home] +
+                                             m.written * machine_.write_ps[m.home]));
+            (m.home == of.node ? home.near : home.far) += units * m.read;
+        }
+        if (!machine_.entries.empty()) hold_entries(index, units);
     }
     bool any = false;
     for (std::size_t k = 0; k < node_.size(); ++k) {
-        Node& node = node_[k];
-        const double idle_ps = machine_.latency_ps[k * node_.size() + k];
-        const double load =
-            std::min(1.0, static_cast<double>(node.work) / static_cast<double>(window));
-        node.work = 0;
-        node.changed = false;
-        if (!(idle_ps > 0)) continue;
-        const double ratio = settled_ratio(machine_.curve, load * (1 + node.wait_ps / idle_ps));
-        const double wait_ps = (ratio - 1) * idle_ps;
-        if (std::abs(wait_ps - node.wait_ps) <= wait_tolerance * idle_ps) continue;
-        node.wait_ps = wait_ps;
-        node.changed = any = true;
+        if (machine_.directory_in_memory) settle_directory(k);
+        const bool of_controller = settle(k);
+        const bool of_entries = settle_entries(k);
+        node_[k].changed = of_controller || of_entries;
+        any = any || node_[k].changed;
     }
     const auto waits = [&](const MemoryUse& m) { return m.read > 0 && node_[m.home].changed; };
     std::erase_if(window_, [&](Index index) {
@@ -425,6 +431,82 @@ void SharedService::close_window() {
         of.counted = !of.member.empty();
         return !of.counted;
     });
+}
+
+// What the directory's updates took in the window, and leave in the next.
+void SharedService::settle_directory(std::size_t k) {
+    Node& node = node_[k];
+    const double near = node.near, far = node.far;
+    node.near = node.far = 0;
+    const double updates = near + far > 0 ? 2 * near * far / (near + far) : 0.0;
+    const Time updating = rounded_ps(updates * machine_.write_ps[k]);
+    const double all = static_cast<double>(node.work + updating);
+    const double room = node.work > 0 ? static_cast<double>(node.work) / all : 1.0;
+    const Time fit = std::max<Time>(std::min(updating, window - node.work), 0);
+    node.work += fit;
+    node.updating += fit;
+    if (std::abs(room - node.room) <= room_tolerance && !(room == 1 && node.room < 1)) return;
+    node.room = room;
+    sharing_.limit(static_cast<Index>(k), room);
+    limited_ = true;
+}
+
+// A controller's latency follows its load. Returns whether it has changed.
+bool SharedService::settle(std::size_t k) {
+    Node& node = node_[k];
+    const double idle_ps = machine_.latency_ps[k * node_.size() + k];
+    const double load = std::min(1.0, static_cast<double>(node.work) / static_cast<double>(window));
+    node.work = 0;
+    if (!(idle_ps > 0)) return false;
+    const double ratio = settled_ratio(machine_.curve, load * (1 + node.wait_ps / idle_ps));
+    const double wait_ps = (ratio - 1) * idle_ps;
+    if (std::abs(wait_ps - node.wait_ps) <= wait_tolerance * idle_ps) return false;
+    node.wait_ps = wait_ps;
+    return true;
+}
+
+// What a class has read in a window, and how long these lines waited for the link that bounds it
+// now, on their way to the core.
+void SharedService::hold_entries(Index index, double units) {
+    const Class& of = class_[index];
+    const Demand& d = demand_[of.demand];
+    for (const MemoryUse& m : d.memory) node_[m.home].came += units * m.read;
+    if (of.member.empty() || !(of.pace < ClassSharing::infinity)) return;
+    const Index binding = sharing_.binding(index);
+    if (binding == ClassSharing::none || binding < node_.size()) return;
+    const std::size_t link = binding - node_.size();
+    double held = 0;
+    for (const MemoryUse& m : d.memory)
+        if (m.read > 0 && crosses(m.home, of.node, link)) held += m.read / m.slots;
+    const double longer_ps = (of.pace - least_pace(of)) * d.lines;
+    if (!(held > 0) || !(longer_ps > 0)) return;
+    const double wait_ps = longer_ps * of.part.slots / held;
+    for (const MemoryUse& m : d.memory)
+        if (m.read > 0 && crosses(m.home, of.node, link))
+            node_[m.home].waited += units * m.read * wait_ps;
+}
+
+// The wait for entries follows how many are held. Returns whether it has changed.
+bool SharedService::settle_entries(std::size_t k) {
+    if (machine_.entries.empty() || !(machine_.entries[k] > 0)) return false;
+    Node& node = node_[k];
+    const double came = node.came, waited = node.waited, entries = machine_.entries[k];
+    node.came = node.waited = 0;
+    if (waited == 0 && node.entry_wait_ps == 0) return false;
+    const double idle_ps = machine_.latency_ps[k * node_.size() + k];
+    const double all_ps = entries * machine_.read_ps[k];
+    double held_ps = idle_ps + node.wait_ps;
+    if (all_ps > 0) held_ps = std::min(held_ps, all_ps);
+    double wait_ps = 0;
+    if (came > 0) {
+        const double room = entries * static_cast<double>(window);
+        wait_ps = std::max(0.0, node.entry_wait_ps + (came * held_ps + waited - room) / came);
+    }
+    if (wait_ps == node.entry_wait_ps) return false;
+    if (wait_ps > 0 && std::abs(wait_ps - node.entry_wait_ps) <= wait_tolerance * idle_ps)
+        return false;
+    node.entry_wait_ps = wait_ps;
+    return true;
 }
 
 Time SharedService::next_time() {
@@ -447,7 +529,10 @@ bool SharedService::finish(Time now, std::uint64_t& job) {
 
 void SharedService::count(Time now) {
     advance(now);
-    for (Node& node : node_) node.read = node.written = node.busy = 0;
+    for (Node& node : node_) {
+        node.read = node.written = 0;
+        node.busy = static_cast<double>(node.updating);
+    }
     std::ranges::fill(link_busy_, 0.0);
     std::ranges::fill(lines_, 0.0);
     for (const Class& of : class_) {

@@ -16,13 +16,31 @@
 //
 // Threads share their core's pipeline and its miss slots. Where all together need more of either
 // than there is (each as it would run alone, memory answering without load), each has an equal part
-// at most, and who needs less leaves the rest to the others.
+// at most, and who needs less leaves the rest to the others. Where slots suffice without load, each
+// has the part that it needs of what all need: under load, when all need more, they share them so.
 //
 // Latencies follow loads, by windows of 100 us. At the end of a window each controller's latency
 // becomes that at which as many lines as were under way make the load that has this latency (load
 // times latency is kept: Little's law). This settles where latency and load agree, and does not
 // swing as taking the latency of the last load does. Changes below `wait_tolerance` of the latency
 // without load are left out.
+//
+// Home agents have so many `entries`, where these are limited. A line that is read holds one from
+// the time it enters the controller until it is on its way to the core: while it waits for a link
+// that bounds its readers, too. Lines of all readers, from near and far, wait for entries in one
+// FIFO queue. The wait W of this queue is the one with which lines have room: in each window
+//
+//     W += (lines read * S + sum of lines * their wait for links - entries) / lines read
+//
+// with lines read per time, and S, how long an entry is held without links: a line's latency, and
+// no longer than entries suffice for all that the controller can read. So W stays 0 where no link
+// is short. Where many wait, near and far readers get lines as they ask for them: if the far ones
+// have N_r under way and their links carry L, all get L (1 + N_l / N_r).
+//
+// Where the directory of lines is kept in memory, its updates are writes. The last reader of a line
+// was near with the probability that readers are, each line for itself: of N near and F far lines,
+// 2 N F / (N + F) are updated. In the next window pieces have of the controller's time what the
+// updates of this one leave them.
 //
 // How it is done: pieces of one demand on cores of one node, with equal parts of their cores, are
 // alike: a *class* (ClassSharing finds their paces). A class has a clock, the lines that each
@@ -54,6 +72,7 @@ namespace numatwin {
 class SharedService {
   public:
     static constexpr double wait_tolerance = 0.01;
+    static constexpr double room_tolerance = 0.002;  // of a controller's time
 
     // Throws std::invalid_argument, with the field's name, where shapes or values are wrong.
     explicit SharedService(ServiceMachine machine);
@@ -80,6 +99,7 @@ class SharedService {
     double rate(std::int64_t piece);       // units per picosecond
     double remaining(std::int64_t piece);  // units, as of the last call's time
     double wait_ps(std::size_t node) const { return node_[node].wait_ps; }
+    double entry_wait_ps(std::size_t node) const { return node_[node].entry_wait_ps; }
 
     // -- counted since the start, up to `now`
     // Brings what follows up to date; takes time by class, and changes nothing else.
@@ -103,8 +123,12 @@ class SharedService {
     static constexpr Index none = ClassSharing::none;
 
     struct Node {
-        double wait_ps = 0;
-        Time work = 0;  // of the window under way
+        double wait_ps = 0, entry_wait_ps = 0;
+        Time work = 0;                // of the window under way
+        double came = 0, waited = 0;  // in it: lines read; line times that they waited for links
+        double near = 0, far = 0;     // in it: lines read by the node's cores, and by others
+        double room = 1;              // for pieces, of the controller's time
+        Time updating = 0;            // the directory, in all windows
         double read = 0, written = 0, busy = 0;
         bool changed = false;
     };
@@ -157,10 +181,20 @@ class SharedService {
     void vacate(std::uint32_t slot);
     void look_at_threads(UsedCore& core);
     double equal_part(double all);
+    static double part_of_slots(double need, double all, double most);
     Index class_of(std::uint32_t demand, std::uint32_t node, CorePart part);
     Index add_class(std::uint32_t demand, std::uint32_t node, CorePart part);
     double held_ps(const Demand& demand, std::size_t node, bool loaded) const;
     double least_pace(const Class& of) const;
+    void hold_entries(Index index, double units);
+    bool settle(std::size_t node);
+    bool settle_entries(std::size_t node);
+    void settle_directory(std::size_t node);
+    bool crosses(std::size_t from, std::size_t to, std::size_t link) const {
+        bool found = false;
+        each_link(from, to, [&](std::size_t on_way) { found = found || on_way == link; });
+        return found;
+    }
     double clock_of(const Class& of) const {
         return of.clock + static_cast<double>(now_ - of.since) / of.pace;
     }
@@ -215,6 +249,7 @@ class SharedService {
     std::vector<std::uint32_t> unused_;
     std::vector<std::uint32_t> changed_cores_;
     std::vector<Index> changed_;        // classes
+    bool limited_ = false;              // a controller's room has changed
     std::vector<Index> window_;         // classes that have or had members in the window under way
     IndexedHeap ends_;                  // classes by the time of their first end
     std::vector<std::uint64_t> ended_;  // jobs; those from next_ on have not been returned yet

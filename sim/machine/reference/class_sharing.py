@@ -2,7 +2,7 @@
 
 A class has n members, each of which takes some time of every resource that it needs for a unit of
 work. A member's pace is the time that a unit takes it: at least the class's least pace. Of each
-resource, the sum of n * time / pace is at most 1.
+resource, the sum of n * time / pace is at most its room: 1 unless ``limit`` has said less.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class _Class:
 @dataclass
 class _Resource:
     use: float = 0.0
+    room: float = 1.0
     wanted: float = 0.0
     bound: int = 0
     users: set[int] = field(default_factory=set)
@@ -68,6 +69,7 @@ class ClassSharing:
         self.resources = [_Resource() for _ in range(resources)]
         self.classes: list[_Class] = []
         self.changed: list[int] = []
+        self.limited: list[int] = []
 
     def add_class(self, needs: Iterable[tuple[int, float]]) -> int:
         """A class without members; (resource, time of a unit)."""
@@ -82,6 +84,11 @@ class ClassSharing:
         if of not in self.changed:
             self.changed.append(of)
 
+    def limit(self, resource: int, room: float) -> None:
+        """From the next ``share`` on, its users have this part of the resource's time."""
+        self.resources[resource].room = rounded(room, USE)
+        self.limited.append(resource)
+
     def share(self) -> list[int]:
         """The classes whose pace has changed."""
         changed = [of for of in self.changed if self._update(of)]
@@ -94,6 +101,9 @@ class ClassSharing:
                 reached[of] = None
             else:
                 repaced.append(of)
+        for resource in self.limited:
+            self._reach_users(resource, reached)
+        self.limited.clear()
         before = -1
         while len(reached) > before:
             self._fill(list(reached))
@@ -145,9 +155,9 @@ class ClassSharing:
             parts = []
             for need in state.needs:
                 resource = self.resources[need.resource]
-                if resource.wanted > 1:
+                if resource.wanted > resource.room:
                     slope = state.members * need.time
-                    at = filling.setdefault(need.resource, _Filling(1 - resource.use))
+                    at = filling.setdefault(need.resource, _Filling(resource.room - resource.use))
                     at.free += need.use
                     at.slope += slope
                     parts.append((need.resource, slope))

@@ -39,6 +39,10 @@ class Core:
         self.held += held
         return PhaseEnd(alone, done)
 
+    def executed(self, now: int) -> int:
+        """Time that its pipeline worked; of a core with one thread the thread tells."""
+        return self.server.done(now)
+
     def start_counting(self, now: int) -> None:
         """Forgets what was done."""
         self.server.start_counting(now)

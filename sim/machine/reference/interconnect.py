@@ -42,14 +42,18 @@ class Interconnect:
 
         Requests for them take the way back, and nobody waits for these.
         """
+        return self.send(now, start, end, lines, lines, done)
+
+    def send(self, now: int, start: int, end: int, lines: float, requests: float, done: int) -> int:
+        """The same with so many ``requests``, or messages of their size."""
         if start == end or not self.links:
             return done
         for link in self.way(start, end):
             self.lines[link] += lines
             done = max(done, self.links[link].data(now, rounded(lines * self.data_ps[link])))
         for link in self.way(end, start):
-            self.requests[link] += lines
-            self.links[link].message(now, rounded(lines * self.request_ps[link]))
+            self.requests[link] += requests
+            self.links[link].message(now, rounded(requests * self.request_ps[link]))
         return done
 
     def use_memory(self, now: int, paths: MemoryPaths, node: int, lines: float, done: int) -> int:

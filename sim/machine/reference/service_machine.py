@@ -33,7 +33,9 @@ class ServiceMachine(NamedTuple):
     ``read_ps``, ``write_ps`` (n,): of a line at the controller, 0: not limited; ``latency_ps``
     (n * n,): of a line of node j's memory on node i, without load; ``core_node``, ``core_threads``
     (C,): how many pieces run on a core at most; ``data_ps``, ``request_ps`` (2L,): wire time;
-    ``smt_throughput``: of a core that runs several threads, over that of one thread.
+    ``smt_throughput``: of a core that runs several threads, over that of one thread; ``entries``
+    (n,): lines under way at a node's home agents, none or 0: not limited; ``directory_in_memory``:
+    its updates are writes.
     """
 
     read_ps: Sequence[float]
@@ -46,6 +48,8 @@ class ServiceMachine(NamedTuple):
     request_ps: Sequence[int] = ()
     routes: Routes = Routes((), (), 0)
     smt_throughput: float = 1.0
+    entries: Sequence[float] = ()
+    directory_in_memory: bool = False
 
 
 def settled_ratio(curve: LoadCurve, under_way: float) -> float:

@@ -3,8 +3,11 @@
 While a piece runs, a unit of it takes at least ``separate + max(instructions, misses)``, where
 misses are lines read * latency / slots; and all pieces together take no more than all the time of
 controllers and links. Shares are counted in lines. Threads of a core have equal parts of its
-pipeline and miss slots at most, where these are short. Latencies follow loads by windows of 100 µs:
-load times latency is kept.
+pipeline and miss slots at most, where these are short without load; slots that suffice without
+load, they share as they need them. Latencies follow loads by windows of 100 µs:
+load times latency is kept. A line holds an entry of its home agents also while it waits for a link;
+all wait for entries in one queue, whose wait follows in the same windows. Updates of a directory in
+memory are writes, which leave the rest of a controller's time to pieces, by windows too.
 
 Pieces of one demand on cores of one node, with equal parts of their cores, form a class
 (``class_sharing``). A class has a clock: lines that each member has served. A member that comes at
@@ -26,6 +29,7 @@ from .servers import rounded
 from .service_machine import MemoryUse, PieceDemand, ServiceMachine, settled_ratio
 
 WAIT_TOLERANCE = 0.01  # of a node's own latency: by less, waits do not change
+ROOM_TOLERANCE = 0.002  # of a controller's time: likewise
 NEVER = 2**63 - 1
 
 
@@ -84,6 +88,10 @@ class SharedService:
         self.machine = machine
         self.n = len(machine.read_ps)
         self.waits, self.work = [0.0] * self.n, [0] * self.n
+        self.entry_waits = [0.0] * self.n
+        self.came, self.waited = [0.0] * self.n, [0.0] * self.n
+        self.near, self.far = [0.0] * self.n, [0.0] * self.n
+        self.rooms, self.updating = [1.0] * self.n, [0] * self.n
         self.sharing = ClassSharing(self.n + len(machine.data_ps))
         self.cores = [_Core() for _ in machine.core_node]
         self.demands: list[PieceDemand] = []
@@ -162,6 +170,10 @@ class SharedService:
         """How much longer a line of a node takes than without load."""
         return self.waits[node]
 
+    def entry_wait_ps(self, node: int) -> float:
+        """How long a line waits for an entry of a node's home agents."""
+        return self.entry_waits[node]
+
     # -- counted since the start
 
     def count(self, now: int) -> None:
@@ -185,13 +197,14 @@ class SharedService:
         )
 
     def controller_ps(self, node: int) -> float:
-        """How long a controller was busy."""
+        """How long a controller was busy; with updates of a directory up to the last window."""
         read_ps, write_ps = self.machine.read_ps[node], self.machine.write_ps[node]
-        return sum(
+        used = (
             units * m.read * read_ps + units * m.written * write_ps
             for _, units, m in self._uses()
             if m.home == node
         )
+        return sum(used, start=float(self.updating[node]))
 
     def link_ps(self, link: int) -> float:
         """How long a directed link was busy."""
@@ -256,7 +269,8 @@ class SharedService:
 
     def _least_pace(self, of: _Class) -> float:
         d = self.demands[of.demand]
-        held = self._held_ps(d, of.node, self.waits) / of.part.slots
+        waits = [a + b for a, b in zip(self.waits, self.entry_waits, strict=True)]
+        held = self._held_ps(d, of.node, waits) / of.part.slots
         each = d.separate_ps + max(d.instructions_ps, held)
         each = max(each, (d.instructions_ps + d.separate_ps) / of.part.pipeline)
         return each / self.lines_of[of.demand]
@@ -279,11 +293,12 @@ class SharedService:
                 equal_part(self.machine.smt_throughput, [need.pipeline for need in needs]),
                 equal_part(1.0, [need.slots for need in needs]),
             )
+        slots = sum(need.slots for need in needs)
         for name, need in zip(pieces, needs, strict=True):
             of = self.pieces[name]
             part = CorePart(
                 most.pipeline if need.pipeline > most.pipeline else 1.0,
-                most.slots if need.slots > most.slots else 1.0,
+                part_of_slots(need.slots, slots, most.slots),
             )
             index = self._class_of(of.demand, node, part)
             if index == of.of:
@@ -435,21 +450,107 @@ class SharedService:
             for home, read, written, _ in self.demands[of.demand].memory:
                 time = read * m.read_ps[home] + written * m.write_ps[home]
                 self.work[home] += rounded(units * time)
+                by = self.near if home == of.node else self.far
+                by[home] += units * read
+            if m.entries:
+                self._hold_entries(index, units)
         for home in range(self.n):
-            idle_ps = m.latency_ps[home * self.n + home]
-            load = min(1.0, self.work[home] / WINDOW_PS)
-            self.work[home] = 0
-            if idle_ps > 0:
-                ratio = settled_ratio(m.curve, load * (1 + self.waits[home] / idle_ps))
-                wait_ps = (ratio - 1) * idle_ps
-                if abs(wait_ps - self.waits[home]) > WAIT_TOLERANCE * idle_ps:
-                    self.waits[home] = wait_ps
-                    changed.add(home)
+            if m.directory_in_memory:
+                self._settle_directory(home)
+            if self._settle(home) | self._settle_entries(home):
+                changed.add(home)
         for index in self.window:
             memory = self.demands[self.classes[index].demand].memory
             if any(use.read > 0 and use.home in changed for use in memory):
                 self.changed[index] = None
         self.window = {k: None for k in self.window if self.classes[k].members}
+
+    def _settle_directory(self, home: int) -> None:
+        """What its updates took in the window, and leave in the next: of the lines that near and
+        far readers read, the last reader was near with the probability that readers are."""
+        near, far = self.near[home], self.far[home]
+        self.near[home] = self.far[home] = 0.0
+        updates = 2 * near * far / (near + far) if near + far > 0 else 0.0
+        work, updating = self.work[home], rounded(updates * self.machine.write_ps[home])
+        room = work / (work + updating) if work > 0 else 1.0
+        fit = max(min(updating, WINDOW_PS - work), 0)
+        self.work[home] += fit
+        self.updating[home] += fit
+        before = self.rooms[home]
+        if abs(room - before) <= ROOM_TOLERANCE and not (room == 1 and before < 1):
+            return
+        self.rooms[home] = room
+        self.sharing.limit(home, room)
+
+    def _settle(self, home: int) -> bool:
+        """A controller's latency follows its load; whether it has changed."""
+        idle_ps = self.machine.latency_ps[home * self.n + home]
+        load = min(1.0, self.work[home] / WINDOW_PS)
+        self.work[home] = 0
+        if not idle_ps > 0:
+            return False
+        ratio = settled_ratio(self.machine.curve, load * (1 + self.waits[home] / idle_ps))
+        wait_ps = (ratio - 1) * idle_ps
+        if abs(wait_ps - self.waits[home]) <= WAIT_TOLERANCE * idle_ps:
+            return False
+        self.waits[home] = wait_ps
+        return True
+
+    def _hold_entries(self, index: int, units: float) -> None:
+        """What a class has read in a window, and how long these lines waited for the link that
+        bounds it now, on their way to the core."""
+        of = self.classes[index]
+        memory = self.demands[of.demand].memory
+        for use in memory:
+            self.came[use.home] += units * use.read
+        link = self.sharing.classes[index].binding - self.n
+        if not of.members or not of.pace < inf or not 0 <= link < len(self.machine.data_ps):
+            return
+        routes = self.machine.routes
+        crossing = [
+            use
+            for use in memory
+            if use.read > 0 and use.home != of.node and link in _way(routes, use.home, of.node)
+        ]
+        held = 0.0
+        for use in crossing:
+            held += use.read / use.slots
+        longer_ps = (of.pace - self._least_pace(of)) * self.lines_of[of.demand]
+        if not held > 0 or not longer_ps > 0:
+            return
+        wait_ps = longer_ps * of.part.slots / held
+        for use in crossing:
+            self.waited[use.home] += units * use.read * wait_ps
+
+    def _settle_entries(self, home: int) -> bool:
+        """The wait for entries follows how many are held; whether it has changed."""
+        m, before = self.machine, self.entry_waits[home]
+        if not m.entries or not m.entries[home] > 0:
+            return False
+        came, waited, entries = self.came[home], self.waited[home], m.entries[home]
+        self.came[home] = self.waited[home] = 0.0
+        if waited == 0 and before == 0:
+            return False
+        idle_ps = m.latency_ps[home * self.n + home]
+        all_ps = entries * m.read_ps[home]
+        held_ps = idle_ps + self.waits[home]
+        if all_ps > 0:
+            held_ps = min(held_ps, all_ps)
+        wait_ps = 0.0
+        if came > 0:
+            wait_ps = max(0.0, before + (came * held_ps + waited - entries * WINDOW_PS) / came)
+        near = abs(wait_ps - before) <= WAIT_TOLERANCE * idle_ps
+        if wait_ps == before or (near and wait_ps > 0):
+            return False
+        self.entry_waits[home] = wait_ps
+        return True
+
+
+def part_of_slots(need: float, of_all: float, most: float) -> float:
+    """What a thread has at most: of slots that suffice without load, its part of what all need."""
+    if of_all <= 1:
+        return need / of_all if need > 0 else 1.0
+    return most if need > most else 1.0
 
 
 def equal_part(of_all: float, needs: Sequence[float]) -> float:

@@ -9,6 +9,7 @@ from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ..._kernel import RecordWork
 from ..fields import threads_of
 from .costs import CommitCosts, commit_costs
+from .managers import with_own_managers
 from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 
@@ -91,6 +92,8 @@ def commit_parameters(
         start_ps=_starts(system),
         processors=costs.processors,
     )
+    if system.manager_threads == "per-client":
+        parameters = with_own_managers(parameters, system, machine)
     return parameters, costs
 
 

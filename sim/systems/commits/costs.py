@@ -9,6 +9,7 @@ from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from ..._kernel import MessageCost, RecordWork
+from ...machine.message_costs import message_cost
 from ...machine.processors import Processors
 from .client_threads import shared_processors
 from .facts import host_facts
@@ -104,7 +105,12 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
     for name in sizes:
         request = READS.get(name) if one_sided else None
         found[name] = tuple(
-            _cost(curve, size, sides[name], clocks_Hz, sizes[request][0] if request else None)
+            message_cost(
+                curve,
+                size,
+                [clocks_Hz[side] if side != "-" else None for side in sides[name]],
+                sizes[request][0] if request else None,
+            )
             for size in sizes[name]
         )
     # Whoever has a processor of its own there makes or applies what is new, and no more.
@@ -151,31 +157,4 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         compute_ps=0,
         work=found.work,
         processors=found.processors,
-    )
-
-
-def _cost(
-    curve: MessageCurve,
-    size: float,
-    sides: str,
-    clocks_Hz: Mapping[str, float],
-    request: float | None,
-) -> MessageCost:
-    """Of a message of ``size``; ``request``: the size of the one that it answers, of a READ.
-
-    On its way alone it takes wire_ps and then in_ps: together the latency of the machine file. The
-    way back of a READ takes what the way there has left of a READ's latency.
-    """
-    cycles, occupancy_s = curve.cycles(size), curve.occupancy_s(size)
-    thread_ps = [round(cycles / clocks_Hz[side] * PS) if side != "-" else 0 for side in sides]
-    latency_s = curve.latency_s(size)
-    if request is not None:
-        latency_s = curve.read_latency_s(size) - curve.latency_s(request)
-    occupancy_ps = round(occupancy_s * PS)
-    return MessageCost(
-        send_ps=thread_ps[0],
-        receive_ps=thread_ps[1],
-        out_ps=occupancy_ps,
-        wire_ps=max(round(latency_s * PS) - occupancy_ps, 0),
-        in_ps=occupancy_ps,
     )

@@ -42,10 +42,13 @@ class FreeNodes:
         """So many of the first nodes that are left."""
         left = [position for position in self._able if position not in self._role]
         if count > len(left):
+            roles = list(self._role.values())
+            several = [role for role in dict.fromkeys(roles) if roles.count(role) > 1]
+            fewer = f", or fewer {' and '.join(several)}" if several else ""
             raise DescriptionError(
                 (field,),
                 f"machine '{self.machine.name}' has {len(self._able)} nodes with cores, of which "
-                f"{len(self._role)} have another part: expected at most {len(left)}",
+                f"{len(self._role)} have another part: expected at most {len(left)}{fewer}",
             )
         self._role.update(dict.fromkeys(left[:count], field))
         return tuple(left[:count])

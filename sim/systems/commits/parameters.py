@@ -155,6 +155,12 @@ class CommitParameters:
 
     work: RecordWork = field(default_factory=RecordWork)
     """Of an RM, beside its messages (2PC)."""
+    own_managers: bool = False
+    """A client always has the same manager, client c the c-th (2PC); else managers take turns."""
+    own_storage: tuple[int, ...] = ()
+    """Of storage server s and client c, at s times the clients plus c: the node, of the server's
+    machine, that takes the messages of the client's transactions (2PC). Empty: the server itself.
+    """
     every_rm: bool = True
     """Every RM prepares (2PC); else those only that hold a record of the write set."""
 
@@ -230,6 +236,10 @@ def _check(parameters: CommitParameters) -> None:
     _index("timestamps", p.timestamps, len(p.nodes))
     if not p.one_sided:
         _at_least(1, managers=len(p.managers))
+    for index in p.own_storage:
+        _index("own storage", index, len(p.nodes))
+    fine = len(p.own_storage) in (0, len(p.storage) * len(p.client_machine))
+    _expect(fine, "own storage", str(len(p.own_storage)), "one for each server and client")
     _check_costs(p)
     _check_transactions(p)
     _check_processors(p)

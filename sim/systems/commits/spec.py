@@ -94,6 +94,10 @@ class CommitSystem(SystemSpec):
     ``processes`` and ``engines.commits``.
     ``managers``: where the transaction managers of 2PC run; by default on the timestamp server, as
     the source's eight servers are four for clients, three for records and one for that.
+    ``manager_threads``: a ``pool``, which takes messages in turn, or ``per-client``: one thread for
+    each client's connection, which looks for messages all the time; where there are more of these
+    than the server has hardware threads they take turns as Linux lets them (EEVDF).
+    ``storage_threads``: the same of the storage servers; ``per-client`` only with such managers.
     ``message_threads``: of each server, for its messages. ``ports``: of each adapter, in use; all
     by default, as the source counts both against the throughput of RSI.
 
@@ -132,6 +136,8 @@ class CommitSystem(SystemSpec):
     storage_nodes: Nodes
     timestamp_node: Whole | None = None
     managers: Literal["timestamp-node", "storage-nodes"] = "timestamp-node"
+    manager_threads: Literal["pool", "per-client"] = "pool"
+    storage_threads: Literal["pool", "per-client"] = "pool"
     message_threads: Threads = "cores"
     ports: Count | None = None
     versions: Annotated[Count, Field(le=1_000)] = 1
@@ -213,6 +219,20 @@ class CommitSystem(SystemSpec):
         return self
 
     @model_validator(mode="after")
+    def _belongs_to_managers(self) -> CommitSystem:
+        if self.manager_threads == "per-client" and (
+            self.architecture == "rsi" or self.layout == "host" or self.managers != "timestamp-node"
+        ):
+            raise DescriptionError(
+                ("manager_threads",), "per-client: of 2PC with its managers on the timestamp node"
+            )
+        if self.storage_threads == "per-client" and self.manager_threads != "per-client":
+            raise DescriptionError(
+                ("storage_threads",), "per-client: expected manager_threads that are, too"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _belongs_to_rsi(self) -> CommitSystem:
         for field in ("lease", "skip_after"):
             if getattr(self, field) is not None and self.architecture != "rsi":
@@ -236,6 +256,14 @@ class CommitSystem(SystemSpec):
             threads_of(machine, position, self.message_threads, "message_threads")
         for positions in ((*roles.storage, roles.timestamps), roles.clients):
             clock_Hz(machine, positions)
+        if self.manager_threads == "per-client":
+            threads = sum(machine.nodes[position].threads for position in roles.clients)
+            if self.clients > threads:
+                raise DescriptionError(
+                    ("manager_threads",),
+                    f"per-client: expected at most {threads} clients, one for each hardware thread "
+                    "of their nodes",
+                )
         self._check_room(machine, workload, roles)
         self._check_copies(workload)
         if self.versions > VERSIONS_MAX:

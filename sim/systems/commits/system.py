@@ -11,9 +11,11 @@ SYSTEM = System(
     spec=CommitSystem,
     operations=("transaction",),
     planes={
+        "flow": Later(f"{__package__}.flow", "CommitFlow"),
         "event": Later(f"{__package__}.plane", "event_plane"),
         "reference": Later(f"{__package__}.plane", "reference_plane"),
         "native": Later("numatwin.engine_native.systems.commits.plane", "native_commits"),
+        "emulator": Later("numatwin.engine_native.systems.commits.emulated", "emulated_commits"),
     },
     facts=CommitFacts,
     assumptions=Later(f"{__package__}.assumptions", "adapters_assumed"),

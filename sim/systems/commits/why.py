@@ -10,6 +10,7 @@ from ...kernel.histogram import Histogram
 from ...machine.processors import Processors
 from ...planes.outcome import Gain, ResourceUse, Why
 from .parameters import CommitParameters
+from .servers import POLLERS
 
 MORE = 1.1
 GAIN_MIN = 0.01  # below, the draws of a short run show
@@ -51,7 +52,7 @@ def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate, cap: str = "") 
 
 def binding(uses: Sequence[ResourceUse], cap: str = "") -> str:
     """The busiest resource where it is full; else it is the time that a transaction takes."""
-    busiest = max(uses, key=lambda use: use.utilisation)
+    busiest = max((use for use in uses if use.kind != POLLERS), key=lambda use: use.utilisation)
     if busiest.utilisation >= FULL:
         return busiest.name + (cap if busiest.kind.startswith("nic") else "")
     return f"the time that each transaction takes (busiest: {busiest.name})"
@@ -65,13 +66,13 @@ def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
     if before <= 0:
         return ()
     gains = []
-    for name, parameters in _what_ifs(need.parameters).items():
+    for name, parameters in what_ifs(need.parameters).items():
         gain = rate(parameters, until_ps) / before - 1.0
         gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
     return tuple(sorted(gains, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource)))
 
 
-def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
+def what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
     """The same run on better parts; clients keep their numbers, and so their draws."""
     work = {name: round(getattr(parameters.work, name) / MORE) for name in RecordWork.FIELDS}
     machines = parameters.client_machine
@@ -80,7 +81,7 @@ def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
         "network bandwidth and message rate": _with_costs(parameters, "out_ps", "in_ps"),
         "speed of the network (1 / latency)": _with_costs(parameters, "wire_ps"),
         "processor speed": replace(
-            _with_costs(parameters, "send_ps", "receive_ps"),
+            _with_costs(parameters, "send_ps", "receive_ps", interrupts=True),
             compute_ps=round(parameters.compute_ps / MORE),
             work=RecordWork(**work),
         ),
@@ -90,8 +91,16 @@ def _what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
             start_ps=(*parameters.start_ps, *parameters.start_ps[:more]),
             timestamp_bits=max(parameters.timestamp_bits, len(machines) + more),
             processors=_with_clients(parameters, more),
+            own_storage=_shared_storage(parameters, more),
         ),
     }
+
+
+def _shared_storage(parameters: CommitParameters, more: int) -> tuple[int, ...]:
+    """More clients have the threads of the first ones on storage servers, too."""
+    own, clients = parameters.own_storage, len(parameters.client_machine)
+    of_server = (own[at : at + clients] for at in range(0, len(own), clients))
+    return tuple(node for nodes in of_server for node in (*nodes, *nodes[:more]))
 
 
 def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
@@ -103,12 +112,22 @@ def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
     return replace(shared, homes=(*homes[:clients], *homes[:more], *homes[clients:]))
 
 
-def _with_costs(parameters: CommitParameters, *parts: str) -> CommitParameters:
-    """With these parts of all messages a tenth shorter."""
+def _with_costs(
+    parameters: CommitParameters, *parts: str, interrupts: bool = False
+) -> CommitParameters:
+    """With these parts of all messages a tenth shorter.
+
+    ``interrupts``: the incoming side, too, where a core's interrupts make it longer than the
+    outgoing one; it is then no matter of the network.
+    """
     assert set(parts) <= {*MessageCost.FIELDS}
 
     def shorter(cost: MessageCost) -> MessageCost:
-        return cost.replaced(**{part: round(getattr(cost, part) / MORE) for part in parts})
+        by_core = cost.in_ps > cost.out_ps
+        chosen = {part for part in parts if part != "in_ps" or not by_core}
+        if interrupts and by_core:
+            chosen.add("in_ps")
+        return cost.replaced(**{part: round(getattr(cost, part) / MORE) for part in chosen})
 
     costs = {name: tuple(map(shorter, entries)) for name, entries in parameters.costs.items()}
     return replace(parameters, costs=costs)

@@ -23,7 +23,7 @@ COPIES = ("flatten_key", "rebuild_key", "link_level")
 
 def loops_assumed(experiment: Experiment) -> Iterator[Assumption]:
     """The loops that the workload runs and that the machine file does not have times of."""
-    machine, wanted = experiment.machine, _loops(experiment)
+    machine, wanted = experiment.machine, loops_in_play(experiment)
     costs = ErisCosts(machine)
     if costs.first_node is None:
         return
@@ -47,13 +47,13 @@ def _stated(machine: Machine, name: str, seconds: float) -> dict[Place, object]:
     return found
 
 
-def _loops(experiment: Experiment) -> tuple[str, ...]:
+def loops_in_play(experiment: Experiment) -> tuple[str, ...]:
     """The names of the loops that run and take any time."""
     system, workload = experiment.system, experiment.workload
     assert isinstance(system, ErisSystem)
     partitioned = system.placement == "partitioned"
     found: list[str] = []
-    for operation in workload.at(0.0).operations.values():
+    for operation in workload.at(0.0).asked:
         if operation.kind == "scan":
             narrow = workload.objects[operation.object].entry_size.value <= NARROW_BYTES
             found.append(f"scan_line_{operation.result}")

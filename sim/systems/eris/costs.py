@@ -48,6 +48,12 @@ class ErisCosts(CostModel):
 
     # -- walks and scans --------------------------------------------------------------------------
 
+    @property
+    def level_lines(self) -> float:
+        """Cache lines that a step of a walk touches."""
+        fact = None if self.facts is None else self.facts.level_lines
+        return 1.0 if fact is None else fact.value
+
     @cached_property
     def walk_misses(self) -> Floats:
         """(n,) lines that one core has under way while it walks a tree for a batch of keys: the

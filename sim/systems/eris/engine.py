@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....inputs import InputError
 from ....workloads.workload import PhaseState
 from ...kernel.sums import group_sums
-from ...machine.costs import Scales
+from ...machine.costs import Scales, costs_once
 from ...machine.demands import Demand, TransferDemand
 from ...machine.threads import place_workers
 from ...planes.experiment import Experiment
@@ -74,7 +74,7 @@ class Eris:
 
     def demands(self, scales: Scales) -> ErisDemands:
         """See FlowSystem."""
-        return self.demands_of(ErisCosts(self.machine, scales))
+        return self.demands_of(costs_once(ErisCosts, self.machine, scales))
 
     def demands_of(self, costs: ErisCosts) -> ErisDemands:
         """What makes demands of this ERIS on a machine of these costs.

@@ -14,11 +14,12 @@ from ..._kernel import ErisDemands as KernelDemands
 from ..._kernel import ErisMachine, SparseRows
 from ...machine.costs import LINE_BYTES
 from ...machine.disturbances.facts import PS_PER_S
+from ...machine.hand_over_traffic import hand_over_traffic
 from ...machine.threads import Workers
 from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
 from .parts import Partitions
-from .routing import routing_costs
+from .routing import flushes_per_command, passed_on_per_line, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,6 +83,7 @@ def machine_of(
         scan_chunk_lines=SCAN_CHUNK_LINES,
         **times_of(clients, workers.count),
         **_of_links(demands),
+        **_of_hand_overs(demands),
     )
 
 
@@ -111,6 +113,28 @@ def _of_links(demands: PartitionedDemands) -> dict[str, Any]:
         "entering": routes.entering,
         "predecessor": routes.predecessor,
         "vertices": routes.vertices,
+    }
+
+
+def _of_hand_overs(demands: PartitionedDemands) -> dict[str, Any]:
+    """What a line of a flush to another node moves, where all workers make and take as much."""
+    nodes = np.bincount(demands.workers.node, minlength=len(demands.home))
+    share = nodes / nodes.sum()
+    system, workers = demands.system, demands.workers.count
+    flushes = flushes_per_command(
+        system.commands_per_round(workers), system.buffer_commands, np.full(workers, 1.0 / workers)
+    )
+    passed_on = passed_on_per_line(system, flushes)
+    each = hand_over_traffic(demands.costs, share, share, passed_on)
+    crossing = max(1.0 - float((share**2).sum()), 1e-300)
+    return {
+        "handed_fetched": each.fetched,
+        "handed_passed": each.passed,
+        "handed_passed_messages": each.passed_messages,
+        "handed_back": each.back,
+        "handed_messages": each.messages,
+        "handed_read": float(each.read.sum()) / crossing,
+        "handed_written": float(each.written.sum()) / crossing,
     }
 
 

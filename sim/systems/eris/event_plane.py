@@ -111,8 +111,10 @@ class ErisEvents(ModelPlane[Player]):
         return self.eris.events
 
     def busy_ps(self, counted: model_plane.Counted) -> Floats:
-        """See ModelPlane."""
-        return per_core(self.eris, counted.busy_ps)
+        """See ModelPlane. Threads of one core may each have time left while their core has none."""
+        assert isinstance(counted, Counted)
+        executed_ps = counted.core_executed_ps * self.workers.on_cores
+        return np.maximum(per_core(self.eris, counted.busy_ps), executed_ps)
 
     def facts(self, counted: model_plane.Counted) -> Mapping[str, Any]:
         """See ModelPlane."""

@@ -46,13 +46,17 @@ class _Setup:
 
     def made(self, phase: PhaseState, clients: Clients) -> SharedSetup:
         costs, demand, workers = self.costs, self.demand, self.workers
-        read = self._lines([reads for step in demand.steps for reads in step.reads])
+        reads = [reads for step in demand.steps for reads in step.reads]
+        read = self._lines(reads)
+        taken = self._lines([part for part in reads if part.cached])
+        from_memory = self._lines([part for part in reads if not part.cached])
         written = self._lines(list(demand.writes))
-        lines = read + written
+        lines = from_memory + written
         each_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
         wire = np.zeros((2, self.n, len(costs.link_Bps)))
         if len(costs.link_Bps):
-            wire = costs.wire_rows(read) + costs.written_wire_rows(written)
+            wire = costs.wire_rows(from_memory) + costs.written_wire_rows(written)
+            wire += costs.taken_wire_rows(taken)
         data_ps, control_ps = wire * (PS_PER_S / costs.link_Bps)
         with np.errstate(divide="ignore"):
             pair_ps = (read * LINE_BYTES * PS_PER_S / costs.pair_Bps).max(axis=1)
@@ -66,7 +70,7 @@ class _Setup:
             core=workers.core,
             steps=[self._step(s.core_s, s.hit_s, s.reads, demand.batch) for s in demand.steps],
             memory_lines=sparse(lines),
-            memory_ps=sparse(costs.line_times(read, written) * each_ps),
+            memory_ps=sparse(costs.line_times(from_memory, written) * each_ps),
             link_bytes=sparse(wire.sum(axis=0)),
             link_data_ps=sparse(data_ps),
             link_control_ps=sparse(control_ps),

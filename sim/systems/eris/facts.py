@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from ....inputs.quantities import Duration
 from ....inputs.yaml_file import Strict
+from ....topologies.schema import Fact
 
 ENGINE = "eris"
 Keys = Annotated[int, Field(strict=True, ge=1, le=2**48)]
@@ -64,7 +65,8 @@ class ErisFacts(Strict):
     ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
     command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
     that comes from the last cache; ``…_together``: the same while all cores of the node scan.
-    ``scan_line_positions``: a line of a scan for positions that finds none.
+    ``scan_line_positions``: a line of a scan for positions that finds none. ``level_lines``: cache
+    lines that a step of a walk touches, one in ERIS's trees; the index is as large in any case.
     """
 
     implementation: Literal["native", "published"] = "native"
@@ -108,6 +110,7 @@ class ErisFacts(Strict):
     flatten_key: Duration | None = None
     rebuild_key: Duration | None = None
     link_level: Duration | None = None
+    level_lines: Fact | None = None
     walk: tuple[WalkPoint, ...] = ()
 
     @field_validator("walk", "route", "scatter")

@@ -14,15 +14,23 @@ from ....workloads.schema import DataObject
 from ....workloads.workload import ResolvedOperation
 from ...machine.caches import hit_rates
 from .partitions import PopularityClasses
-from .prefix_tree import LINE_BYTES, POINTER_BYTES, WORD_BYTES, ArrayTree, PrefixTree
+from .prefix_tree import LINE_BYTES, POINTER_BYTES, WORD_BYTES, ArrayTree, BucketTree, PrefixTree
 
 Floats = npt.NDArray[np.float64]
 
 PAGE_ENTRY_BYTES = 8.0
 
 
-def tree_of(stored: DataObject, inline_bytes: float, *, native: bool = False) -> PrefixTree:
-    """The tree of an index of the workload: that of ERIS, or of the native engine.
+def tree_of(
+    stored: DataObject,
+    inline_bytes: float,
+    *,
+    native: bool = False,
+    shared: bool = False,
+    step_lines: float = 1.0,
+) -> PrefixTree:
+    """The tree of an index of the workload: that of ERIS, or of the native engine (a partition's,
+    or the one that all threads share).
 
     Values above ``inline_bytes`` lie out of line, in whole words.
     """
@@ -33,9 +41,13 @@ def tree_of(stored: DataObject, inline_bytes: float, *, native: bool = False) ->
         far_bytes = block_bytes(value_bytes) if native else words_bytes
         value_bytes = float(POINTER_BYTES)
     entry_bytes = stored.key_size.value + value_bytes
+    if native and shared:
+        return BucketTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines)
     if native:
-        return ArrayTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, value_bytes)
-    return PrefixTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes)
+        return ArrayTree(
+            stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines, value_bytes
+        )
+    return PrefixTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines)
 
 
 def block_bytes(value_bytes: float) -> float:
@@ -192,21 +204,22 @@ class Walk:
     """What one operation's walk finds, on average, per class: arrays (n, Q), lines per operation.
 
     ``misses``: lines from memory; ``hits``, ``private_hits``: from the last-level cache, and from
-    the private one before it; ``entry_misses``: those of the misses that are of the entry itself.
+    the private one before it; ``written_misses``: those of the misses that are of what an upsert
+    writes.
     """
 
     misses: Floats
     hits: Floats
     private_hits: Floats
-    entry_misses: Floats
+    written_misses: Floats
 
 
-def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk:
-    """The walk over a tree of ``rows`` rows, of which an upsert writes the last.
+def walk_of(regions: Regions, hits: Hits, tree: PrefixTree, *, scattered: bool) -> Walk:
+    """The walk over a tree.
 
     Classes of scattered keys share lines: their walks are averaged into one class.
     """
-    rate, private, last = regions.rate, hits.private, hits.last
+    rate, private, last, rows = regions.rate, hits.private, hits.last, tree.rows
     missed = (1.0 - private) * (1.0 - last)
     found = (1.0 - private) * last
     # The operations of a class all read one line of each level, or so many together.
@@ -224,5 +237,5 @@ def walk_of(regions: Regions, hits: Hits, rows: int, *, scattered: bool) -> Walk
         misses.sum(axis=1),
         count(found).sum(axis=1),
         count(private).sum(axis=1),
-        misses[:, rows - 1],
+        misses[:, list(tree.written_rows)].sum(axis=1),
     )

@@ -28,6 +28,7 @@ from .routing import (
     Routing,
     flushes_per_command,
     part_headers,
+    passed_on_per_line,
     routing_costs,
     under_one_header,
 )
@@ -153,7 +154,7 @@ class PartitionedDemands(ErisDemands):
                 found.private += (mass * on.private_hits).sum(axis=1)
                 upserts = sum(o.share for o in operations if o.kind == "upsert")
                 share = upserts / sum(o.share for o in walking(operations))
-                found.dirty += share * (mass * on.entry_misses).sum(axis=1)
+                found.dirty += share * (mass * on.written_misses).sum(axis=1)
             for operation in operations:
                 owned = operation.share * self._owned(operation, time_s, part)
                 found.commands += owned
@@ -230,7 +231,7 @@ class PartitionedDemands(ErisDemands):
                 misses += (mass * on.misses).sum(axis=1) * per
                 hits += (mass * on.hits).sum(axis=1) * per
                 private += (mass * on.private_hits).sum(axis=1) * per
-                entries += (mass * on.entry_misses).sum(axis=1) * per
+                entries += (mass * on.written_misses).sum(axis=1) * per
             for operation in operations:
                 at = order.index(operation)
                 found.slots[at] = random
@@ -282,6 +283,7 @@ class PartitionedDemands(ErisDemands):
             made=each_round / commands,
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
+            passed_on=passed_on_per_line(system, flushes),
         )
 
     def _parts(self, executed: Floats, phase: PhaseState) -> Floats:
@@ -362,8 +364,7 @@ class PartitionedDemands(ErisDemands):
         )
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
-            rows = self.trees[name].rows
-            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+            walk = walk_of(regions, hit, self.trees[name], scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
         noted = [
             (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
@@ -375,13 +376,16 @@ class PartitionedDemands(ErisDemands):
         """(n,) cache lines of all buffers of routing on each node, and (n,) how many of them a unit
         of work uses there, if the workers execute ``executed`` (A,) commands of it.
 
-        Outgoing buffers, and the two incoming ones as far as a round fills them; a command goes
+        Outgoing buffers, and the two incoming ones as far as a round fills them, also of workers on
+        other nodes: who wrote a line of these keeps it until another one does. A command goes
         through a line of each.
         """
         system, count = self.system, self.workers.count
         line = system.command_size.value / LINE_BYTES
-        own = count * system.buffer_commands + 2 * system.commands_per_round(count)
-        on_node = self._on_nodes(np.full(count, own * line))
+        workers = np.bincount(self.workers.node, minlength=len(self.costs.machine.nodes))
+        elsewhere = 1.0 - workers[self.workers.node] / count
+        incoming = 2 * system.commands_per_round(count) * (1.0 + elsewhere)
+        on_node = self._on_nodes((count * system.buffer_commands + incoming) * line)
         return on_node, self._on_nodes(executed) * 2 * line
 
     def transfer(self, name: str, source: Ints, target: Ints) -> TransferDemand:
@@ -484,5 +488,5 @@ class PartitionedDemands(ErisDemands):
 def walk_rows(walk: Walk, rows: Ints) -> Walk:
     """The walk of each worker's node: arrays (A, Q)."""
     return Walk(
-        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.entry_misses[rows]
+        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.written_misses[rows]
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,11 @@ ISSUE, RECEIVE = "making and routing commands", "receiving commands"
 class ErisDemands(ABC):
     """Demands of a scenario's workers; all figures come from the cost model.
 
-    ``facts``: what the last demand was made from, by object, for the record.
+    ``facts``: what the last demand was made from, by object, for the record. ``shared``: whether
+    any worker uses all of an object.
     """
+
+    shared: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -52,7 +55,11 @@ class ErisDemands(ABC):
         self.costs, self.workers, self.system, self.objects = costs, workers, system, objects
         self.trees = {
             name: tree_of(
-                stored, system.inline_values.value, native=costs.implementation.array_tree
+                stored,
+                system.inline_values.value,
+                native=costs.implementation.array_tree,
+                shared=self.shared,
+                step_lines=costs.level_lines,
             )
             for name, stored in objects.items()
             if stored.kind == "index"

@@ -55,9 +55,11 @@ class Counted(model_plane.Counted):
     """See there. ``done``: of a scan, its parts count. ``busy_ps`` (A,): time that workers had use
     for, neither asleep nor held up by memory, links or another thread; ``steps_ps``: by step of the
     loop, (A,). ``executed`` (O, A): commands by worker; empty where there are none.
+    ``core_executed_ps`` (C,): time that pipelines of cores with several workers were in use.
     """
 
     executed: Ints
+    core_executed_ps: Ints
 
 
 class Player(model_plane.Player, Protocol):
@@ -183,6 +185,7 @@ class RoutedPlayer:
                 back
             ],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
+            core_executed_ps=found["core_executed"],
             busy_ps=found["busy"],
             steps_ps=steps_of(found),
             held_ps=found["held"],
@@ -252,6 +255,7 @@ class SharedPlayer:
             since_ps=found["since_ps"],
             done=done,
             executed=np.zeros((0, 0), dtype=np.int64),
+            core_executed_ps=found["core_executed"],
             busy_ps=found["busy"],
             steps_ps=dict(zip(self._steps, found["steps"], strict=True)),
             held_ps=found["held"],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +35,15 @@ class PrefixTree:
     """The tree over a domain of ``keys`` dense keys.
 
     ``prefix_bits``: bits of the key that one level consumes; ``entry_bytes``: key and value, or key
-    and pointer; ``far_bytes``: of a value that lies out of line, 0 where entries hold them.
+    and pointer; ``far_bytes``: of a value that lies out of line, 0 where entries hold them;
+    ``step_lines``: cache lines that a step down a level touches.
     """
 
     keys: int
     prefix_bits: int = 8
     entry_bytes: float = 16.0
     far_bytes: float = 0.0
+    step_lines: float = 1.0
 
     @property
     def levels(self) -> int:
@@ -53,9 +56,15 @@ class PrefixTree:
         return self.levels + (2 if self.far_bytes else 1)
 
     @property
+    def written_rows(self) -> tuple[int, ...]:
+        """Rows of which an upsert writes a line."""
+        return (self.rows - 1,)
+
+    @property
     def row_lines(self) -> npt.NDArray[np.float64]:
         """(rows,) cache lines of each row that an operation touches."""
         found = np.ones(self.rows)
+        found[: self.levels] = self.step_lines
         found[self.levels] = lines_of(self._row_bytes)
         if self.far_bytes:
             found[-1] = lines_of(self.far_bytes)
@@ -105,7 +114,10 @@ class PrefixTree:
         self, levels: npt.NDArray[np.float64], keys: npt.NDArray[np.float64], row_bytes: float
     ) -> npt.NDArray[np.float64]:
         each = np.asarray(keys, dtype=np.float64)[None]
-        rows = [levels, each * (row_bytes / LINE_BYTES / self.row_lines[self.levels])]
+        rows = [
+            levels / self.step_lines,
+            each * (row_bytes / LINE_BYTES / self.row_lines[self.levels]),
+        ]
         if self.far_bytes:
             rows.append(each * (self.far_bytes / LINE_BYTES / self.row_lines[-1]))
         some = np.minimum(np.asarray(keys, dtype=np.float64), 1.0)
@@ -161,3 +173,55 @@ class ArrayTree(PrefixTree):
         lines = self.level_slots(keys) * (POINTER_BYTES / LINE_BYTES)
         lines[-1] *= self.head_bytes / POINTER_BYTES
         return self._with_entries(lines, keys, self._row_bytes)
+
+
+@dataclass(frozen=True)
+class BucketTree(PrefixTree):
+    """The native engine's shared tree of dense keys (engine_native/storage/shared_tree.hpp).
+
+    A bucket of full cache lines holds the pairs of up to 16 neighbouring keys, each in a line that
+    a hash chooses, or in one behind it where that is full. A slot of a node links it, and has a
+    lock, which an upsert takes.
+    """
+
+    # Of 16 neighbouring keys in four lines (test_prefix_tree plays it).
+    FULL_BUCKET_LINES: ClassVar[float] = 1.08
+
+    @property
+    def slot_bits(self) -> int:
+        """Bits of the key that a bucket stands for: a node begins with 16 slots, or all it can."""
+        if self.prefix_bits <= 4:
+            return 4 // self.prefix_bits * self.prefix_bits
+        return self.prefix_bits - 4 if self.prefix_bits <= 8 else 0
+
+    @property
+    def levels(self) -> int:
+        """Levels of nodes above the buckets."""
+        bits = max(self.keys - 1, 1).bit_length()
+        return max(1, -(-max(bits, 1) // self.prefix_bits) - self.slot_bits // self.prefix_bits)
+
+    @property
+    def written_rows(self) -> tuple[int, ...]:
+        """The slot with the lock, and the pair (or the value out of line)."""
+        return (self.levels - 1, self.rows - 1)
+
+    @property
+    def row_lines(self) -> npt.NDArray[np.float64]:
+        """(rows,) likewise; a pair is in one line, but some are behind it."""
+        found = super().row_lines
+        found[self.levels] = self.FULL_BUCKET_LINES if self.slot_bits == 4 else 1.0
+        return found
+
+    @property
+    def _row_bytes(self) -> float:
+        return max(self.entry_bytes, LINE_BYTES / 2.0**self.slot_bits)
+
+    def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """(levels, …) slots in use per level of nodes; the lowest have two words of head to 16."""
+        above = self.prefix_bits * (self.slot_bits // self.prefix_bits + 1)
+        below = above + self.prefix_bits * np.arange(self.levels - 2, -2, -1.0)
+        below[-1] = self.slot_bits
+        parts = 2.0 ** below.reshape(self.levels, *([1] * np.ndim(keys)))
+        slots = np.maximum(keys / parts, np.minimum(keys, 1.0))
+        slots[-1] *= 1.0 + 2.0 / 2.0 ** min(self.prefix_bits, 4)
+        return np.asarray(slots)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc
 
 from ....workloads.keys import KeyDistribution
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
+from ...kernel.binomial import binomial
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Exchange
 from .costs import ErisCosts
@@ -86,6 +88,8 @@ class Routing:
     """Units that it takes in a round, at most."""
     others_make: float
     """Commands that all other workers issue in a round."""
+    passed_on: float
+    """See ``passed_on_per_line``."""
 
     def exchange(self, core_node: Ints) -> Exchange:
         """The same as planes play it, on cores at ``core_node`` (C,)."""
@@ -100,22 +104,23 @@ class Routing:
             answer_lines=self.answer_lines,
             atomics=self.atomics,
             waits=self._waits,
+            passed_on=self.passed_on,
         )
 
-    def _waits(self, issued: Floats, threads: Floats, remote: Floats) -> Floats:
-        """See ``demands.Waits``."""
-        rounds = self._rounds(issued, threads)
-        return self.read_waits * rounds + self.part_waits * remote * self.parts
+    def _waits(self, threads: Floats) -> Callable[[Floats, Floats], Floats]:
+        """See ``demands.Waits``.
 
-    def _rounds(self, issued: Floats, threads: Floats) -> Floats:
-        """(C,) rounds of each core's workers, per unit, in which they take something of others'.
-
-        ``issued`` (C,): shares of the cores in issuing; ``threads`` (C,): their workers. Who has
-        time issues as many commands as it may in each round; who has none left takes what fits into
-        its buffer.
+        Who has time issues as many commands as it may in each round; who has none left takes what
+        fits into its buffer. Only rounds in which there is something of others' to take count.
         """
-        all_rounds = np.maximum(issued / self.made, self.executed / self.taken)
-        return all_rounds * (1.0 - (1.0 - self.executed / threads) ** self.others_make)
+        some = 1.0 - (1.0 - self.executed / threads) ** self.others_make
+        full = self.executed / self.taken
+
+        def waits(issued: Floats, remote: Floats) -> Floats:
+            rounds = np.maximum(issued / self.made, full) * some
+            return self.read_waits * rounds + self.part_waits * remote * self.parts
+
+        return waits
 
 
 def making(counts: InstructionCounts, phase: PhaseState) -> float:
@@ -226,12 +231,14 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
 def _part_headers(
     together: int, buffer_commands: int, shares: tuple[float, ...]
 ) -> tuple[float, ...]:
-    from scipy.stats import binom  # slow to load: only where it is asked for
+    return tuple(_part_shown(together, buffer_commands, share) / together for share in shares)
 
-    found = np.array(shares)
-    full = np.arange(0, together, buffer_commands)
-    present = 1.0 - found**together - binom.pmf(full[:, None], together, found).sum(axis=0)
-    return tuple((np.maximum(present, 0.0) / together).tolist())
+
+def _part_shown(together: int, buffer_commands: int, share: float) -> float:
+    """How likely a part of what was made together is neither nothing, nor full buffers, nor all."""
+    number, likely = binomial(together, share)
+    part = (number % buffer_commands > 0) & (number < together)
+    return float(likely[part].sum())
 
 
 def extra_groups(commands: int, shares: Floats) -> float:
@@ -251,12 +258,22 @@ def batches_per_command(commands: int, batch: int, workers: int, shares: Floats)
     return workers * flushes_per_command(workers * commands, batch, parts)
 
 
+def passed_on_per_line(system: ErisSystem, flushes: float) -> float:
+    """Lines that pass from one flush to the next, per line of a command that is flushed so many
+    times: that of the descriptor, and the one that the ends of two flushes share, unless the second
+    begins with a line of its own.
+    """
+    command_bytes = round(system.command_size.value)
+    shared = 1.0 - math.gcd(command_bytes, int(LINE_BYTES)) / LINE_BYTES
+    return flushes * (1.0 + shared) * LINE_BYTES / command_bytes
+
+
 def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> float:
     """Flushes per command of a worker that makes so many ``commands`` in a round of its loop.
 
     ``shares`` (T,): the part of its commands that goes to each target. A buffer is flushed when it
     is full, and whatever it holds when the loop begins again: of N commands, binomially
-    distributed, ceil(N / buffer) times. The mean of that is the sum of P(N > k * buffer), k >= 0.
+    distributed, ceil(N / buffer) times.
     """
     found, times = np.unique(shares[shares > 0], return_counts=True)
     return _flushes(commands, buffer_commands, tuple(found.tolist()), tuple(times.tolist()))
@@ -267,15 +284,11 @@ def _flushes(
     commands: int, buffer_commands: int, shares: tuple[float, ...], targets: tuple[int, ...]
 ) -> float:
     """The same, with how many ``targets`` get each of the ``shares``."""
-    found, times = np.array(shares), np.array(targets)
-    most = commands * found + 8.0 * np.sqrt(commands * found) + buffer_commands
-    total = 0.0
-    for k in range(int(np.minimum(most, commands).max() // buffer_commands) + 1):
-        if k * buffer_commands < commands:
-            # P(N > n) of the binomial distribution, for any number of commands.
-            n = k * buffer_commands
-            total += float(times @ betainc(n + 1.0, float(commands - n), found))
-    return total / commands
+    flushes = 0.0
+    for share, times in zip(shares, targets, strict=True):
+        number, likely = binomial(commands, share)
+        flushes += times * float(likely @ -(-number // buffer_commands))
+    return flushes / commands
 
 
 def table_levels(partitions: int) -> int:

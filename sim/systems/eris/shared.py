@@ -31,6 +31,8 @@ SHARED_FLOWS_MAX = 128
 class SharedDemands(ErisDemands):
     """A flow for each node: its workers do whole operations on data that all share."""
 
+    shared = True
+
     def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:
         """A flow for each node in use: its workers do whole operations on data that all share.
 
@@ -40,7 +42,7 @@ class SharedDemands(ErisDemands):
         n, generate = len(costs.machine.nodes), costs.instructions.generate
         in_use = np.unique(workers.node)
         lines = np.tile(self.homes, (n, 1))
-        instructions, misses, hits, private, dirty = self._shared_index(phase, time_s)
+        instructions, misses, hits, private, dirty, taken = self._shared_index(phase, time_s)
         scanned, streamed, scan_hits, stored = (np.zeros(n) for _ in range(4))
         keyed_share = 0.0
         for name, operations in self._by_object(phase).items():
@@ -72,7 +74,10 @@ class SharedDemands(ErisDemands):
                 WALK,
                 share * instructions[node] / self.core_rate,
                 share * self._hit_s(hits[node], private[node]),
-                some(Reads(share * misses[node], lines)),
+                some(
+                    Reads(share * misses[node], lines),
+                    Reads(share * taken[node], lines, cached=True),
+                ),
             ),
             Step(
                 SCAN,
@@ -130,14 +135,17 @@ class SharedDemands(ErisDemands):
         """(n,) whether all that is scanned stays in each of a node's last-level caches."""
         return np.asarray(self._scanned(phase) <= self.costs.last_cache.lines)
 
-    def _shared_index(
-        self, phase: PhaseState, time_s: float
-    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """(n,) instructions, misses, hits in last and private caches, and dirty lines, per unit of
-        work done on each node.
+    def _shared_index(self, phase: PhaseState, time_s: float) -> tuple[Floats, ...]:
+        """(n,) instructions, misses, hits in last and private caches, lines that are written back,
+        and those that another node's cache sends, as it has modified them, per unit of work done on
+        each node.
+
+        A modified line that another core reads is written back, unless its owner keeps it (MOESI).
         """
         n = len(self.costs.machine.nodes)
-        instructions, misses, hits, private, dirty = (np.zeros(n) for _ in range(5))
+        rules = self.costs.machine.description.coherence
+        owned = rules is not None and bool(rules.owned)
+        instructions, misses, hits, private, dirty, taken = np.zeros((6, n))
         pending: list[tuple[str, Operations, Popularity, Regions]] = []
         for name, operations in self._by_object(phase).items():
             if self.objects[name].kind != "index":
@@ -164,18 +172,26 @@ class SharedDemands(ErisDemands):
         ]
         caches = self._caches_in_use
         self._note(noted, sharers=caches[1] - 1)
-        for (_, operations, spread, regions), hit in zip(pending, found, strict=True):
-            rows = regions.lines.shape[1] // 2
+        for (name, operations, spread, regions), hit in zip(pending, found, strict=True):
+            tree = self.trees[name]
             upserts = sum(o.share for o in operations if o.kind == "upsert")
             upserts /= sum(o.share for o in operations)
-            hit = _invalidated(hit, rows - 1, upserts, caches)
-            walk = walk_of(regions, hit, rows, scattered=spread.scattered is not None)
+            own = anywhere = hit
+            for row in tree.written_rows:
+                own = _written_elsewhere(own, row, upserts, caches)
+                anywhere = _written_elsewhere(anywhere, row, upserts, caches, anywhere=True)
+            walk, unmodified = (
+                walk_of(regions, found, tree, scattered=spread.scattered is not None)
+                for found in (own, anywhere)
+            )
             mass = spread.weight * (np.ones(1) if spread.scattered else spread.classes.mass)
-            misses += walk.misses @ mass
+            sent = (walk.misses - unmodified.misses) @ mass
+            misses += unmodified.misses @ mass
+            taken += sent
             hits += walk.hits @ mass
             private += walk.private_hits @ mass
-            dirty += upserts * walk.entry_misses @ mass
-        return instructions, misses, hits, private, dirty
+            dirty += upserts * unmodified.written_misses @ mass + (0.0 if owned else sent)
+        return instructions, misses, hits, private, dirty, taken
 
     @property
     def _caches_in_use(self) -> tuple[int, int]:
@@ -193,19 +209,26 @@ class SharedDemands(ErisDemands):
         return np.asarray(sizes.sum() * self.stored_bytes(name) * self.homes)
 
 
-def _invalidated(hit: Hits, row: int, upserts: float, caches: tuple[int, int]) -> Hits:
-    """Hits when entries, of row ``row``, are written by the share ``upserts`` of all operations.
+def _written_elsewhere(
+    hit: Hits, row: int, upserts: float, caches: tuple[int, int], *, anywhere: bool = False
+) -> Hits:
+    """Hits when lines of row ``row`` are written by the share ``upserts`` of all operations.
 
-    An entry is found only if nobody with another cache has written it since: with accesses at one
-    rate from each of ``caches`` (private, last-level), the own one is first with probability
-    1 / (1 + others * upserts).
+    One is found in the own cache if the latest of its own accesses and of other caches' writes was
+    an own one, within the cache's characteristic time T. With accesses at the same rate r from each
+    of ``caches`` (private, last-level), these come at the rate m r, m = 1 + (caches - 1) upserts:
+
+        integral from 0 to T of r exp(-m r t) = (1 - (1 - hit)^m) / m,    hit = 1 - exp(-r T)
+
+    ``anywhere``: or in another last-level cache, modified: m times that.
     """
     if not upserts:
         return hit
     private, last = hit.private.copy(), hit.last.copy()
-    kept = [1.0 / (1.0 + (count - 1) * upserts) for count in caches]
-    either = (1.0 - (1.0 - private[:, row]) * (1.0 - last[:, row])) * kept[1]
-    private[:, row] *= min(kept)
+    either = 1.0 - (1.0 - private[:, row]) * (1.0 - last[:, row])
+    of_private, of_last = (1.0 + (count - 1) * upserts for count in caches)
+    either = (1.0 - (1.0 - either) ** of_last) / (1.0 if anywhere else of_last)
+    private[:, row] = np.minimum((1.0 - (1.0 - private[:, row]) ** of_private) / of_private, either)
     room = np.maximum(1.0 - private[:, row], 1e-300)
     last[:, row] = np.clip((either - private[:, row]) / room, 0.0, 1.0)
     return Hits(private, last)

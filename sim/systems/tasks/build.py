@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ....inputs import InputError
 from ....workloads.query_graphs import query_graph
 from ....workloads.schema import Operation
 from ....workloads.workload import PhaseState
@@ -13,6 +14,7 @@ from ...machine.costs import CostModel, Scales
 from ...planes.experiment import Experiment
 from .entry_costs import EntryCosts
 from .operators import QueryStages
+from .paths import background_of
 from .program import Program, Query, Scheduling
 from .spec import TasksSystem
 
@@ -47,6 +49,15 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     alone = EntryCosts(costs, workers)
     worked_out(alone)
     queries = worked_out(EntryCosts(costs, workers, alone.survey.hits()))
+    stages = [stage for query in queries for stage in query.stages]
+    background = background_of(machine, system.background)
+    copied = any(stage.path not in (None, "cpu") for stage in stages)
+    copied |= any(one.kind == "copy-engine" for one in background)
+    if system.affinity != "core" and copied:
+        raise InputError(
+            f"system.affinity: {system.affinity}, and work of a copy engine",
+            expected="core: engines serve threads that stay on their nodes",
+        )
     return Program(
         tables=tables,
         queries=tuple(queries),
@@ -57,10 +68,13 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
             look_s=np.inf if system.look is None else system.look.value,
             wake_s=system.wake.value,
             queue=system.queue,
+            affinity=system.affinity,
+            switch_s=system.switch.value,
         ),
         mix_clients=clients.count or 0,
         think_s=clients.think_time.value if clients.kind == "closed" else 0.0,
         arrivals_per_s=clients.arrival_rate.value if clients.arrival_rate is not None else 0.0,
+        background=background,
     )
 
 

@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 from ....inputs import InputError
 from ...control.user_policy import Origin
 from .commands import (
+    AccessPathObservation,
     AllocateCore,
     AllowStealing,
+    ChoosePath,
     CoresCommand,
     CoresObservation,
     MergeTable,
@@ -147,4 +149,30 @@ def check_cores(
             allocated.remove(core)
     if not allocated:
         check.refuse("no core is left", "at least one")
+    return tuple(found)
+
+
+def check_access_paths(
+    commands: Any, seen: AccessPathObservation, policy_name: str, origin: Origin | None = None
+) -> tuple[ChoosePath, ...]:
+    """The commands of a chooser of access paths. Raises InputError for an unknown kind of scan, and
+    for a path that it cannot take, such as copies that may be stale.
+    """
+    check = _Check(policy_name, origin)
+    scans = {(scan.scan, scan.home): scan for scan in seen.scans}
+    found = check.listed(commands, (ChoosePath,))
+    for command in found:
+        scan = scans.get((command.scan, command.home))
+        if scan is None:
+            listed = ", ".join(f"{name} of node {home}" for name, home in scans)
+            check.refuse(f"unknown scan {command.scan!r} of node {command.home!r}", listed)
+        if command.path == "copy-engine-noncoherent" and command.path not in scan.paths:
+            check.refuse(
+                f"scan '{command.scan}' by copies that are not coherent, which may be stale",
+                "a copy engine that makes them, and the table in system.unchanging",
+            )
+        if command.path not in scan.paths:
+            check.refuse(
+                f"scan '{command.scan}' by {command.path!r}", f"one of {', '.join(scan.paths)}"
+            )
     return tuple(found)

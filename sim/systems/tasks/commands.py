@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from .program import Path
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -150,3 +152,44 @@ class ReleaseCore:
 
 
 CoresCommand = AllocateCore | ReleaseCore
+
+
+@dataclass(frozen=True)
+class ScanSeen:
+    """A kind of scan: ``scan`` is its query and operator, ``home`` the node of the table parts that
+    it reads (a position; None: all in turn), ``node`` that of the thread.
+
+    Of one task: ``data_bytes`` and ``result_bytes``. ``latency_ns`` of a line from there to the
+    thread. ``interconnect_Bps``, ``engine_copies``: background traffic from and to the thread's
+    node, and copies under way at its copy engine. ``path`` now, ``paths`` that it may take;
+    ``seconds``: what a task would take by a path, as it is played alone.
+    """
+
+    scan: str
+    home: int | None
+    node: int
+    data_bytes: float
+    latency_ns: float
+    result_bytes: float
+    interconnect_Bps: float
+    engine_copies: float
+    path: Path
+    paths: tuple[Path, ...]
+    seconds: Callable[[Path], float]
+
+
+@dataclass(frozen=True)
+class AccessPathObservation:
+    """What a chooser of access paths sees: kinds of scans that do not say theirs."""
+
+    time_s: float
+    scans: tuple[ScanSeen, ...]
+
+
+@dataclass(frozen=True)
+class ChoosePath:
+    """Scans of this kind that begin from now on take that path."""
+
+    scan: str
+    home: int | None
+    path: Path

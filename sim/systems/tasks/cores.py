@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from ....inputs import Quantity
@@ -187,7 +188,8 @@ class ElasticCores:
         elif self.mode == "dense":
             node = min(left, key=lambda k: (on[k] == 0, k))
         else:
-            node = min(left, key=lambda k: (-observation.memory_bytes[k], k))
+            memory = self._memory(observation)
+            node = min(left, key=lambda k: (-memory[k], k))
         core = next(c for c in range(int(observation.cores[node])) if (node, c) not in taken)
         return node, core
 
@@ -201,8 +203,16 @@ class ElasticCores:
         elif self.mode == "dense":
             node = max(used)
         else:
-            node = min(used, key=lambda k: (observation.memory_bytes[k], -k))
+            memory = self._memory(observation)
+            node = min(used, key=lambda k: (memory[k], -k))
         return node, max(core for at, core in taken if at == node)
+
+    @staticmethod
+    def _memory(observation: CoresObservation) -> list[float]:
+        """(n,) of each node, in parts of the most; what differs by rounding alone is equal."""
+        of_nodes = observation.memory_bytes
+        found: list[float] = np.round(of_nodes / max(of_nodes.max(), 1e-300), 9).tolist()
+        return found
 
     @staticmethod
     def _counts(observation: CoresObservation, taken: set[tuple[int, int]]) -> list[int]:

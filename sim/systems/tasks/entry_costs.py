@@ -83,6 +83,8 @@ class EntryCosts:
             uses[access.place][0] += missed
             uses[access.place][1] += missed * access.written
             random += missed
+        kept = sum(np.ceil(access.structure_bytes / LINE_BYTES) for access in at_random)
+        warm = np.minimum(kept, costs.private_cache.lines)
         return EntryCost(
             instructions_s=costs.core_s(instructions),
             separate_s=last * costs.last_cache.latency_s / slots,
@@ -90,6 +92,8 @@ class EntryCosts:
             memory=tuple(
                 MemoryUse(place, read, written) for place, (read, written) in uses.items() if read
             ),
+            warm_lines=warm,
+            warm_s=warm * costs.last_cache.latency_s / slots,
         )
 
     def _found(self, at_random: Sequence[AtRandom], use: StageUse) -> tuple[list[float], Floats]:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...machine.costs import CostModel
-from ...machine.threads import place_workers
 from ...planes.experiment import Experiment
 from ...planes.model_plane import Counted, ModelPlane
 from ...planes.outcome import ControlEvent, Outcome
@@ -19,8 +18,10 @@ from ...planes.plane import Command, StartPhase
 from .build import mix_shares, program_with
 from .commands import (
     SAMPLE_S,
+    AccessPathObservation,
     AllocateCore,
     AllowStealing,
+    ChoosePath,
     CoresObservation,
     PlacerObservation,
     ReleaseCore,
@@ -29,9 +30,11 @@ from .commands import (
 from .facts import ENGINE, TasksFacts
 from .layout import Layout
 from .models import EventModel, Model, ReferenceModel
-from .parameters import PS_PER_S, TaskParameters, task_parameters
+from .parameters import PS_PER_S, TaskParameters, cores_of, task_parameters
 from .parts_in_play import PartsInPlay
+from .piece_log import interconnect_ratio
 from .player import TasksPlayer
+from .scan_paths import ScanPaths
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,6 +43,7 @@ ModelMaker = Callable[[TaskParameters, int, int], Model]
 """From parameters, seed and replication."""
 
 PAGE_BYTES = 4096
+MIGRATIONS = ("in a core", "in a cache", "in a node", "between nodes")
 
 
 class TasksEvents(ModelPlane[TasksPlayer]):
@@ -51,9 +55,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self.program = program_with(scenario, costs)
         parameters = task_parameters(self.program, costs)
         self.model = make(parameters, scenario.seed, replication)
-        threads = self.program.scheduling.workers
-        nodes = np.arange(len(machine.nodes), dtype=np.int64)
-        workers = place_workers(machine, np.repeat(nodes, threads))
+        workers = cores_of(machine, self.program.scheduling)
         player = TasksPlayer(self.model, costs, len(self.program.queries), workers.core_node)
         super().__init__(scenario, costs, workers, player)
         self.engine = machine.description.facts_of(ENGINE, TasksFacts) or TasksFacts()
@@ -65,12 +67,18 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             [node.id for node in machine.nodes],
         )
         self.parts = PartsInPlay(layout, self.model)
+        self.paths = ScanPaths(self.program, costs, scenario.system.unchanging)
         self._sampled = scenario.policy_names.get("placer", "none") != "none"
         self._samples = 0
         self._core_of_node = _cores_by_node(workers.core_node, len(machine.nodes))
         self._allocated = [core for cores in self._core_of_node for core in cores]
         self._seen_at_s = 0.0
         self._seen = self.model.service_use()
+        self._lasted: dict[str, float] = {}
+        self._lasted_to_s = 0.0
+        self._classes_before = self.model.class_counts()
+        self._traffic_before = self.model.traffic()
+        self._migrations_before = np.array(self.model.migrations())
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -84,12 +92,20 @@ class TasksEvents(ModelPlane[TasksPlayer]):
 
     def attend(self) -> None:
         """See ModelPlane: copies have arrived."""
-        self.parts.arrived(self.model.now_ps / PS_PER_S)
+        now_s = self.model.now_ps / PS_PER_S
+        self._change_at(now_s)
+        self.parts.arrived(now_s)
 
     # -- the control plane ------------------------------------------------------------------------
 
-    def observe(self, family: str) -> PlacerObservation | StealingObservation | CoresObservation:
+    def observe(
+        self, family: str
+    ) -> PlacerObservation | StealingObservation | CoresObservation | AccessPathObservation:
         """See Plane."""
+        if family == "access-path":
+            parts = tuple(self.parts.layout.parts.items())
+            workers = self.program.scheduling.workers.tolist()
+            return self.paths.seen(self.time_s, parts, workers)
         if family == "placer":
             return self._placer_sees()
         if family == "stealing":
@@ -149,21 +165,27 @@ class TasksEvents(ModelPlane[TasksPlayer]):
 
     def apply(self, commands: Sequence[Command]) -> None:
         """See Plane."""
-        allocated = list(self._allocated)
+        self._change_at(self.time_s)
+        allocated, paths = list(self._allocated), self.paths.current
         for command in commands:
             if isinstance(command, StartPhase):
                 self._start_phase(command)
             elif isinstance(command, AllowStealing):
                 may_steal = [name in command.classes for name in self.program.classes]
                 self.model.allow(may_steal, command.within_node)
+            elif isinstance(command, ChoosePath):
+                self.paths.choose(command)
             elif isinstance(command, AllocateCore):
                 allocated.append(self._core_of_node[command.node][command.core])
             elif isinstance(command, ReleaseCore):
                 allocated.remove(self._core_of_node[command.node][command.core])
             else:
                 self.parts.order(command, self.time_s)
+        if paths != self.paths.current:
+            self.model.set_paths(self.paths.current)
         if allocated != self._allocated:
             self._allocated = allocated
+            # Workers, or processors where the operating system moves threads: both know their core.
             self.model.use([core in allocated for core in self.workers.core.tolist()])
 
     def _start_phase(self, command: StartPhase) -> None:
@@ -178,25 +200,73 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         """See ModelPlane."""
         return self.parts.layout.events
 
-    def facts(self, counted: Counted) -> Mapping[str, Any]:
+    def start_counting(self) -> None:
         """See ModelPlane."""
-        columns = ("made", "done", "waiting", "running", "stolen")
-        counts = self.model.class_counts().tolist()
+        super().start_counting()
+        self._lasted, self._lasted_to_s = {}, self.time_s
+        self._classes_before = self.model.class_counts()
+        self._traffic_before = self.model.traffic()
+        self._migrations_before = np.array(self.model.migrations())
+
+    def totals(self) -> Mapping[str, float]:
+        """See ModelPlane; also the flow plane's columns of parts, cores and stolen tasks."""
+        counted, latencies_ns = self.player.sums()
+        stolen = (self.model.class_counts() - self._classes_before)[:, 4].astype(np.float64)
+        columns = (f"stolen/{name}" for name in self.program.classes)
+        return (
+            dict(self.totals_of(counted, latencies_ns.tolist()))
+            | self._lasted_until(self.time_s)
+            | dict(zip(columns, stolen.tolist(), strict=True))
+        )
+
+    def _lasted_until(self, time_s: float) -> dict[str, float]:
+        """Integrals of how many parts and allocated cores there were."""
+        passed_s, layout = time_s - self._lasted_to_s, self.parts.layout
+        now = {f"parts/{name}": len(parts) for name, parts in layout.parts.items()}
+        now["allocated cores"] = len(self._allocated)
+        return {name: self._lasted.get(name, 0.0) + count * passed_s for name, count in now.items()}
+
+    def _change_at(self, time_s: float) -> None:
+        """Parts or cores may be others from now on."""
+        self._lasted, self._lasted_to_s = self._lasted_until(time_s), time_s
+
+    def facts(self, counted: Counted) -> Mapping[str, Any]:
+        """See ModelPlane; what the flow plane tells, by the same names. Pages, parts, tasks that
+        wait or run, and averages are as they are now, all else since counting began.
+        """
+        now, names = self.model.class_counts(), self.program.classes
+        made, done, _, _, stolen = (now - self._classes_before).T.tolist()
         averages = self._stealing_sees().memory_Bps
         classes = {
             name: {
-                **dict(zip(columns, row, strict=True)),
+                "made": made[k],
+                "waiting": int(now[k, 2]),
+                "running": int(now[k, 3]),
                 "memory_Bps": None if np.isnan(averages[name]) else averages[name],
             }
-            for name, row in zip(self.program.classes, counts, strict=True)
+            for k, name in enumerate(names)
         }
+        total_s = self.time_s - counted.since_ps / PS_PER_S
+        traffic = (self.model.traffic() - self._traffic_before) / total_s
+        migrations = (np.array(self.model.migrations()) - self._migrations_before).tolist()
         return {
-            "tasks": classes,
-            "traffic_bytes": self.model.traffic().tolist(),
+            "pages_moved": self.parts.layout.arrived_pages,
+            "parts": {
+                name: [[part.rows, self._id(part.node)] for part in parts]
+                for name, parts in self.parts.layout.parts.items()
+            },
+            "layout": [list(one) for one in self.parts.layout.history],
+            "tasks": dict(zip(names, done, strict=True)),
+            "stolen": dict(zip(names, stolen, strict=True)),
+            "classes": classes,
+            "traffic_Bps": traffic.tolist(),
+            "interconnect_ratio": interconnect_ratio(traffic),
             "queued": self.model.waiting().tolist(),
-            "parts": self.parts.as_json(),
-            "moved_pages": self.parts.layout.arrived_pages,
+            "migrations": dict(zip(MIGRATIONS, migrations, strict=True)),
         }
+
+    def _id(self, node: int | None) -> int | None:
+        return None if node is None else self.machine.nodes[node].id
 
     def check(self) -> None:
         """See ModelPlane: tasks made are done, wait or run; pages that were sent have arrived."""
@@ -204,7 +274,9 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self.parts.layout.check()
 
     def outcome(self) -> Outcome:
-        """See Plane; cores where threads run, or look for work, take their active power."""
+        """See Plane; cores where threads run, or look for work, take their active power. Slots of
+        outstanding misses are not counted, so nothing is said of them.
+        """
         found, counted = super().outcome(), self.player.counted()
         total_s = self._time_s - counted.since_ps / PS_PER_S
         active = self.player.active_thread_s / total_s / _threads_of_a_core(self.workers.on_cores)
@@ -215,7 +287,8 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             counted.link_bytes / total_s,
             total_s,
         )
-        return replace(found, energy_J=energy_J)
+        uses = tuple(use for use in found.resources if use.kind != "misses")
+        return replace(found, energy_J=energy_J, resources=uses)
 
 
 def _threads_of_a_core(on_cores: Floats) -> float:

@@ -18,8 +18,10 @@ from ...planes.why import GAIN_MIN, what_ifs
 from .build import mix_shares, program_with
 from .commands import (
     SAMPLE_S,
+    AccessPathObservation,
     AllocateCore,
     AllowStealing,
+    ChoosePath,
     CoresObservation,
     MergeTable,
     MovePart,
@@ -31,7 +33,9 @@ from .commands import (
 )
 from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
+from .parameters import cores_of
 from .piece_log import PieceLog
+from .scan_paths import ScanPaths
 from .steady_state import Rates, State, SteadyState
 
 Floats = npt.NDArray[np.float64]
@@ -63,25 +67,32 @@ class TasksFlow:
             self.facts.partition_s,
             [node.id for node in self.machine.nodes],
         )
-        workers = self.program.scheduling.workers
-        self.cores = np.minimum(workers, [node.cores for node in self.machine.nodes])
+        placed = cores_of(self.machine, self.program.scheduling)
+        self.cores = np.bincount(placed.core_node, minlength=len(self.machine.nodes))
         self._per_core = np.divide(
-            workers, self.cores, where=self.cores > 0, out=np.zeros(len(workers))
+            np.bincount(placed.node, minlength=len(self.cores)),
+            self.cores,
+            where=self.cores > 0,
+            out=np.zeros(len(self.cores)),
         )
         self.allocated = {
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
         self.stealable: frozenset[str] = frozenset()
+        self.paths = ScanPaths(self.program, self.costs, self.system.unchanging)
         self._shares = tuple(query.share for query in self.program.queries)
         polling = bool(np.isinf(self.program.scheduling.look_s))
-        self.log = PieceLog(self.machine, self.costs, workers, self.queries, polling=polling)
+        self.log = PieceLog(self.machine, self.costs, placed, self.queries, polling=polling)
         self._time_s = 0.0
         self._stuck = 0.0  # clients of the mix that wait for a part that is being moved
         self._left: dict[int, float] = {}  # pages that copies have still to move
         self._rates: Rates | None = None
+        self._running = self._allowed()  # while the rates hold, as all that follows
+        self._columns: dict[str, float] = {}
+        self._lasting = False
         self._known: dict[State, Rates] = {}
         self._watched: dict[str, _Watched] = {}
-        self._by_class: tuple[Rates, dict[str, float]] | None = None
+        self._stealing: tuple[dict[str, float], Ints, Ints] | None = None  # but for the time
 
     @property
     def time_s(self) -> float:
@@ -95,6 +106,10 @@ class TasksFlow:
         while self._time_s < until_s:
             rates = self.rates()
             left = until_s - self._time_s
+            if self._lasting:
+                self._play(rates, left)
+                self._time_s = until_s
+                return
             step = min(left, self._next_change(rates))
             if left - step < 1e-9 * max(until_s, 1.0):
                 step = left
@@ -112,26 +127,58 @@ class TasksFlow:
                     self._known.clear()
                 self._known[state] = self.steady.solve(state)
             self._rates = self._known[state]
+            self._running, self._stealing = self._allowed(), None
+            self._columns = self._columns_of(self._rates)
+            # Until the control plane acts: nothing is copied, and nobody gets stuck.
+            self._lasting = not (
+                self._rates.blocked or self._stuck or self.layout.copies or self._left
+            )
         return self._rates
 
     def _state(self) -> State:
         free = self.program.mix_clients - self._stuck
+        pools, spread = self._pools()
         return State(
             parts=tuple(self.layout.parts.items()),
             clients=tuple(float(query.clients) for query in self.program.queries),
             mix_clients=free if free >= 1.0 else 0.0,
             shares=self._shares,
             stealable=self.stealable,
-            workers=tuple(self._allowed().tolist()),
+            workers=tuple(pools.tolist()),
             copies=self.layout.copies,
+            paths=self.paths.current,
+            spread=None if spread is None else tuple(spread.tolist()),
         )
 
+    def _pools(self) -> tuple[Floats, Floats | None]:
+        """(n,) threads of each node's pool that may run at a time; (n,) where those of any pool do,
+        None: on the nodes of their pools.
+
+        Threads that the operating system moves are on each allowed processor alike; more of them
+        than there are processors share these. Where they may steal, they are all in one pool.
+        """
+        scheduling, allowed = self.program.scheduling, self._allowed().astype(np.float64)
+        anywhere = scheduling.affinity == "none"
+        if scheduling.queue != "machine" and not anywhere:
+            return allowed, None
+        spread = allowed / allowed.sum()
+        if scheduling.queue != "machine" and not self.stealable:
+            workers = scheduling.workers.astype(np.float64)
+            return workers * min(1.0, allowed.sum() / workers.sum()), spread
+        pools = np.zeros(len(allowed))
+        pools[np.flatnonzero(scheduling.workers)[0]] = allowed.sum()
+        return pools, spread
+
     def _allowed(self) -> Ints:
-        """(n,) workers that may run: those of allocated cores."""
+        """(n,) workers that may run at a time: those of allocated cores."""
         on = np.zeros(len(self.cores))
         for node, _ in self.allocated:
             on[node] += 1
-        return np.ceil(on * self._per_core).astype(np.int64)
+        able = np.ceil(on * self._per_core).astype(np.int64)
+        workers, affinity = self.program.scheduling.workers, self.program.scheduling.affinity
+        if affinity == "none":
+            able = np.ceil(able * min(1.0, workers.sum() / able.sum())).astype(np.int64)
+        return np.minimum(able, workers) if affinity == "node" else able
 
     def _next_change(self, rates: Rates) -> float:
         """How long these rates hold, unless the control plane acts."""
@@ -152,23 +199,29 @@ class TasksFlow:
 
     def _stuck_per_s(self, rates: Rates) -> float:
         """Clients of the mix per second who draw a query that is blocked."""
+        if not self.program.mix_clients or not rates.blocked:
+            return 0.0
         mixed = [k for k, query in enumerate(self.program.queries) if not query.clients]
         share = sum(self._shares[k] for k in mixed if k in rates.blocked)
-        if not self.program.mix_clients or share == 0:
+        if share == 0:
             return 0.0
         asked = sum(float(rates.queries[k]) for k in mixed)
         return asked * share / max(1.0 - share, share / max(self.program.mix_clients, 1.0))
 
-    def _play(self, rates: Rates, step: float) -> None:
+    def _columns_of(self, rates: Rates) -> dict[str, float]:
+        """Of the series, what else is constant while these rates hold."""
         columns = {f"parts/{name}": float(len(parts)) for name, parts in self.layout.parts.items()}
         columns |= {
             f"waiting/node {node.id}": float(waiting)
             for node, waiting in zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
         }
         columns["allocated cores"] = float(len(self.allocated))
-        self.log.add(self._time_s, step, rates, self._allowed(), columns)
+        return columns
+
+    def _play(self, rates: Rates, step: float) -> None:
+        self.log.add(self._time_s, step, rates, self._running, self._columns)
         for watched in self._watched.values():
-            watched.pieces.append((self._time_s, step, rates))
+            watched.add(self._time_s, step, rates)
 
     def _after(self, rates: Rates, step: float) -> None:
         """What the piece of time has brought: pages that were copied, clients who are stuck."""
@@ -184,8 +237,10 @@ class TasksFlow:
             self.layout.arrived(number, self._time_s)
         if ended or stuck != self._stuck:
             self._rates = None
-        blocked = any(part.blocked for parts in self.layout.parts.values() for part in parts)
-        self._stuck = stuck if blocked else 0.0
+        if stuck:
+            blocked = any(part.blocked for parts in self.layout.parts.values() for part in parts)
+            stuck = stuck if blocked else 0.0
+        self._stuck = stuck
 
     # -- control ----------------------------------------------------------------------------------
 
@@ -198,28 +253,24 @@ class TasksFlow:
             "placer": self._seen_by_placer,
             "stealing": self._seen_by_stealing,
             "cores": self._seen_by_cores,
+            "access-path": self._seen_by_access_path,
         }[family](watched)
         watched.pieces = []
         return seen
 
     def _seen_by_placer(self, watched: _Watched) -> PlacerObservation:
-        n = len(self.machine.nodes)
-        samples = watched.samples(self._time_s)
+        n, samples = len(self.machine.nodes), watched.samples(self._time_s)
         parts_cpu: dict[tuple[str, int], Floats] = {}
         parts_Bps: dict[tuple[str, int], Floats] = {}
         node_cpu, node_Bps = np.zeros((n, samples)), np.zeros((n, samples))
-        for weight, rates in watched.weights(self._time_s, samples):
-            local = ~rates.stolen
-            running = rates.running * local
-            Bps = rates.lines_per_s * LINE_BYTES * local
-            node_cpu += group_sums(rates.node, running, n)[:, None] * weight
-            node_Bps += group_sums(rates.node, Bps, n)[:, None] * weight
-            for f in np.flatnonzero(local & (rates.running > 0)).tolist():
-                key = rates.batches[rates.batch[f]].part
-                if key is not None:
-                    for sums, amount in ((parts_cpu, running[f]), (parts_Bps, Bps[f])):
-                        sums[key] = sums.get(key, np.zeros(samples)) + amount * weight
         none = np.zeros(samples)
+        for weight, rates in watched.weights(self._time_s, samples):
+            local = rates.local_use
+            node_cpu += local.node_cpu[:, None] * weight
+            node_Bps += local.node_Bps[:, None] * weight
+            for key, (running, Bps) in local.parts.items():
+                parts_cpu[key] = parts_cpu.get(key, none) + running * weight
+                parts_Bps[key] = parts_Bps.get(key, none) + Bps * weight
         return PlacerObservation(
             time_s=self._time_s,
             parts=tuple(
@@ -248,16 +299,18 @@ class TasksFlow:
 
     def _seen_by_stealing(self, watched: _Watched) -> StealingObservation:
         rates = self.rates()
-        if self._by_class is None or self._by_class[0] is not rates:
-            self._by_class = rates, self._drawn_by_class(rates)
-        busy = group_sums(rates.node, rates.running, len(self.machine.nodes))
-        return StealingObservation(
-            time_s=self._time_s,
-            memory_Bps=self._by_class[1],
-            waiting=np.rint(rates.waiting).astype(np.int64),
-            idle=np.rint(np.maximum(self._allowed() - busy, 0.0)).astype(np.int64),
-            threshold_Bps=self.facts.threshold_Bps,
-        )
+        if self._stealing is None:
+            busy = group_sums(rates.node, rates.running, len(self.machine.nodes))
+            self._stealing = (
+                self._drawn_by_class(rates),
+                np.rint(rates.waiting).astype(np.int64),
+                np.rint(np.maximum(self._running - busy, 0.0)).astype(np.int64),
+            )
+        return StealingObservation(self._time_s, *self._stealing, self.facts.threshold_Bps)
+
+    def _seen_by_access_path(self, _: _Watched) -> AccessPathObservation:
+        parts = tuple(self.layout.parts.items())
+        return self.paths.seen(self._time_s, parts, self._allowed().tolist())
 
     def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
         """Memory throughput of a task of each class, NaN where none runs."""
@@ -303,6 +356,8 @@ class TasksFlow:
                 self.layout.order(command, self._time_s)
             elif isinstance(command, AllowStealing):
                 self.stealable = command.classes
+            elif isinstance(command, ChoosePath):
+                self.paths.choose(command)
             elif isinstance(command, AllocateCore):
                 self.allocated.add((command.node, command.core))
             elif isinstance(command, ReleaseCore):
@@ -313,11 +368,11 @@ class TasksFlow:
 
     # -- the result -------------------------------------------------------------------------------
 
-    def outcome(self) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run."""
+    def outcome(self, with_gains: bool = True) -> Outcome:
+        """See Plane. ``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
         return self.log.outcome(
-            why=self._why(),
+            why=self._why() if with_gains else {},
             events=self.layout.events,
             model={
                 "pages_moved": self.layout.arrived_pages,
@@ -325,6 +380,7 @@ class TasksFlow:
                     name: [[part.rows, self._id(part.node)] for part in parts]
                     for name, parts in self.layout.parts.items()
                 },
+                "layout": [list(one) for one in self.layout.history],
             },
             warnings=tuple(dict.fromkeys(self.costs.warnings)),
         )
@@ -354,12 +410,22 @@ class _Watched:
     def __init__(self) -> None:
         self.pieces: list[tuple[float, float, Rates]] = []
 
+    def add(self, begin_s: float, step_s: float, rates: Rates) -> None:
+        """One more; while the rates are the same ones, the last piece gets longer."""
+        if self.pieces and self.pieces[-1][2] is rates:
+            first_s, length_s, _ = self.pieces[-1]
+            self.pieces[-1] = (first_s, length_s + step_s, rates)
+        else:
+            self.pieces.append((begin_s, step_s, rates))
+
     def samples(self, now_s: float) -> int:
         """S, how many samples of ``SAMPLE_S`` there are."""
         return max(round((now_s - self.pieces[0][0]) / SAMPLE_S), 1)
 
     def weights(self, now_s: float, samples: int) -> list[tuple[Floats, Rates]]:
         """For each piece the part of each sample (S,) that it fills, and its rates."""
+        if len(self.pieces) == 1:
+            return [(np.ones(samples), self.pieces[0][2])]
         edges = np.linspace(self.pieces[0][0], now_s, samples + 1)
         length = edges[1] - edges[0]
         found = []

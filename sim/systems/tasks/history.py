@@ -10,13 +10,14 @@
 | ``WOKEN`` | worker | | | |
 | ``COPYING`` | copy | pages | node it comes from, -1: all | node it goes to |
 | ``ARRIVED`` | copy | | | |
+| ``ON`` | worker | processor that it runs on from now on, where threads are moved | | |
 
 Queries, tasks and parts are numbered as they come; stages by position, all queries' in one row.
 """
 
 Row = tuple[int, int, int, int, int, int]
 
-ASKED, MADE, BEGAN, ENDED, ANSWERED, WOKEN, COPYING, ARRIVED = range(8)
+ASKED, MADE, BEGAN, ENDED, ANSWERED, WOKEN, COPYING, ARRIVED, ON = range(9)
 
 # Names of the streams of random numbers: of closed clients, by number, and of open ones.
 CLIENT_MIX, CLIENT_THINK = "client {} query", "client {} think"

@@ -67,8 +67,9 @@ class Layout:
     """The parts of all ``tables``; ``capacity_pages`` (n,) of each node's memory.
 
     ``move_s``, ``partition_s``: time per page. ``node_ids``: what the record calls the nodes.
-    ``events``: what the control plane's record shall show, in order of time. ``arrived_pages``,
-    ``sent_pages``: of all copies so far.
+    ``events``: what the control plane's record shall show, in order of time. ``history``: (time,
+    table, its parts from then on), a part as [rows, id of its node or None, whether it is busy].
+    ``arrived_pages``, ``sent_pages``: of all copies so far.
     """
 
     def __init__(
@@ -91,11 +92,14 @@ class Layout:
             for table in tables
         }
         self.events: list[ControlEvent] = []
+        self.history: list[tuple[float, str, list[list[Any]]]] = []
         self.sent_pages = self.arrived_pages = 0
         self._rows = {name: sum(p.rows for p in parts) for name, parts in self.parts.items()}
         self._changes: list[_Change] = []
         self._under_way: dict[int, Copy] = {}
         self._copies = 0
+        for name in self.parts:
+            self._note(0.0, name)
 
     # -- what is there ----------------------------------------------------------------------------
 
@@ -207,6 +211,7 @@ class Layout:
             self._under_way[copy.number] = copy
             self.sent_pages += copy.pages
         self._changes.append(change)
+        self._note(time_s, command.table)
         details = {"table": command.table, "pages": sum(copy.pages for copy in copies)}
         self._tell(time_s, "transfer", f"{_words(command, self)} begins", details)
 
@@ -219,10 +224,12 @@ class Layout:
             self._replace(
                 table.name, command.part, node=command.node, busy=False, blocked=False, targets=()
             )
+            self._note(time_s, table.name)
             return ()
         if isinstance(command, MergeTable):
             rows = sum(part.rows for part in parts)
             self.parts[table.name] = (PartState(rows, command.node, self._pages(table, rows)),)
+            self._note(time_s, table.name)
             return ()
         halves = tuple(
             PartState(rows, change.targets[p], self._pages(table, rows))
@@ -230,6 +237,7 @@ class Layout:
             for rows in (part.rows - part.rows // 2, part.rows // 2)
         )
         self.parts[table.name] = halves
+        self._note(time_s, table.name)
         copies: list[Copy] = []
         for p, node in enumerate(command.nodes):
             if node != halves[p].node:
@@ -241,6 +249,14 @@ class Layout:
         parts = self.parts[table]
         changed = replace(parts[part], **fields)
         self.parts[table] = (*parts[:part], changed, *parts[part + 1 :])
+
+    def _note(self, time_s: float, table: str) -> None:
+        """Parts of the table are others from now on."""
+        parts = [
+            [part.rows, None if part.node is None else self.node_ids[part.node], part.busy]
+            for part in self.parts[table]
+        ]
+        self.history.append((time_s, table, parts))
 
     def _tell(
         self, time_s: float, kind: str, text: str, details: dict[str, Any] | None = None

@@ -9,13 +9,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..._kernel import StageSetup, TaskSetup
+from ..._kernel import EngineSetup, OsSetup, StageSetup, TaskSetup
 from ..._kernel import TaskModel as KernelTaskModel
 from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
+from ...machine.os_scheduler import kernel_setup
 from .history import ARRIVAL_MIX, ARRIVALS, CLIENT_MIX, CLIENT_THINK
 from .parameters import NOTHING, StageParameters, TaskParameters
 from .reference.model import TaskModel as SimpyTaskModel
+from .reference.moved_workers import MovedWorkers
 from .reference.tasks import Use
 
 Floats = npt.NDArray[np.float64]
@@ -85,6 +87,9 @@ class Model(Protocol):
     def set_mix(self, cumulative: Sequence[float]) -> None:
         """Shares of queries drawn from now on, added up."""
 
+    def set_paths(self, paths: Sequence[int]) -> None:
+        """Of scans that begin from now on, by stage and home."""
+
     # Counts, since time 0.
     def class_counts(self) -> Ints:
         """(K, 5) tasks made, done, waiting, running, stolen."""
@@ -115,6 +120,9 @@ class Model(Protocol):
 
     def looked_ps(self) -> Ints:
         """(n,) time of idle workers that looked for work."""
+
+    def migrations(self) -> Sequence[int]:
+        """(4,) of threads to a processor of the same core, cache, node, or beyond."""
 
     def waiting(self) -> Ints:
         """(n,) tasks in queues."""
@@ -150,10 +158,12 @@ class EventModel:
         self.run, self.copy, self.take_arrived = model.run, model.copy, model.take_arrived
         self.set_parts, self.block, self.place = model.set_parts, model.block, model.place
         self.allow, self.use, self.set_mix = model.allow, model.use, model.set_mix
+        self.set_paths = model.set_paths
         self.class_counts, self.class_bytes_per_ps = model.class_counts, model.class_bytes_per_ps
         self.answered, self.latency_totals_ps = model.answered, model.latency_totals_ps
         self.parts, self.traffic, self.looked_ps = model.parts, model.traffic, model.looked_ps
         self.waiting, self.idle, self.trace = model.waiting, model.idle, model.trace
+        self.migrations = model.migrations
 
     @property
     def now_ps(self) -> int:
@@ -205,6 +215,7 @@ class ReferenceModel:
         self.run, self.copy = model.run, model.copy
         self.set_parts, self.block, self.place = model.set_parts, model.block, model.place
         self.allow, self.use, self.set_mix = model.allow, model.use, model.set_mix
+        self.set_paths = model.set_paths
 
     @property
     def now_ps(self) -> int:
@@ -271,6 +282,11 @@ class ReferenceModel:
         """See Model."""
         return np.array(self._model.workers.looked_up_to_now(), dtype=np.int64)
 
+    def migrations(self) -> Sequence[int]:
+        """See Model."""
+        workers = self._model.workers
+        return workers.os.migrations if isinstance(workers, MovedWorkers) else [0] * 4
+
     def waiting(self) -> Ints:
         """See Model."""
         return np.array([len(queue) for queue in self._model.workers.queue], dtype=np.int64)
@@ -292,7 +308,9 @@ class ReferenceModel:
 
     def service_use(self) -> ServiceUse:
         """See Model."""
-        return ServiceUse(*self._model.clock.service_use())
+        read, written, controller_ps, link_ps, core_ps = self._model.clock.service_use()
+        n = self._model.p.nodes  # an engine in a hub has a place of its own
+        return ServiceUse(read[:n], written[:n], controller_ps[:n], link_ps, core_ps)
 
     def trace(self) -> Ints:
         """See Model."""
@@ -307,7 +325,7 @@ def _bucket(value_ps: int) -> int:
 
 def task_setup(p: TaskParameters, seed: int, replication: int, traced: bool = False) -> TaskSetup:
     """The parameters as the compiled model takes them."""
-    machine = p.machine
+    machine, moved = p.machine, p.moved
     clients = range(len(p.client_query))
     names = [name.format(client) for client in clients for name in (CLIENT_MIX, CLIENT_THINK)]
     keys = [stream_key(seed, replication, name) for name in (*names, ARRIVAL_MIX, ARRIVALS)]
@@ -326,8 +344,13 @@ def task_setup(p: TaskParameters, seed: int, replication: int, traced: bool = Fa
         predecessor=machine.routes.predecessor,
         vertices=machine.routes.vertices,
         smt_throughput=machine.smt_throughput,
+        entries=machine.entries,
+        directory_in_memory=machine.directory_in_memory,
         worker_core=p.worker_core,
         worker_node=p.worker_node,
+        os=OsSetup() if moved is None else kernel_setup(moved.setup, moved.begin, moved.own),
+        switch_ps=p.switch_ps,
+        one_queue=p.one_queue,
         copy_core=p.copy_core,
         copy_slots=p.copy_slots,
         near=np.array(p.near, dtype=np.int64),
@@ -349,6 +372,31 @@ def task_setup(p: TaskParameters, seed: int, replication: int, traced: bool = Fa
         arrival_ps=p.arrival_ps,
         streams=np.array(keys, dtype=np.uint64),
         traced=traced,
+        engines=_engine_setup(p),
+        paths=p.paths,
+    )
+
+
+def _engine_setup(p: TaskParameters) -> EngineSetup:
+    read, written = np.zeros((2, len(p.background), p.nodes))
+    for b, piece in enumerate(p.background):
+        for use in piece.demand.memory:
+            read[b, use.home], written[b, use.home] = use.read, use.written
+    return EngineSetup(
+        core=[engine.core for engine in p.engines],
+        contexts=[engine.contexts for engine in p.engines],
+        setup_ps=[engine.setup_ps for engine in p.engines],
+        request_ps=[engine.request_ps for engine in p.engines],
+        line_ps=[engine.line_ps for engine in p.engines],
+        free_line_ps=[engine.free_line_ps for engine in p.engines],
+        slots=[engine.slots for engine in p.engines],
+        of_node=p.engine_of_node if p.engines else (),
+        background_core=[piece.core for piece in p.background],
+        background_engine=[piece.engine for piece in p.background],
+        background_instructions_ps=[piece.demand.instructions_ps for piece in p.background],
+        background_read=read.tolist(),
+        background_written=written.tolist(),
+        background_slots=[piece.demand.memory[0].slots for piece in p.background],
     )
 
 
@@ -375,4 +423,7 @@ def _stage_setup(stage: StageParameters) -> StageSetup:
         read=[use.read for use in stage.memory],
         written=[use.written for use in stage.memory],
         lines=stage.lines,
+        chunk_entries=stage.chunk_entries,
+        warm_lines=stage.warm_lines,
+        warm_ps=stage.warm_ps,
     )

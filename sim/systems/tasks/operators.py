@@ -35,7 +35,7 @@ from .entry_demands import (
 )
 from .program import Entries, EntryCost, Place, Stage, Table
 from .spec import TasksSystem
-from .tables import id_bits, part_dictionary_bytes
+from .tables import column_bits, part_dictionary_bytes
 
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
 
@@ -61,7 +61,7 @@ class QueryStages:
         self.query, self.weight = query, weight
         self.objects, self.tables, self.costs = objects, tables, costs
         self.counts, self.concurrency = system.instructions, system.concurrency
-        self.traces = traces
+        self.traces, self.chunk_bytes = traces, system.chunk.value
         self.table_at = {table.name: at for at, table in enumerate(tables)}
         self.workers = int(costs.workers.sum())
         self.stages: list[Stage] = []
@@ -91,7 +91,9 @@ class QueryStages:
         if not spec.columns:
             return Results(rows, self._after(node), spec.table, 0.0)
         # Positions of what it finds, or a bit for each row where these take less.
-        row_bytes = min(self._position_bytes(spec.table) * spec.selectivity, 1 / 8)
+        row_bytes = self._position_bytes(spec.table) * spec.selectivity
+        if spec.result == "smaller":
+            row_bytes = min(row_bytes, 1 / 8)
         bits = sum(self._bits(column) for column in node.reads["columns"])
         demands = Demands().more(
             counts.scan_row * len(spec.columns) + counts.scan_match * spec.selectivity,
@@ -99,6 +101,11 @@ class QueryStages:
             InOrder("local", written_bytes=row_bytes),
         )
         stage = self._stage(node, demands, rows, spec.table, (), "scan")
+        self.stages[stage] = replace(
+            self.stages[stage],
+            chunk_entries=max(float(self.chunk_bytes * 8 // bits), 1.0),
+            path=spec.path,
+        )
         entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
         return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes)
 
@@ -119,7 +126,7 @@ class QueryStages:
         """
         source, counts = self.results[spec.input], self.counts
         own = [c for c in node.reads["group_by"] if c.table == source.table]
-        own = [c for c in own if c not in source.made]
+        own = [c for c in own if c not in source.made and self._encoded(c)]
         agreed: tuple[int, ...] = ()
         if source.table is not None and own:
             agreed = (self._dictionaries(node, source.table, own),)
@@ -288,16 +295,21 @@ class QueryStages:
     def _value(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """The same, and the value of the id from the dictionary."""
         self._id(demands, column, source)
-        if column not in source.made:
+        if column not in source.made and self._encoded(column):
             place: Place = "part" if column.table == source.table else "interleaved"
             size = part_dictionary_bytes(self.objects[column.table], column.column)
             name = f"values of {column.table}.{column.column}, {place}"
             demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size, name=name))
 
+    def _encoded(self, column: ColumnOf) -> bool:
+        stored = self.objects[column.table].columns
+        assert stored is not None
+        return stored[column.column].encoded
+
     def _bits(self, column: ColumnOf) -> int:
         stored = self.objects[column.table].columns
         assert stored is not None
-        return id_bits(stored[column.column].distinct)
+        return column_bits(stored[column.column])
 
     def _value_bytes(self, column: ColumnOf) -> float:
         stored = self.objects[column.table].columns

@@ -5,17 +5,20 @@ Nodes, classes, tables, stages and workers are positions; times are picoseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isinf
 
 import numpy as np
 import numpy.typing as npt
 
+from ....topologies import Machine
 from ...machine.costs import CostModel
+from ...machine.os_scheduler import OsSchedulerSetup, scheduler_of
 from ...machine.reference.service_machine import ServiceMachine
 from ...machine.service_machine import service_machine
-from ...machine.threads import place_workers
-from .program import Place, Program, Stage
+from ...machine.threads import Workers, place_workers
+from .engine_parameters import BackgroundPiece, EngineParameters, engines_in_play
+from .program import EntryCost, Place, Program, Scheduling, Stage
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,7 +47,8 @@ class StageParameters:
     """See ``program.Stage``. Costs per entry are by node of the thread, in ps.
 
     ``counted``: the table whose parts ``parts_min`` is about. ``kept``: a later stage follows the
-    nodes of its tasks. ``concurrency`` 0: as the system says.
+    nodes of its tasks. ``concurrency`` 0: as the system says. ``chunk_entries``: copied at a time
+    where a copy engine does it; 0: none may.
     """
 
     task_class: int
@@ -66,11 +70,23 @@ class StageParameters:
     separate_ps: tuple[float, ...]
     slots: tuple[float, ...]
     memory: tuple[MemoryLines, ...]
+    warm_lines: tuple[float, ...]
+    warm_ps: tuple[float, ...]
+    chunk_entries: float = 0.0
 
     @property
     def lines(self) -> float:
         """That an entry reads and writes."""
         return sum(part.read + part.written for part in self.memory)
+
+
+@dataclass(frozen=True)
+class MovedThreads:
+    """Workers that the operating system moves: where each begins, and its ``own`` processors."""
+
+    setup: OsSchedulerSetup
+    begin: tuple[int, ...]
+    own: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -87,10 +103,12 @@ class QueryParameters:
 class TaskParameters:
     """What is played; see ``program.Program``.
 
-    ``near[i]``: all nodes from node i on, by latency and position, i first. ``copy_core[i]``: the
+    ``near[i]``: all nodes by latency, see ``near_nodes``. ``copy_core[i]``: the
     core of node i's copying thread, which has ``copy_slots[i]`` lines under way. ``tables``: of
     each its parts, (rows, node). ``concurrency`` 0: as many as workers are free. ``arrival_ps`` 0:
-    closed clients.
+    closed clients. ``paths``: of scans, by stage and home (all nodes first), see ``paths.py``.
+    closed clients. ``worker_node``: of whose pool each is. ``moved``: None where each has a core.
+    ``one_queue``: of the whole machine, that of the first node with workers.
     """
 
     machine: ServiceMachine
@@ -112,6 +130,13 @@ class TaskParameters:
     mix_clients: int
     think_ps: float
     arrival_ps: float
+    engines: tuple[EngineParameters, ...] = ()
+    engine_of_node: tuple[int, ...] = ()
+    paths: tuple[int, ...] = ()
+    background: tuple[BackgroundPiece, ...] = ()
+    moved: MovedThreads | None = None
+    switch_ps: float = 0.0
+    one_queue: bool = False
 
     @property
     def nodes(self) -> int:
@@ -130,24 +155,28 @@ class TaskParameters:
 def task_parameters(program: Program, costs: CostModel) -> TaskParameters:
     """The program's numbers on the machine of ``costs``."""
     scheduling, nodes = program.scheduling, len(costs.machine.nodes)
-    workers = place_workers(
-        costs.machine, np.repeat(np.arange(nodes, dtype=np.int64), scheduling.workers)
-    )
+    pool = np.repeat(np.arange(nodes, dtype=np.int64), scheduling.workers)
+    workers = cores_of(costs.machine, scheduling)
+    moved = None if scheduling.affinity == "core" else moved_threads(costs.machine, scheduling)
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
     machine = service_machine(
         costs,
         np.concatenate([workers.core_node, np.arange(nodes, dtype=np.int64)]),
         np.concatenate([threads, np.full(nodes, COPIES_AT_ONCE, dtype=np.int64)]),
     )
+    one_queue = scheduling.queue == "machine"
     memory = [k for k, node in enumerate(costs.machine.nodes) if node.memory_bytes != 0]
     look_s = scheduling.look_s
+    engines = engines_in_play(machine, program, costs)
+    if moved is not None:  # they use none
+        engines = replace(engines, engines=(), of_node=(), paths=())
     return TaskParameters(
-        machine=machine,
-        worker_core=tuple(workers.core.tolist()),
-        worker_node=tuple(workers.node.tolist()),
+        machine=engines.machine,
+        worker_core=tuple(workers.core.tolist()) if moved is None else (0,) * len(pool),
+        worker_node=tuple(pool.tolist() if not one_queue else (pool * 0 + pool[0]).tolist()),
         copy_core=tuple(range(workers.cores, workers.cores + nodes)),
         copy_slots=tuple(costs.streaming_misses.tolist()),
-        near=_near(costs),
+        near=near_nodes(costs),
         memory_nodes=tuple(memory),
         classes=len(program.classes),
         stages=_stages(program),
@@ -164,14 +193,53 @@ def task_parameters(program: Program, costs: CostModel) -> TaskParameters:
         mix_clients=program.mix_clients,
         think_ps=program.think_s * PS_PER_S,
         arrival_ps=PS_PER_S / program.arrivals_per_s if program.arrivals_per_s > 0 else 0.0,
+        engines=engines.engines,
+        engine_of_node=engines.of_node,
+        paths=engines.paths,
+        background=engines.background,
+        moved=moved,
+        switch_ps=scheduling.switch_s * PS_PER_S,
+        one_queue=one_queue,
     )
 
 
-def _near(costs: CostModel) -> tuple[tuple[int, ...], ...]:
-    found = []
+def cores_of(machine: Machine, scheduling: Scheduling) -> Workers:
+    """The cores that threads may use: of pinned ones, where each is; else all cores of the nodes
+    with workers, and on each as many as it has hardware threads.
+    """
+    workers = scheduling.workers
+    if scheduling.affinity == "core":
+        return place_workers(machine, np.repeat(np.arange(len(workers)), workers))
+    setup = _scheduler(machine, scheduling)
+    node_of = dict(zip(setup.core, setup.node, strict=True))
+    return Workers(
+        np.array(setup.core, dtype=np.int64), np.array([*node_of.values()], dtype=np.int64)
+    )
+
+
+def _scheduler(machine: Machine, scheduling: Scheduling) -> OsSchedulerSetup:
+    return scheduler_of(machine, np.flatnonzero(scheduling.workers).tolist())
+
+
+def moved_threads(machine: Machine, scheduling: Scheduling) -> MovedThreads:
+    """Threads of each node's pool begin on its processors in turn."""
+    setup = _scheduler(machine, scheduling)
+    begin, own = [], []
+    for position, count in enumerate(scheduling.workers.tolist()):
+        cpus = tuple(cpu for cpu, node in enumerate(setup.node) if node == position)
+        begin += [cpus[k % len(cpus)] for k in range(count)]
+        own += [cpus if scheduling.affinity == "node" else tuple(range(setup.cpus))] * count
+    return MovedThreads(setup, tuple(begin), tuple(own))
+
+
+def near_nodes(costs: CostModel) -> tuple[tuple[int, ...], ...]:
+    """Of each node: itself, then the others by latency. Nodes that are equally far come in their
+    order, beginning with the one after it; thieves go around them.
+    """
+    found, n = [], len(costs.idle_s)
     for i, row in enumerate(costs.idle_s):
-        keys = [(-inf if j == i else float(s), j) for j, s in enumerate(row)]
-        found.append(tuple(j for _, j in sorted(keys)))
+        keys = [(-inf if j == i else float(s), (j - i) % n, j) for j, s in enumerate(row)]
+        found.append(tuple(j for *_, j in sorted(keys)))
     return tuple(found)
 
 
@@ -229,9 +297,19 @@ def _stages(program: Program) -> tuple[StageParameters, ...]:
                         MemoryLines(PLACES.index(use.place), use.read, use.written)
                         for use in cost.memory
                     ),
+                    chunk_entries=stage.chunk_entries,
+                    warm_lines=_by_node(cost.warm_lines, cost, 1.0),
+                    warm_ps=_by_node(cost.warm_s, cost, PS_PER_S),
                 )
             )
     return tuple(found)
+
+
+def _by_node(
+    values: npt.NDArray[np.float64] | None, cost: EntryCost, times: float
+) -> tuple[float, ...]:
+    found = np.zeros(len(cost.instructions_s)) if values is None else values * times
+    return tuple(found.tolist())
 
 
 def _counted(stages: tuple[Stage, ...], s: int) -> int | None:

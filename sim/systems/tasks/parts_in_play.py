@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,7 @@ class PartsInPlay:
         self._known: dict[str, tuple[PartState, ...]] = dict(layout.parts)
         self._nodes: list[LocalUse] = [model.node_use()]
         self._parts: list[LocalUse] = [model.part_use()]
+        self._seen = _samples(self._nodes * 2), _samples(self._parts * 2)
 
     # -- commands ---------------------------------------------------------------------------------
 
@@ -78,10 +78,13 @@ class PartsInPlay:
         self._parts.append(self.model.part_use())
 
     def observed(self, tables: Sequence[Table]) -> tuple[NodesUse, tuple[PartUse, ...]]:
-        """Of the samples since this was last asked: nodes' use, and parts'."""
-        cpu, memory_Bps = _samples(self._nodes)
-        nodes = NodesUse(cpu, memory_Bps)
-        cpu, memory_Bps = _samples(self._parts)
+        """Of the samples since this was last asked (of those before, where there are none since):
+        nodes' use, and parts'.
+        """
+        if len(self._nodes) > 1:
+            self._seen = _samples(self._nodes), _samples(self._parts)
+        nodes = NodesUse(*self._seen[0])
+        cpu, memory_Bps = self._seen[1]
         self._nodes, self._parts = self._nodes[-1:], self._parts[-1:]
         found = []
         for table in tables:
@@ -105,13 +108,6 @@ class PartsInPlay:
                     )
                 )
         return nodes, tuple(found)
-
-    def as_json(self) -> dict[str, Any]:
-        """Rows and node of each part now; None: on all nodes in turn."""
-        return {
-            name: [{"rows": part.rows, "node": part.node} for part in parts]
-            for name, parts in self.layout.parts.items()
-        }
 
 
 def _samples(sums: Sequence[LocalUse]) -> tuple[Floats, Floats]:

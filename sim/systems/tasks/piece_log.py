@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ....topologies import Machine
 from ...kernel.sums import group_sums
 from ...machine.costs import CostModel
-from ...machine.threads import place_workers
+from ...machine.threads import Workers
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import ControlEvent, Outcome, Series, Why
 from .steady_state import Rates
@@ -33,7 +33,7 @@ class _Piece:
 
 
 class PieceLog:
-    """Of runs with ``workers`` (n,) on each node that answer ``queries``.
+    """Of runs with threads on the cores of ``placed`` that answer ``queries``.
 
     ``polling``: workers without work keep their core busy, as energy counts it.
     """
@@ -42,15 +42,12 @@ class PieceLog:
         self,
         machine: Machine,
         costs: CostModel,
-        workers: Ints,
+        placed: Workers,
         queries: Sequence[str],
         *,
         polling: bool,
     ) -> None:
         self.machine, self.costs, self.queries, self.polling = machine, costs, queries, polling
-        self.workers = workers
-        on = np.repeat(np.arange(len(workers)), workers)
-        placed = place_workers(machine, on)
         self.core_node = placed.core_node
         self.use = MachineUse(machine, placed, costs)
         self._pieces: list[_Piece] = []
@@ -82,13 +79,15 @@ class PieceLog:
         self._done += rates.queries * length_s
         self._response_s += rates.queries * rates.response_s * length_s
         self._active += np.minimum(piece.allowed if self.polling else on, cores) * length_s
-        stolen = rates.stolen
+        stolen, taken = rates.stolen, dict[str, float]()
         for f, running in enumerate(rates.running.tolist()):
             done = running / float(rates.task_s[f]) * length_s
             name = rates.batches[rates.batch[f]].stage.task_class
             self._tasks[name] = self._tasks.get(name, 0.0) + done
             if stolen[f]:
                 self._stolen[name] = self._stolen.get(name, 0.0) + done
+                taken[name] = taken.get(name, 0.0) + done / length_s
+        self._taken.append(taken)
 
     def _sum_up(self) -> None:
         n = len(self.machine.nodes)
@@ -100,6 +99,7 @@ class PieceLog:
         self._active = np.zeros(n)
         self._tasks: dict[str, float] = {}
         self._stolen: dict[str, float] = {}
+        self._taken: list[dict[str, float]] = []  # of each piece, per second
         for piece in self._pieces:
             self._count(piece)
 
@@ -160,6 +160,8 @@ class PieceLog:
             columns[f"utilisation/{name}"] = use[:, k]
         for name in dict.fromkeys(name for piece in self._pieces for name in piece.columns):
             columns[name] = np.array([piece.columns.get(name, np.nan) for piece in self._pieces])
+        for name in self._stolen:
+            columns[f"stolen/{name}"] = np.array([taken.get(name, 0.0) for taken in self._taken])
         return columns
 
 

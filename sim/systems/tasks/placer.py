@@ -176,12 +176,12 @@ class AdaptivePlacer:
         self, observation: PlacerObservation, seen: Sequence[_Seen]
     ) -> Iterator[tuple[int, int]]:
         """Nodes with workers, hot and cold, by falling difference of their use."""
-        used = _recent(observation.node_cpu)
-        threads = observation.threads
+        used: list[float] = _recent(observation.node_cpu).tolist()
+        threads: list[int] = observation.threads.tolist()
         acting = {part.use.node for part in seen if part.use.busy}
         acting |= {node for part in seen for node in part.use.targets}
         before, self._acting = self._acting, acting
-        nodes = [k for k in np.flatnonzero(threads > 0).tolist() if k not in acting | before]
+        nodes = [k for k, count in enumerate(threads) if count > 0 and k not in acting | before]
         part_used = {k: used[k] / threads[k] for k in nodes}
         for hot, cold in sorted(
             permutations(nodes, 2), key=lambda pair: part_used[pair[1]] - part_used[pair[0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,8 @@ class _Sums:
     link_ps: Floats
     core_ps: Floats
     looked_ps: Floats
-    latencies: tuple[Histogram, ...]
+    answered: Ints
+    latency_ps: Floats
 
 
 class TasksPlayer:
@@ -39,7 +40,7 @@ class TasksPlayer:
     def __init__(self, model: Model, costs: CostModel, queries: int, core_node: Ints) -> None:
         self.model, self.costs, self.queries = model, costs, queries
         self.core_node, self.cores = core_node, len(core_node)
-        self._before = self._sums()
+        self._before, self._latencies = self._sums(), self._histograms()
 
     @property
     def events(self) -> int:
@@ -59,29 +60,41 @@ class TasksPlayer:
             used.link_ps,
             used.core_ps[: self.cores],
             self.model.looked_ps().astype(np.float64),
-            tuple(self.model.latencies(query) for query in range(self.queries)),
+            self.model.answered(),
+            self.model.latency_totals_ps(),
         )
+
+    def _histograms(self) -> tuple[Histogram, ...]:
+        return tuple(self.model.latencies(query) for query in range(self.queries))
 
     def start_counting(self) -> None:
         """See Player."""
-        self._before = self._sums()
+        self._before, self._latencies = self._sums(), self._histograms()
 
     def counted(self) -> Counted:
         """See Player; slots of misses are not counted."""
+        return replace(
+            self.sums()[0], latencies=tuple(map(_since, self._histograms(), self._latencies))
+        )
+
+    def sums(self) -> tuple[Counted, Floats]:
+        """What was counted without its histograms, which take longer than all else where there are
+        hundreds of queries; (Q,) sums of latencies in ns.
+        """
         before, now = self._before, self._sums()
-        latencies = tuple(map(_since, now.latencies, before.latencies))
         link_ps = now.link_ps - before.link_ps
-        return Counted(
+        counted = Counted(
             since_ps=before.now_ps,
-            done=np.array([float(one.count) for one in latencies]),
+            done=(now.answered - before.answered).astype(np.float64),
             busy_ps=(now.core_ps - before.core_ps).astype(np.int64),
             held_ps=np.zeros(self.cores),
             memory_ps=np.rint(now.memory_ps - before.memory_ps).astype(np.int64),
             memory_bytes=(now.lines - before.lines) * LINE_BYTES,
             link_ps=np.rint(link_ps).astype(np.int64),
             link_bytes=link_ps / PS_PER_S * self.costs.link_Bps,
-            latencies=latencies,
+            latencies=(),
         )
+        return counted, (now.latency_ps - before.latency_ps) / 1e3
 
     @property
     def active_thread_s(self) -> Floats:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+Path = Literal["cpu", "copy-engine", "copy-engine-noncoherent"]
+
 Place = Literal["part", "local", "interleaved"]
 """Where the memory is that a task uses: on the node or nodes of the table part that it works on; on
 the node of the thread that runs it; on all nodes with memory in turn."""
@@ -36,13 +38,17 @@ class EntryCost:
 
     ``instructions_s``: core time of its instructions, which overlaps with its misses;
     ``separate_s``: time that overlaps with nothing (hits in shared caches that are waited for);
-    ``misses_at_once``: cache lines that it has under way, prefetches included.
+    ``misses_at_once``: cache lines that it has under way, prefetches included. ``warm_lines``: what
+    the stage keeps in its core's own cache and has to read again on another core (None: nothing);
+    ``warm_s``: from the last-level cache.
     """
 
     instructions_s: Floats
     separate_s: Floats
     misses_at_once: Floats
     memory: tuple[MemoryUse, ...]
+    warm_lines: Floats | None = None
+    warm_s: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,9 @@ class Stage:
     ``inputs``: positions of earlier stages. It starts when all tasks of all of them are done; or,
     where it is ``pipelined``, each of its tasks follows the task of its one input that has made its
     entries, on the same thread's node. ``parts_min``: it is left out where its table has fewer
-    parts. ``concurrency``: tasks at most, as the system says where it is None.
+    parts. ``concurrency``: tasks at most, as the system says where it is None. ``chunk_entries``:
+    that a copy engine copies at a time, 0 where it cannot copy for it; ``path``: whether it does;
+    None: as a policy says, by CPU without one.
     """
 
     name: str
@@ -87,6 +95,8 @@ class Stage:
     pipelined: bool = False
     parts_min: int = 1
     concurrency: int | None = None
+    chunk_entries: float = 0.0
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -127,11 +137,14 @@ class Table:
 class Scheduling:
     """How tasks get to threads; times in seconds.
 
-    ``workers`` (n,): threads pinned to each node. ``concurrency``: tasks of a stage at most; None:
+    ``workers`` (n,): threads of each node's pool. ``concurrency``: tasks of a stage at most; None:
     as many as workers are free when it starts, at least one. ``task_s``: core time of taking a task
     from a queue and of ending it. ``look_s``: how long a worker without work looks for more before
     it sleeps; infinite: it never sleeps. ``wake_s``: how long a woken one takes to run.
-    ``queue``: one a ``node``, or one a ``worker``, of which others of its node may take.
+    ``queue``: one a ``node``, one a ``worker``, of which others of its node may take, or one of the
+    whole ``machine``. ``affinity``: each thread has a ``core`` of its own, or the operating system
+    moves it within its ``node``, or anywhere (``none``). ``switch_s``: of a thread that takes
+    over a processor from another one in the middle of a task.
     """
 
     workers: npt.NDArray[np.int64]
@@ -139,7 +152,22 @@ class Scheduling:
     task_s: float
     look_s: float
     wake_s: float
-    queue: Literal["node", "worker"] = "node"
+    queue: Literal["node", "worker", "machine"] = "node"
+    affinity: Literal["core", "node", "none"] = "core"
+    switch_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Background:
+    """Workers besides the queries' that never end, on node ``node`` (positions), with data at
+    ``home``. ``interconnect``: each copies these to its node and scans them; ``copy-engine``: has
+    its node's engine copy them there and back.
+    """
+
+    kind: Literal["interconnect", "copy-engine"]
+    node: int
+    home: int
+    workers: int
 
 
 @dataclass(frozen=True)
@@ -157,6 +185,7 @@ class Program:
     mix_clients: int
     think_s: float
     arrivals_per_s: float
+    background: tuple[Background, ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:

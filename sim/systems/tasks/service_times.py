@@ -1,24 +1,29 @@
 """How fast running tasks are that share cores, memory controllers and links: a fixed point.
 
-Shares are max-min fair in lines per second of a task, as in ``machine/kernel/shared_service``, of
-which this is the steady state: a controller's latency is the one that belongs to its load.
+Threads of a core share its pipeline and its miss slots in equal parts, as there. Shares are max-min
+fair in lines per second of a task, as in ``machine/kernel/shared_service``, of
+which this is the steady state: a controller's latency is the one that belongs to its load, lines
+wait for entries of home agents until those that are there, waiting for links too, have room, and
+updates of directories in memory take their part of controllers' time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..._kernel import solve_max_min
-from ...kernel.sums import group_sums
+from ..._kernel import ServiceSetup, SettledService
 from ...machine.costs import LINE_BYTES, CostModel
+from .copied_kinds import CopiedKinds, engines_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ROUNDS_MAX, TOLERANCE = 60, 1e-6
+ROUNDS_OF_NEWTON = 10
 LOADS = np.linspace(0.0, 1.0, 1_025)
 
 
@@ -26,7 +31,8 @@ LOADS = np.linspace(0.0, 1.0, 1_025)
 class Kinds:
     """F kinds of tasks that run: ``node`` (F,) of the worker; per entry ``read`` and ``written``
     (F, n), lines of each home, and times (F,); ``slots`` (F,): lines under way at a time.
-    ``on_core`` (F,): whether they share cores with others; copies do not.
+    ``on_core`` (F,): whether they share cores with others; copies do not. ``copied``: what copy
+    engines do for them; None where nothing.
     """
 
     node: Ints
@@ -36,6 +42,25 @@ class Kinds:
     separate_s: Floats
     slots: Floats
     on_core: npt.NDArray[np.bool_]
+    copied: CopiedKinds | None = None
+
+    @property
+    def lines(self) -> tuple[Floats, Floats]:
+        """(F, n) read and written, by threads and engines."""
+        if self.copied is None:
+            return self.read, self.written
+        return self.read + self.copied.read, self.written + self.copied.written
+
+
+@dataclass(frozen=True)
+class TaskTimes:
+    """``entry_s`` (F,): time of an entry. ``copy_s``, ``work_s`` (F,): of an entry's copy and of
+    the work on it, alone.
+    """
+
+    entry_s: Floats
+    copy_s: Floats
+    work_s: Floats
 
 
 @dataclass(frozen=True)
@@ -43,8 +68,9 @@ class Served:
     """``entry_s`` (F,): time of an entry. ``memory_use`` (n,), ``link_use`` (2L,): 0 to 1.
 
     ``memory_Bps`` (n,), ``link_Bps`` (2L,), ``pair_Bps`` (n, n): what each node reads and writes of
-    each home. ``wait_s`` (n,): of controllers. ``held`` (F,): of an entry's time, the part in which
-    its miss slots are in use.
+    each home. ``wait_s`` (n,): of controllers; ``entry_wait_s`` (n,): for entries of home agents.
+    ``held`` (F,): of an entry's time, the part in which its miss slots are in use. ``copy_s``,
+    ``work_s`` (F,): of an entry's copy and of the work on it, alone.
     """
 
     entry_s: Floats
@@ -55,6 +81,44 @@ class Served:
     link_Bps: Floats
     pair_Bps: Floats
     wait_s: Floats
+    entry_wait_s: Floats
+    copy_s: Floats
+    work_s: Floats
+
+
+class Sharing:
+    """What some kinds of tasks share on a machine; the fixed point is found by the kernel."""
+
+    def __init__(self, kinds: Kinds, capacity: Floats, service: SettledService) -> None:
+        self.kinds, self._capacity, self._service = kinds, capacity, service
+
+    def solve(self, count: Floats) -> TaskTimes:
+        """When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones."""
+        self._service.solve(count)
+        service = self._service
+        return TaskTimes(service.entry_s, service.copy_s, service.work_s)
+
+    def served(self) -> Served:
+        """All that holds since the last ``solve``."""
+        service, n = self._service, len(self._service.load)
+        entries, entry_s, used = service.entries_per_s, service.entry_s, service.used
+        pair_Bps = np.zeros((n, n))
+        np.add.at(
+            pair_Bps, self.kinds.node, entries[:, None] * np.add(*self.kinds.lines) * LINE_BYTES
+        )
+        return Served(
+            entry_s=entry_s,
+            held=np.minimum(service.held_s / entry_s, 1.0),
+            memory_use=service.load,
+            link_use=used[n:] / self._capacity[n:],
+            memory_Bps=pair_Bps.sum(axis=0),
+            link_Bps=used[n:],
+            pair_Bps=pair_Bps,
+            wait_s=service.wait_s,
+            entry_wait_s=service.entry_wait_s,
+            copy_s=service.copy_s,
+            work_s=service.work_s,
+        )
 
 
 class ServiceTimes:
@@ -64,79 +128,77 @@ class ServiceTimes:
         self.costs, self.n = costs, len(costs.machine.nodes)
         self.links = len(costs.link_Bps)
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
-        self._last: tuple[Kinds, Floats] | None = None
-        ratio = np.interp(LOADS, *costs.loaded_latency)
-        self._under_way, self._ratio = LOADS * ratio, ratio
+        entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
-        self._idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
+        idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
         lines = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps) / LINE_BYTES
-        self._capacity = np.concatenate([lines, costs.link_Bps])
+        ratio = np.interp(LOADS, *costs.loaded_latency)
+        self.engines = engines_of(costs)
+        self.capacity = np.concatenate([lines, costs.link_Bps])
+        self._of_machine: dict[str, Any] = {
+            "idle_s": idle_s,
+            "curve_under_way": LOADS * ratio,
+            "curve_ratio": ratio,
+            "capacity": self.capacity,
+            "cores": costs.cores,
+            "tolerance_s": TOLERANCE * float(idle_s.max()),
+            "rounds_max": ROUNDS_MAX,
+            "newton_rounds": ROUNDS_OF_NEWTON,
+        }
+        if costs.directory_in_memory:
+            self._of_machine["update_lines"] = costs.line_times(0.0, np.ones(self.n))
+        if entries.any() and self.links:
+            self._of_machine |= {
+                "entries": entries,
+                # As long as entries suffice for all that the controller reads.
+                "held_most_s": np.divide(
+                    entries,
+                    lines,
+                    out=np.full(self.n, np.inf),
+                    where=np.isfinite(lines) & (entries > 0),
+                ),
+                "crosses": self._crosses(),
+            }
 
-    def solve(self, kinds: Kinds, count: Floats, wait_s: Floats | None = None) -> Served:
-        """When ``count`` (F,) tasks of each kind run; waits are looked for from ``wait_s`` (n,)."""
-        costs, n = self.costs, self.n
-        lines = (kinds.read + kinds.written).sum(axis=1)
+    def of(self, kinds: Kinds) -> Sharing:
+        """The search for the times of these kinds."""
+        lines = np.add(*kinds.lines).sum(axis=1)
+        found = dict(self._of_machine)
+        if kinds.copied is not None and self.engines is not None:
+            copied = kinds.copied  # shares of copies are counted in their own lines
+            own = (copied.read + copied.written).sum(axis=1)
+            lines = np.where(own > 0, own, lines)
+            found |= {
+                "engine": copied.engine,
+                "engine_s": copied.engine_s,
+                "copied": copied.read,
+                "copied_slots": copied.slots,
+                "copied_latency_s": self.engines.latency_s[np.maximum(copied.engine, 0)],
+                "contexts": [float(engine.contexts) for engine in self.engines.engines],
+            }
         per_line = np.where(lines > 0, lines, 1.0)
-        if self._last is None or self._last[0] is not kinds:  # asked for often, in a search
-            self._last = kinds, self._uses(kinds) / per_line[:, None]
-        use = self._last[1]
-        running = np.flatnonzero(count > 0)
-        rows, columns = np.nonzero(use[running])
-        row_ptr = np.searchsorted(rows, np.arange(len(running) + 1)).astype(np.int64)
-        coefficient = use[running][rows, columns]
-        pipeline = self._pipeline(kinds, count)
-        idle = costs.idle_s[kinds.node]
-        wait = np.zeros(n) if wait_s is None else wait_s
-        for _ in range(ROUNDS_MAX):
-            held = (kinds.read * (idle + wait[None, :])).sum(axis=1) / kinds.slots
-            alone_s = kinds.separate_s + np.maximum(kinds.instructions_s * pipeline, held)
-            alone_s = np.maximum(alone_s, 1e-15)
-            rate, used = np.zeros(0), np.zeros(len(self._capacity))
-            if len(running):
-                rate, _, used = solve_max_min(
-                    self._capacity,
-                    row_ptr,
-                    columns.astype(np.int64),
-                    coefficient,
-                    count[running] * per_line[running] / alone_s[running],
-                    count[running],
-                )
-            load = np.minimum(np.nan_to_num(used[:n] / self._capacity[:n]), 1.0)
-            found = self._waits(load, wait)
-            settled = np.abs(found - wait).max(initial=0.0) <= TOLERANCE * self._idle_s.max()
-            wait = found
-            if settled:
-                break
-        entry_s = alone_s.copy()
-        entry_s[running] = count[running] * per_line[running] / np.maximum(rate, 1e-300)
-        entries = np.zeros(len(count))
-        entries[running] = rate / per_line[running]
-        pair_Bps = np.zeros((n, n))
-        np.add.at(
-            pair_Bps, kinds.node, entries[:, None] * (kinds.read + kinds.written) * LINE_BYTES
+        setup = ServiceSetup(
+            node=kinds.node,
+            latency_s=self.costs.idle_s[kinds.node],
+            read=kinds.read,
+            use=self._uses(kinds) / per_line[:, None],
+            per_line=per_line,
+            instructions_s=kinds.instructions_s,
+            separate_s=kinds.separate_s,
+            slots=kinds.slots,
+            on_core=kinds.on_core.astype(np.int64),
+            **found,
         )
-        return Served(
-            entry_s,
-            np.minimum(held / entry_s, 1.0),
-            load,
-            used[n:] / self._capacity[n:],
-            pair_Bps.sum(axis=0),
-            used[n:],
-            pair_Bps,
-            wait,
-        )
+        return Sharing(kinds, self.capacity, SettledService(setup))
 
-    def _waits(self, load: Floats, wait_s: Floats) -> Floats:
-        """(n,) waits at which as many lines under way make the load that waits so long."""
-        under_way = load * (1.0 + wait_s / self._idle_s)
-        ratio = np.interp(under_way, self._under_way, self._ratio)
-        return np.asarray((ratio - 1.0) * self._idle_s)
-
-    def _pipeline(self, kinds: Kinds, count: Floats) -> Floats:
-        """(F,) how much longer instructions take where threads share cores."""
-        on = group_sums(kinds.node, count * kinds.on_core, self.n)
-        cores = np.maximum(self.costs.cores, 1.0)
-        return np.where(kinds.on_core, np.maximum(on / cores, 1.0)[kinds.node], 1.0)
+    def _crosses(self) -> Ints:
+        """(n, 2L, n) 1: lines take a link on their way to a node from a home."""
+        found = np.zeros((self.n, self.links, self.n), dtype=np.int64)
+        for node in range(self.n):
+            for home in range(self.n):
+                if node != home:
+                    found[node, list(self.costs.machine.routes.links_of(home, node)), home] = 1
+        return found
 
     def _uses(self, kinds: Kinds) -> Floats:
         """(F, n + 2L) of an entry: times of controllers, in lines that they read in it; bytes."""
@@ -146,7 +208,9 @@ class ServiceTimes:
                 if home != node and self.links:
                     read, written = self._way(node, home)
                     links[f] += kinds.read[f, home] * read + kinds.written[f, home] * written
-        memory = self.costs.line_times(kinds.read, kinds.written)
+        memory = self.costs.line_times(*kinds.lines)
+        if kinds.copied is not None and self.engines is not None:
+            links += kinds.copied.link_bytes(self.engines, self.costs)
         return np.concatenate([memory, links], axis=1)
 
     def _way(self, node: int, home: int) -> tuple[Floats, Floats]:
@@ -159,6 +223,6 @@ class ServiceTimes:
             read[to_node] += LINE_BYTES + costs.link_header_bytes[to_node]
             read[to_home] += costs.link_request_bytes[to_home]
             written[to_home] += LINE_BYTES + costs.link_header_bytes[to_home]
-            written[to_node] += costs.link_request_bytes[to_node]
+            written[to_node] += costs.link_response_bytes[to_node]
             self._ways[node, home] = read, written
         return self._ways[node, home]

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from ....inputs import DescriptionError, Quantity
 from ....inputs.names import Name
-from ....inputs.quantities import DurationOrZero
+from ....inputs.quantities import DurationOrZero, Size
 from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import DataObject, Workload
@@ -26,11 +26,15 @@ from ..fields import (
     threads_of,
 )
 from .instructions import OperatorInstructions
+from .paths import BackgroundSpec, background_of, check_paths
 from .program import Table
 from .tables import bytes_on_nodes, table_of
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+CHUNK_BYTES = float(512 * 1024)
+CHUNKS = ("64 KiB", "2 MiB")
 RULES = ("round-robin", "interleaved", "first-touch")
 
 
@@ -45,7 +49,10 @@ def _placement(raw: Any) -> Any:
     )
 
 
-Placement = Annotated[str | tuple[int, ...], BeforeValidator(_placement)]
+Placement = Annotated[
+    str | tuple[int, ...],
+    BeforeValidator(_placement, json_schema_input_type=str | int | tuple[int, ...]),
+]
 
 
 class TasksSystem(SystemSpec):
@@ -58,14 +65,22 @@ class TasksSystem(SystemSpec):
     default) load the parts of each table in turn. Or node ids, for the parts in turn.
     ``parts``: of each table at the start, in place of what the workload says; at most one a row.
     ``nodes`` have workers: how many (the first with cores), or which ids; all with cores by
-    default. ``threads``: workers per node. ``concurrency``: tasks of a stage at most; by default as
-    many as workers are free. ``queue``: of tasks, one a ``node`` or one a ``worker``.
+    default. ``threads``: workers per node, more than it has hardware threads where they are not
+    pinned. ``concurrency``: tasks of a stage at most; by default as
+    many as workers are free. ``queue``: of tasks, one a ``node``, one a ``worker``, or one of the
+    whole ``machine``, as of an engine that knows nothing of nodes.
+    ``affinity``: each worker has its ``core``; or the operating system moves it (Linux's rules,
+    ``machine/os_scheduler.py``) within its ``node``, or over all nodes with workers (``none``).
+    ``switch``: what it costs that another thread takes over a processor, beyond cold caches.
     ``look``: how long a worker without work looks for some before it sleeps; by default it never
     sleeps, as in the SAP HANA prototype. ``wake``: how long it takes to run once it is woken: a
     futex's wake-up, with the processor out of a shallow idle state, is a few microseconds.
     ``task``: time of a worker per task beyond its entries: off a queue, and its end. (For
     comparison: morsels of 100,000 rows hide it; Leis et al., SIGMOD 2014.)
     ``instructions``: of the operators' loops, where they are not the usual ones.
+    ``chunk``: what a copy engine copies at a time for a scan, into one of two buffers of its
+    thread. ``unchanging``: tables whose rows cannot change any more, so that copies need not be
+    coherent. ``background``: workers besides the queries'.
     """
 
     kind: Literal["tasks"]
@@ -76,7 +91,15 @@ class TasksSystem(SystemSpec):
     nodes: Nodes | None = None
     threads: Threads = "cores"
     concurrency: Count | None = None
-    queue: Literal["node", "worker"] = "node"
+    queue: Literal["node", "worker", "machine"] = "node"
+    affinity: Literal["core", "node", "none"] = "core"
+    switch: Annotated[
+        DurationOrZero,
+        Default(
+            "Estimate, not verified: some microseconds without caches (Li, Ding and Shen, "
+            "Quantifying the cost of context switch, 2007)"
+        ),
+    ] = Quantity(2e-6, 2e-6, 2e-6)
     look: DurationOrZero | None = None
     wake: Annotated[DurationOrZero, Default("Estimate: a worker that sleeps is woken")] = Quantity(
         5e-6, 5e-6, 5e-6
@@ -87,6 +110,11 @@ class TasksSystem(SystemSpec):
     instructions: Annotated[
         OperatorInstructions, Default("Counted by hand from the loops (see OperatorInstructions)")
     ] = OperatorInstructions()
+    chunk: Annotated[
+        Size, Default("Estimate: two buffers fit in a core's share of the last cache", CHUNKS)
+    ] = Quantity(CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES)
+    unchanging: tuple[Name, ...] = ()
+    background: Annotated[tuple[BackgroundSpec, ...], Field(max_length=64)] = ()
 
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
@@ -99,7 +127,8 @@ class TasksSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
-        self.workers(machine)
+        workers = self.workers(machine)
+        self._check_engines(machine, workload)
         tables = self.placed(machine, workload)
         with_memory = memory_positions(machine)
         used = bytes_on_nodes(tables, with_memory, len(machine.nodes))
@@ -110,6 +139,36 @@ class TasksSystem(SystemSpec):
                     f"node {node.id} of machine '{machine.name}' has "
                     f"{node.memory_bytes / 1e9:.4g} GB of memory, and parts of {needed / 1e9:.4g} "
                     "GB lie there: expected a smaller workload, or another placement",
+                )
+        if machine.copy_engines:
+            self._check_buffers(machine, workers, used)
+
+    def _check_engines(self, machine: Machine, workload: Workload) -> None:
+        for at, name in enumerate(self.unchanging):
+            if name not in workload.objects:
+                raise DescriptionError(
+                    ("unchanging", at),
+                    f"no such table: expected one of {', '.join(workload.objects)}",
+                )
+        background_of(machine, self.background)
+        check_paths(machine, workload, self.unchanging)
+        for engine in machine.copy_engines:
+            if self.chunk.value > engine.largest_bytes:
+                raise DescriptionError(
+                    ("chunk",),
+                    f"copy engines of machine '{machine.name}' copy at most "
+                    f"{engine.largest_bytes / 2**20:g} MiB at a time",
+                )
+
+    def _check_buffers(self, machine: Machine, workers: Ints, used: Floats) -> None:
+        """Two chunks for each thread have room on its node; of one without memory nobody knows."""
+        for node, threads, taken in zip(machine.nodes, workers, used, strict=True):
+            room = node.memory_bytes - taken
+            if node.memory_bytes > 0 and 2.0 * self.chunk.value * threads > room:
+                raise DescriptionError(
+                    ("chunk",),
+                    f"node {node.id} of machine '{machine.name}' has {room / 1e9:.4g} GB left "
+                    f"for two buffers of each of its threads ({threads}): expected a smaller chunk",
                 )
 
     def worker_positions(self, machine: Machine) -> tuple[int, ...]:
@@ -129,7 +188,10 @@ class TasksSystem(SystemSpec):
         """(n,) workers of each node."""
         found = np.zeros(len(machine.nodes), dtype=np.int64)
         for position in self.worker_positions(machine):
-            found[position] = threads_of(machine, position, self.threads, "threads")
+            if self.affinity != "core" and isinstance(self.threads, int):
+                found[position] = self.threads
+            else:
+                found[position] = threads_of(machine, position, self.threads, "threads")
         return found
 
     def stored(self, workload: Workload) -> dict[str, DataObject]:

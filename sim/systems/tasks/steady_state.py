@@ -9,8 +9,8 @@ where S is how long a task of its own runs, and S' those that come to the queue 
 takes the sum over its steps of the slowest node's T; closed clients then ask at X = N / (Z + T),
 and Q follows by Little's law, less what the asking client has there (Bard and Schweitzer's
 approximation of mean value analysis). How long tasks run depends on how many run and where
-(``service_times.py``). Workers that would be idle take tasks of other nodes' queues, nearest first,
-where the class may be stolen.
+(``service_times.py``). Workers that would be idle take tasks of other nodes' queues, nearest first
+and equally far ones in turn, where the class may be stolen.
 
 Left out, and played by the event plane: that tasks come at random, and that they are whole.
 """
@@ -18,16 +18,21 @@ Left out, and played by the event plane: that tasks come at random, and that the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ..._kernel import QueueSetup, SettledQueues
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
+from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
+from .parameters import near_nodes
+from .paths import PATHS
 from .program import Program
-from .service_times import Kinds, Served, ServiceTimes
+from .service_times import Kinds, Served, ServiceTimes, TaskTimes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,7 +47,9 @@ DAMPING = 0.5
 class State:
     """What rates depend on. ``parts`` of tables, by name. ``clients`` (K,) of each query;
     ``mix_clients`` who are not stuck, and ``shares`` (K,) of the mix. ``stealable``: classes.
-    ``workers`` (n,): how many may run on each node. ``copies``: under way.
+    ``workers`` (n,): how many of each node's may run. ``copies``: under way. ``paths``: of scans,
+    by stage of all queries and home (all nodes first); none: all by CPU. ``spread`` (n,): on which
+    nodes workers of any run; None: on their own.
     """
 
     parts: tuple[tuple[str, tuple[PartState, ...]], ...]
@@ -50,8 +57,21 @@ class State:
     mix_clients: float
     shares: tuple[float, ...]
     stealable: frozenset[str]
-    workers: tuple[int, ...]
+    workers: tuple[float, ...]
     copies: tuple[Copy, ...] = ()
+    paths: tuple[int, ...] = ()
+    spread: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class LocalUse:
+    """What tasks use that were not stolen: ``node_cpu`` and ``node_Bps`` (n,) of nodes, threads and
+    memory throughput; the same two of table ``parts``.
+    """
+
+    node_cpu: Floats
+    node_Bps: Floats
+    parts: dict[tuple[str, int], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -76,12 +96,35 @@ class Rates:
     pages_per_s: Floats
     blocked: frozenset[int]
     served: Served
+    moved: bool = False
 
     @property
     def stolen(self) -> Flags:
-        """(F,) whether kinds run on another node than they waited at."""
+        """(F,) whether kinds run on another node than they waited at; threads that are moved are of
+        no node."""
         home = np.array([batch.node for batch in self.batches], dtype=np.int64)
-        return np.asarray(home[self.batch] != self.node)
+        return np.asarray((home[self.batch] != self.node) & (not self.moved))
+
+    @property
+    def local(self) -> Flags:
+        """(F,) whether they were not stolen; where threads are moved, run where their part lies."""
+        if not self.moved:
+            return ~self.stolen
+        lies = np.array([-1 if b.home is None else b.home for b in self.batches], dtype=np.int64)
+        return np.asarray(lies[self.batch] == self.node)
+
+    @cached_property
+    def local_use(self) -> LocalUse:
+        """Of the tasks that are ``local``."""
+        local, n = self.local, len(self.waiting)
+        running, Bps = self.running * local, self.lines_per_s * LINE_BYTES * local
+        parts: dict[tuple[str, int], tuple[float, float]] = {}
+        for f in np.flatnonzero(running > 0).tolist():
+            key = self.batches[self.batch[f]].part
+            if key is not None:
+                cpu, drawn = parts.get(key, (0.0, 0.0))
+                parts[key] = cpu + float(running[f]), drawn + float(Bps[f])
+        return LocalUse(group_sums(self.node, running, n), group_sums(self.node, Bps, n), parts)
 
 
 class SteadyState:
@@ -91,13 +134,11 @@ class SteadyState:
         self.program, self.costs = program, costs
         self.n = len(costs.machine.nodes)
         self.times = ServiceTimes(costs)
-        latency_s = costs.idle_s
-        self.nearest = [
-            sorted(range(self.n), key=lambda k, row=latency_s[node]: (row[k], k))  # type: ignore[misc]
-            for node in range(self.n)
-        ]
+        self.nearest = near_nodes(costs)
         memory = np.array([float(node.memory_bytes != 0) for node in costs.machine.nodes])
         self.spread = memory / max(memory.sum(), 1.0)
+        stages = [stage for query in program.queries for stage in query.stages]
+        self.place_of = {id(stage): place for place, stage in enumerate(stages)}
 
     def solve(self, state: State) -> Rates:
         """The Rates of ``state``."""
@@ -111,6 +152,10 @@ class _Search:
         self.of, self.state, self.program = of, state, of.program
         self.workers = np.array(state.workers, dtype=np.float64)
         self.able = np.flatnonzero(self.workers > 0).tolist()
+        spread = None if state.spread is None else np.array(state.spread)
+        self.spread = spread
+        # (n,) that run on each node at most.
+        self.room = self.workers if spread is None else spread * self.workers.sum()
         self.free = float(self.workers.sum())
         self.batches, self.blocked = batches_of(
             of.program, dict(state.parts), self.able, self._queue, self.free
@@ -150,27 +195,45 @@ class _Search:
     def _kinds(self) -> None:
         """Each batch on its own node; where it may be stolen, on all others with workers too."""
         pairs = [(b, batch.node) for b, batch in enumerate(self.batches)]
-        pairs += [
-            (b, node)
-            for b, batch in enumerate(self.batches)
-            if self.stealable[b]
-            for node in self.able
-            if node != batch.node
-        ]
+        if self.spread is not None:
+            nodes_of_all = np.flatnonzero(self.spread > 0).tolist()
+            pairs = [(b, node) for b in range(len(self.batches)) for node in nodes_of_all]
+            self.shares_of_kinds = np.array([self.spread[node] for _, node in pairs])
+        else:
+            pairs += [
+                (b, node)
+                for b, batch in enumerate(self.batches)
+                if self.stealable[b]
+                for node in self.able
+                if node != batch.node
+            ]
         self.kind_batch = np.array([b for b, _ in pairs], dtype=np.int64)
         self.kind_node = np.array([node for _, node in pairs], dtype=np.int64)
         count, copies, n = len(pairs), self.state.copies, self.of.n
-        read, written = np.zeros((count + len(copies), n)), np.zeros((count + len(copies), n))
-        instructions, separate = np.zeros(count + len(copies)), np.zeros(count + len(copies))
-        slots = np.ones(count + len(copies))
+        background = self.program.background
+        whole = count + len(copies) + len(background)
+        read, written = np.zeros((whole, n)), np.zeros((whole, n))
+        instructions, separate = np.zeros(whole), np.zeros(whole)
+        slots = np.ones(whole)
+        copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
         for f, (b, node) in enumerate(pairs):
             batch = self.batches[b]
             cost = batch.stage.cost
             instructions[f] = cost.instructions_s[node]
             separate[f] = cost.separate_s[node]
             slots[f] = max(float(cost.misses_at_once[node]), 1e-9)
+            path = self._path(batch)
+            if engines is not None and path > 0:
+                lines = sum(use.read for use in cost.memory if use.place == "part")
+                here = np.zeros(n)
+                here[node] = lines
+                there = lines * self._where(batch.home)
+                copied.add(f, engines, node, there, here, coherent=path == 1)
+                facts = engines.engines[engines.of_node[node]]
+                copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
+                copied.chunk[f] = batch.stage.chunk_entries
             for use in cost.memory:
-                if use.place == "local":
+                if use.place == "local" or (use.place == "part" and copied.engine[f] >= 0):
                     read[f, node] += use.read
                     written[f, node] += use.written
                 else:
@@ -187,6 +250,15 @@ class _Search:
             written[count + c, copy.target] += page_lines
             instructions[count + c] = copy.page_s
             slots[count + c] = max(float(self.of.costs.streaming_misses[at]), 1e-9)
+        for f, one in enumerate(background, count + len(copies)):
+            nodes.append(one.node)
+            of_read, of_written = background_lines(one, n)
+            if one.kind == "interconnect":
+                read[f], written[f] = of_read, of_written
+                slots[f] = max(float(self.of.costs.streaming_misses[one.node]), 1e-9)
+            elif engines is not None:
+                copied.add(f, engines, one.node, of_read, of_written, coherent=True)
+        self.endless = np.array([float(one.workers) for one in background])
         self.kinds = Kinds(
             np.array(nodes, dtype=np.int64),
             read,
@@ -194,9 +266,18 @@ class _Search:
             instructions,
             separate,
             slots,
-            np.arange(count + len(copies)) < count,
+            np.arange(whole) < count,
+            copied if (copied.engine >= 0).any() else None,
         )
-        self.lines = (read + written).sum(axis=1)
+        self.copied = copied
+        self.lines = np.add(*self.kinds.lines).sum(axis=1)
+
+    def _path(self, batch: Batch) -> int:
+        """A position in ``PATHS`` of a scan's tasks."""
+        if not self.state.paths or batch.stage.chunk_entries <= 0:
+            return PATHS.index("cpu")
+        home = 0 if batch.home is None else batch.home + 1
+        return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
 
     def _where(self, node: int | None) -> Floats:
         """(n,) shares of what lies on a node, or on all with memory in turn."""
@@ -211,35 +292,35 @@ class _Search:
     def run(self) -> Rates:
         """Service times from what runs, and what runs from service times, until both agree."""
         kinds, copies = len(self.kind_batch), len(self.state.copies)
-        count = np.concatenate([np.zeros(kinds), np.ones(copies)])
-        served = self.of.times.solve(self.kinds, count)
-        queries = len(self.program.queries)
-        self.rates, self.present = np.zeros(queries), np.zeros(len(self.batches))
-        self.thieves = np.zeros((self.of.n, self.of.n))
-        running, self.fit = np.zeros(kinds), np.ones(queries)
+        count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
+        sharing = self.of.times.of(self.kinds)
+        times = sharing.solve(count)
+        self.queues, running = self._settled_queues(), np.zeros(kinds)
+        self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
-            found = self._queues(served.entry_s[:kinds])
+            found = self._queues(times)
             step = found - running
             running = running + (1.0 if turn == 0 else DAMPING) * step
             free = max(float(self.workers.sum() - running.sum()), 1.0)
             change = max(np.abs(step).max(initial=0.0), abs(free - self.free))
             self.free += DAMPING * (free - self.free)
-            count[:kinds] = running
-            served = self.of.times.solve(self.kinds, count, served.wait_s)
+            count[:kinds] = running * self.copying
+            times = sharing.solve(count)
             if turn and change <= OUTER_TOLERANCE * self.workers.sum():
                 break
+        served = sharing.served()
         entries = np.divide(count, served.entry_s, out=np.zeros_like(count), where=count > 0)
         waiting = group_sums(
             self.home_queue,
-            np.maximum(self.present - self._by_batch(running), 0.0),
+            np.maximum(self.queues.present - self._by_batch(running), 0.0),
             self.of.n,
         )
-        response_s = self.response_s
+        response_s, fit = self.queues.response_s, self.queues.fit
         if not self.program.arrivals_per_s:
             think_s = self.program.think_s
-            response_s = (response_s + think_s) / self.fit - think_s
+            response_s = (response_s + think_s) / fit - think_s
         return Rates(
-            queries=self.rates * self.fit,
+            queries=self.queues.rates * fit,
             response_s=response_s,
             batches=self.batches,
             batch=self.kind_batch,
@@ -248,147 +329,71 @@ class _Search:
             task_s=self.task_s,
             lines_per_s=(entries * self.lines)[:kinds],
             waiting=waiting,
-            pages_per_s=entries[kinds:],
+            pages_per_s=entries[kinds : kinds + copies],
             blocked=self.blocked,
             served=served,
+            moved=self.spread is not None,
         )
 
     def _by_batch(self, of_kinds: Floats) -> Floats:
         """(B,) sums of ``of_kinds`` (F,)."""
         return group_sums(self.kind_batch, of_kinds, len(self.batches))
 
-    def _queues(self, entry_s: Floats) -> Floats:
+    def _queues(self, times: TaskTimes) -> Floats:
         """(F,) tasks that run where an entry of each kind takes so long, once queues settle."""
-        program, batches = self.program, len(self.batches)
-        for _ in range(INNER_MAX):
-            tasks = self._tasks()
-            per_task = np.divide(self.entries, tasks)
-            self.task_s = entry_s * per_task[self.kind_batch] + program.scheduling.task_s
-            local_s = self.task_s[:batches]
-            asked = self.rates[self.query] * tasks  # tasks per second
-            # -- who else is there
-            by_query = np.zeros((len(self.rates), self.of.n))
-            np.add.at(by_query, (self.query, self.home_queue), self.present)
-            together = by_query.sum(axis=0)
-            own = self._own(by_query)
-            seen = together[self.home_queue] - own[self.query, self.home_queue]
-            arriving = group_sums(self.home_queue, asked, self.of.n)
-            mean_s = np.divide(
-                group_sums(self.home_queue, asked * local_s, self.of.n),
-                arriving,
-                out=np.zeros(self.of.n),
-                where=arriving > 0,
-            )[self.home_queue]
-            mean_s = np.where(mean_s > 0, mean_s, local_s)
-            # -- who takes it
-            own_workers = self.workers[self.home_queue]
-            able, remote = self._able(tasks, seen, local_s)
-            ahead = np.maximum(seen + tasks - able, 0.0)
-            last_s = local_s + ahead * mean_s / able
-            behind = np.where(
-                ahead <= tasks, ahead * (ahead + 1.0) / (2.0 * tasks), ahead - (tasks - 1.0) / 2.0
-            )
-            mean_residence_s = local_s + behind * mean_s / able
-            response = np.zeros(len(self.groups))
-            np.maximum.at(response, self.group, last_s)
-            self.response_s = group_sums(self.group_query, response, len(self.rates))
-            wanted = self._asked()
-            # -- on to the next round
-            change = np.abs(wanted - self.rates).max(initial=0.0)
-            self.rates = wanted
-            found = self.rates[self.query] * tasks * mean_residence_s
-            self.present = self.present + DAMPING * (found - self.present)
-            away = np.where(
-                seen + tasks > own_workers,
-                (1.0 - own_workers / able) * np.minimum((seen + tasks - own_workers) / tasks, 1.0),
-                0.0,
-            )
-            running = self._running(asked, away, remote)
-            if change <= INNER_TOLERANCE * max(float(wanted.max(initial=0.0)), 1e-300):
-                break
-        return running
+        kinds = len(self.kind_batch)
+        entry_s, by_engine = times.entry_s[:kinds], self.copied.engine[:kinds] >= 0
+        tasks = self._tasks()
+        each = np.divide(self.entries, tasks)[self.kind_batch]
+        self.task_s = entry_s * each + self.program.scheduling.task_s
+        if by_engine.any():
+            least_s = np.minimum(times.copy_s, times.work_s)[:kinds]
+            chunk = np.minimum(self.copied.chunk[:kinds], each)
+            chunks = np.ceil(each / chunk - 1e-9)
+            more_s = self.copied.setup_s[:kinds] + chunks * self.copied.request_s[:kinds]
+            more_s = np.where(by_engine, more_s + least_s * chunk, 0.0)
+            self.copying = np.where(by_engine, entry_s * each / (self.task_s + more_s), 1.0)
+            self.task_s = self.task_s + more_s
+        return np.asarray(self.queues.settle(tasks, self._local_s(), self.task_s))
+
+    def _local_s(self) -> Floats:
+        """(B,) time of a task of each batch on its node; on average where threads are moved."""
+        if self.spread is None:
+            return np.asarray(self.task_s[: len(self.batches)])
+        return self._by_batch(self.shares_of_kinds * self.task_s)
 
     def _tasks(self) -> Floats:
         """(B,) tasks of each batch, as ``Batch.tasks``."""
         wanted = np.where(np.isnan(self.hint), self.free, self.hint) * self.share
         return np.asarray(np.minimum(np.maximum(wanted, self.least), self.most))
 
-    def _own(self, by_query: Floats) -> Floats:
-        """(K, n) of what is in each queue, that of one client who asks for a query."""
-        own = by_query / np.maximum(self.population, 1.0)[:, None]
-        if self.mixed.any():
-            own[self.mixed] = by_query[self.mixed].sum(axis=0) / max(self.state.mix_clients, 1.0)
-        if self.program.arrivals_per_s:
-            own[:] = 0.0
-        return own
-
-    def _asked(self) -> Floats:
-        """(K,) queries per second that clients ask for at the present response times."""
-        program = self.program
-        if program.arrivals_per_s:
-            wanted = program.arrivals_per_s * self.shares
-        else:
-            with np.errstate(divide="ignore"):
-                wanted = self.population / (program.think_s + self.response_s)
-            wanted = np.where(self.population > 0, wanted, 0.0)
-            if self.mixed.any():
-                mean_s = float((self.shares * self.response_s)[self.mixed].sum())
-                rate = self.state.mix_clients / max(program.think_s + mean_s, 1e-300)
-                wanted = np.where(self.mixed, rate * self.shares, wanted)
-        for query in self.blocked:
-            wanted[query] = 0.0
-        return np.asarray(wanted)
-
-    def _able(self, tasks: Floats, seen: Floats, local_s: Floats) -> tuple[Floats, Floats]:
-        """(B,) workers that may take a batch's tasks, in workers of its own node; (n, n) workers of
-        each node (rows) that take tasks of each other one's queue.
-        """
-        n, workers = self.of.n, self.workers
-        own = workers[self.home_queue]
-        if not self.stealable.any():
-            return own, self.thieves
-        local = self.rates[self.query] * tasks * local_s
-        busy = group_sums(self.home_queue, local, n)
-        idle = np.maximum(workers - busy, 0.0)
-        excess = np.zeros(n)
-        np.maximum.at(
-            excess, self.home_queue, np.where(self.stealable, np.maximum(seen + tasks - own, 0), 0)
+    def _settled_queues(self) -> SettledQueues:
+        """What finds the queues at given service times."""
+        program, queries = self.program, len(self.program.queries)
+        return SettledQueues(
+            QueueSetup(
+                query=self.query,
+                home=self.home_queue,
+                group=self.group,
+                stealable=self.stealable.astype(np.int64),
+                group_query=self.group_query,
+                kind_batch=self.kind_batch,
+                kind_node=self.kind_node,
+                kind_share=[] if self.spread is None else self.shares_of_kinds,
+                workers=self.workers,
+                room=self.room,
+                able=self.able,
+                nearest=np.array(self.of.nearest),
+                distance=self.of.costs.idle_s,
+                population=self.population,
+                mixed=self.mixed.astype(np.int64),
+                shares=self.shares,
+                blocked=[int(k in self.blocked) for k in range(queries)],
+                mix_clients=self.state.mix_clients,
+                think_s=program.think_s,
+                arrivals_per_s=program.arrivals_per_s or 0.0,
+                damping=DAMPING,
+                tolerance=INNER_TOLERANCE,
+                rounds_max=INNER_MAX,
+            )
         )
-        taken = np.zeros((n, n))
-        for thief in self.able:
-            for victim in self.of.nearest[thief]:
-                if victim != thief and excess[victim] > 0 and idle[thief] > 0:
-                    some = min(idle[thief], excess[victim])
-                    taken[thief, victim] = some
-                    idle[thief] -= some
-                    excess[victim] -= some
-        self.thieves = self.thieves + DAMPING * (taken - self.thieves)
-        able = own.copy()
-        remote = self.kind_node != self.home_queue[self.kind_batch]
-        f = np.flatnonzero(remote)
-        b = self.kind_batch[f]
-        worth = self.thieves[self.kind_node[f], self.home_queue[b]]
-        worth = worth * local_s[b] / self.task_s[f]
-        np.add.at(able, b, worth)
-        return able, self.thieves
-
-    def _running(self, asked: Floats, away: Floats, thieves: Floats) -> Floats:
-        """(F,) tasks that run: by Little's law, and no more on a node than it has workers."""
-        b, batches = self.kind_batch, len(self.batches)
-        running = asked[b] * self.task_s
-        running[:batches] *= 1.0 - away
-        f = np.arange(batches, len(b))
-        if len(f):
-            worth = thieves[self.kind_node[f], self.home_queue[b[f]]] / self.task_s[f]
-            whole = group_sums(b[f], worth, batches)
-            share = np.divide(worth, whole[b[f]], out=np.zeros(len(f)), where=whole[b[f]] > 0)
-            running[f] *= away[b[f]] * share
-        on = group_sums(self.kind_node, running, self.of.n)
-        fit = np.divide(self.workers, on, out=np.full(self.of.n, np.inf), where=on > 0)
-        # The approximation may ask for a little more than all workers do; what open clients ask for
-        # beyond that waits for ever longer.
-        self.fit = np.ones(len(self.rates))
-        np.minimum.at(self.fit, self.query[b], np.where(running > 0, fit[self.kind_node], 1.0))
-        if self.mixed.any():
-            self.fit[self.mixed] = self.fit[self.mixed].min()
-        return np.asarray(running * np.minimum(fit, 1.0)[self.kind_node])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..descriptor import Later, System
+from .access_path import ACCESS_PATH
 from .cores import CORES
 from .facts import TasksFacts
 from .placer import PLACER
@@ -18,6 +19,9 @@ SYSTEM = System(
         "event": Later(f"{__package__}.event_plane", "event_plane"),
         "reference": Later(f"{__package__}.event_plane", "reference_plane"),
     },
-    families=(PLACER, STEALING, CORES),
+    families=(PLACER, STEALING, CORES, ACCESS_PATH),
+    trainers={"access-path": Later(f"{__package__}.access_training", "train_on")},
     facts=TasksFacts,
+    threshold=Later(f"{__package__}.threshold", "search_threshold"),
+    pictures=Later(f"{__package__}.pictures", "pictures"),
 )

@@ -4,7 +4,7 @@ A column of d distinct values has an index vector of ceil(log2 d) bits a row, an
 dictionary of its values. Each part of a table has an index vector and a dictionary of its own. A
 column with few values has nearly all of them in each part; a key's values are divided with the
 rows. So the dictionary of a column with more than a sixteenth as many values as rows counts by row,
-any other by part.
+any other by part. A column that is not encoded has its values in place of ids.
 """
 
 from __future__ import annotations
@@ -29,9 +29,14 @@ def id_bits(distinct: int) -> int:
     return max((distinct - 1).bit_length(), 1)
 
 
+def column_bits(column: Column) -> int:
+    """Of a row: an id, or a value where the column is not encoded."""
+    return id_bits(column.distinct) if column.encoded else round(8 * column.value_size.value)
+
+
 def dictionary_bytes(column: Column) -> float:
     """Of the whole column."""
-    return column.distinct * column.value_size.value
+    return column.distinct * column.value_size.value if column.encoded else 0.0
 
 
 def counts_by_row(column: Column, rows: int) -> bool:
@@ -44,7 +49,7 @@ def bytes_per_row(stored: DataObject) -> float:
     assert stored.rows is not None
     assert stored.columns is not None
     return sum(
-        id_bits(column.distinct) / 8
+        column_bits(column) / 8
         + (dictionary_bytes(column) / stored.rows if counts_by_row(column, stored.rows) else 0.0)
         for column in stored.columns.values()
     )

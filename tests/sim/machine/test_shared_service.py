@@ -297,7 +297,7 @@ DEMANDS = st.builds(
             st.integers(0, 1),
             st.sampled_from((0.0, 1.0, 2.5)),
             st.sampled_from((0.0, 0.5, 3.0)),
-            st.sampled_from((1.0, 4.0, 20.0)),
+            st.sampled_from((1.0, 4.0, 20.0, 200.0)),
         ),
         max_size=3,
     ).map(tuple),
@@ -314,18 +314,25 @@ PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
             st.integers(0, 3),
         ),
         max_size=25,
-    )
+    ),
+    st.sampled_from(((), (10.0, 0.0), (100.0, 300.0))),
+    st.booleans(),
 )
 def test_kernel_and_reference_agree_and_nothing_is_lost(
     steps: list[tuple[int, tuple[PieceDemand, float] | bool, int]],
+    entries: tuple[float, ...],
+    in_memory: bool,
 ) -> None:
     """Pieces begin, move and are cancelled at any time, on cores of one and two threads, under a
-    curve of loaded latency: the same ends to the picosecond; lines read and written are those of
-    the pieces, and nothing is busy for longer than time passed."""
+    curve of loaded latency, where home agents have many, few or unlimited entries, with and without
+    a directory in memory: the same ends to the picosecond; lines read and written are those of the
+    pieces, and nothing is busy for longer than time passed."""
     machine = MACHINE._replace(
         core_threads=(2, 1, 2, 1),
         curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0)),
         smt_throughput=1.25,
+        entries=entries,
+        directory_in_memory=in_memory,
     )
     both: list[Any] = [make(machine) for make in MAKERS]
     running: dict[
@@ -341,6 +348,7 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
     def go_on(until: int) -> None:
         ended = [played(service, until) for service in both]
         assert ended[0] == ended[1]
+        assert both[0].entry_wait_ps(0) == both[1].entry_wait_ps(0)
         for _, job in ended[0]:
             tell(*running.pop(job)[2])
 

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import QueueSetup, SettledQueues
 from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.tasks.commands import MovePart
 from numatwin.sim.systems.tasks.layout import Layout
+from numatwin.sim.systems.tasks.parameters import near_nodes
 from numatwin.sim.systems.tasks.program import MemoryUse, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState
-from numatwin.topologies import load_machine
+from numatwin.topologies import build_machine, load_machine
+from numatwin.topologies.schema import Coherence
 
 MACHINE = load_machine("xeon-4s-ivb")
 COSTS = CostModel(MACHINE)
@@ -27,7 +32,11 @@ def layout_of(program: Program) -> Layout:
 
 
 def solve(
-    program: Program, *, stealable: frozenset[str] = frozenset(), layout: Layout | None = None
+    program: Program,
+    *,
+    stealable: frozenset[str] = frozenset(),
+    layout: Layout | None = None,
+    costs: CostModel = COSTS,
 ) -> Rates:
     where = layout or layout_of(program)
     state = State(
@@ -39,7 +48,7 @@ def solve(
         workers=tuple(program.scheduling.workers.tolist()),
         copies=where.copies,
     )
-    return SteadyState(program, COSTS).solve(state)
+    return SteadyState(program, costs).solve(state)
 
 
 def cpu_bound(task_class: str = "scan", **more: Any) -> Stage:
@@ -82,6 +91,35 @@ def test_stealing_gives_what_is_bound_by_cores_all_nodes() -> None:
     assert rates.running[rates.stolen].sum() == pytest.approx(12.0, rel=0.02)
 
 
+@pytest.mark.parametrize("workers", [(8, 4, 4, 4), (4, 8, 8, 4), (12, 4, 8, 4)])
+def test_stealing_leaves_nobody_idle_where_tasks_wait(workers: tuple[int, ...]) -> None:
+    """Each node has a quarter of the work: those with fewer workers have it done by others, also
+    where the nearest ones are no help."""
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=16), clients=256),
+        tables=[hand.table(rows=1_000_000, nodes=range(NODES))],
+        workers=workers,
+    )
+    rates = solve(program, stealable=frozenset({"scan"}))
+    assert rates.queries[0] == pytest.approx(sum(workers) / 0.1, rel=0.02)
+
+
+def test_nodes_that_are_equally_far_are_stolen_from_in_equal_parts() -> None:
+    """All sockets of this machine are equally far: two are idle, two have all the work."""
+    assert near_nodes(COSTS) == ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2))
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=16), clients=256),
+        tables=[hand.table(rows=1_000_000, nodes=(0, 1))],
+        workers=FOUR,
+    )
+    rates = solve(program, stealable=frozenset({"scan"}))
+    home = np.array([batch.node for batch in rates.batches])[rates.batch]
+    for victim in (0, 1):
+        for thief in (2, 3):
+            stolen = rates.running[(home == victim) & (rates.node == thief)].sum()
+            assert stolen == pytest.approx(2.0, rel=0.02)
+
+
 def memory_bound(table: int = 0, task_class: str = "scan") -> Stage:
     """A line an entry, that a worker could read in 1 ns: 16 workers would draw 1 TB/s."""
     return hand.scan(
@@ -94,15 +132,23 @@ def memory_bound(table: int = 0, task_class: str = "scan") -> Stage:
     )
 
 
-def test_what_is_bound_by_memory_has_its_nodes_bandwidth_stolen_or_not() -> None:
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_what_is_bound_by_memory_loses_where_it_is_stolen(in_memory: bool) -> None:
+    """As many lines are wanted from each of four sockets, three quarters by distant ones. Where the
+    directory is in memory, 2 * 3/4 * 1/4 of the lines are written, at 1.46 times a line's time.
+    Else entries of home agents are short, and three links of 12.5 GB/s carry three quarters."""
+    coherence = Coherence(protocol="directory", directory_in_memory=in_memory)
+    description = MACHINE.description.model_copy(update={"coherence": coherence})
+    costs = CostModel(build_machine(description))
     rows = 10_000_000
     program = hand.program(
         hand.query(memory_bound(), clients=64), tables=[hand.table(rows=rows)], workers=(15,) * 4
     )
-    alone = solve(program).queries[0]
+    alone = solve(program, costs=costs).queries[0]
     assert alone == pytest.approx(PEAK_LINES / rows, rel=1e-3)
-    stolen = solve(program, stealable=frozenset({"scan"})).queries[0]
-    assert stolen == pytest.approx(alone, rel=1e-3)
+    stolen = solve(program, stealable=frozenset({"scan"}), costs=costs).queries[0]
+    bound = PEAK_LINES / (1 + 1.46 * 0.375) if in_memory else 3 * 12.5e9 * 4 / 3 / 64
+    assert stolen == pytest.approx(bound / rows, rel=0.01)
 
 
 def test_tables_of_one_node_share_it_and_twice_as_much_is_done_once_one_has_moved() -> None:
@@ -173,3 +219,30 @@ def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:
             assert rates.queries[k] * cycle_s[k] == pytest.approx(query.clients, rel=1e-4)
     if program.mix_clients:
         assert float(rates.queries @ cycle_s) == pytest.approx(program.mix_clients, rel=1e-4)
+
+
+def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two corners of doubtful facts are played as the scenario is; none asks what more would bring.
+
+    Each play searches once a state (here the first, and with classes that may be stolen); what more
+    of each resource brings, once a resource.
+    """
+    found: list[State] = []
+    solve_once = SteadyState.solve
+
+    def solve_and_count(self: SteadyState, state: State) -> Rates:
+        found.append(state)
+        return solve_once(self, state)
+
+    monkeypatch.setattr(SteadyState, "solve", solve_and_count)
+    scenario = load_scenario("hana-fig10", settings=["horizon=0.5 s"])
+    record = run_scenario(scenario)
+    gains = len(next(iter(record.why.values())).gains)
+    plays = 1 + len(record.fact_range["corners"])
+    assert gains >= 5
+    assert len(found) <= 2 * plays + gains
+
+
+def test_queues_whose_columns_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="do not fit together"):
+        SettledQueues(QueueSetup(query=[0], home=[], workers=[1.0]))

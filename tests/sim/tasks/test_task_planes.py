@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from task_programs import MS, US, cost, parameters, program, query, stage, table
 
-from numatwin import Scenario, load_scenario
+from numatwin import Scenario, load_scenario, run_scenario
+from numatwin.sim.machine.reference.load_window import WINDOW_PS
 from numatwin.sim.systems.tasks.commands import (
     AllowStealing,
     CoresObservation,
@@ -30,12 +31,14 @@ pytestmark = pytest.mark.kernel
 PLANES = [event_plane, reference_plane]
 MAKERS = [EventModel, ReferenceModel]
 NAMES = ["event", "reference"]
+ONCE = "statistics.replications=1"
 Maker = Callable[[TaskParameters, int, int, bool], Model]
 
 
 def scenario(horizon: str = "20 ms") -> Scenario:
-    """Short and long queries, as they are bundled: the beginning."""
-    return load_scenario("short-and-long", plane="event", settings=[f"horizon={horizon}"])
+    """Short and long queries on a tenth of the bundled data: the beginning."""
+    settings = [f"horizon={horizon}", "scale=0.1"]
+    return load_scenario("short-and-long", plane="event", settings=settings)
 
 
 def steered(plane: TasksEvents, stops_ms: list[int]) -> TasksEvents:
@@ -56,10 +59,31 @@ def test_both_planes_have_the_same_result() -> None:
     assert (a.operations, a.throughput) == (b.operations, b.throughput)
     assert a.model["tasks"] == b.model["tasks"]
     assert a.energy_J == pytest.approx(b.energy_J)
+    # Slots of misses are not counted there: 0% would be wrong.
+    assert {use.kind for use in a.resources} == {"cores", "memory", "link"}
     for one, other in zip(a.resources, b.resources, strict=True):
         assert one.utilisation == pytest.approx(other.utilisation, abs=1e-6), one.name
     for name, latencies in a.latencies_ns.items():
         assert np.array_equal(latencies.counts, b.latencies_ns[name].counts)
+
+
+def test_both_count_what_directories_in_memory_take() -> None:
+    """Stolen scans: readers of a line change between near and far, so that homes write, too."""
+    few = [f"workload.operations.select-TBL{k}.clients=4" for k in (1, 2)]
+    settings = ["horizon=20 ms", "scale=0.01", "system.concurrency=8", *few]
+    memories = []
+    for make in PLANES:
+        plane = make(load_scenario("hana-fig11-low", plane="event", settings=settings), 1)
+        plane.apply([AllowStealing(frozenset(plane.program.classes))])
+        plane.advance(20e-3)
+        memories.append([use for use in plane.outcome().resources if use.kind == "memory"])
+    for one, other in zip(*memories, strict=True):
+        # The reference counts updates up to its last whole window.
+        window = WINDOW_PS / 20e9
+        assert one.utilisation == pytest.approx(other.utilisation, abs=window), one.name
+    # Updates are no traffic of cores.
+    moved = [(use.Bps or 0.0) / (use.capacity_Bps or 1.0) for use in memories[0]]
+    assert memories[0][1].utilisation > moved[1] + 0.02
 
 
 def test_steps_make_no_difference() -> None:
@@ -72,6 +96,60 @@ def test_steps_make_no_difference() -> None:
         b.steps,
     )
     assert whole.totals() == steps.totals()
+
+
+@pytest.mark.parametrize("make", PLANES, ids=NAMES)
+def test_all_is_counted_from_the_same_time_on(make: Callable[[Scenario, int], TasksEvents]) -> None:
+    """After the warm-up: sums of the series, the result and the facts tell of the same time."""
+    warm, whole = (make(scenario(), 1) for _ in range(2))
+    for plane in (warm, whole):
+        plane.apply([AllowStealing(frozenset(plane.program.classes))])
+        plane.advance(0.008)
+    before, early = whole.totals(), whole.outcome()
+    warm.start_counting()
+    assert set(warm.totals().values()) == {0.0}
+    for plane in (warm, whole):
+        plane.apply([ReleaseCore(0, 1)])
+        plane.advance(0.02)
+    now, after, late = warm.totals(), whole.totals(), whole.outcome()
+    found = warm.outcome()
+    assert now == pytest.approx({name: after[name] - before[name] for name in after})
+    cores = warm.workers.cores
+    assert now["allocated cores"] == pytest.approx((cores - 1) * 0.012)
+    for name, done in found.operations.items():
+        assert now[f"throughput/{name}"] == done == late.operations[name] - early.operations[name]
+        assert now[f"under_way/{name}"] == pytest.approx(found.latencies_ns[name].total * 1e-9)
+    for use in found.resources:
+        seconds = now.get(f"utilisation/{use.name}")
+        assert seconds is None or seconds == pytest.approx(use.utilisation * 0.012, abs=1e-9)
+    for kind in ("tasks", "stolen"):
+        since = {name: count - early.model[kind][name] for name, count in late.model[kind].items()}
+        assert found.model[kind] == since
+    assert sum(found.model["tasks"].values()) > 0
+    first, all_ = (np.array(outcome.model["traffic_Bps"]) for outcome in (early, late))
+    moved = all_ * 0.02 - first * 0.008
+    assert np.array(found.model["traffic_Bps"]) * 0.012 == pytest.approx(moved)
+
+
+def test_both_kinds_of_planes_tell_the_same() -> None:
+    """What the flow plane tells of a run, the event plane tells by the same name."""
+    flow, event = (
+        run_scenario(
+            load_scenario("short-and-long", plane=plane, settings=["horizon=20 ms", ONCE]),
+            workers=1,
+        )
+        for plane in ("flow", "event")
+    )
+    assert set(flow.model) <= set(event.model)
+    assert flow.model["parts"] == event.model["parts"]
+    assert set(flow.model["tasks"]) == set(event.model["tasks"]) == set(event.model["stolen"])
+    assert flow.series is not None
+    assert event.series is not None
+    missing = {name for name in flow.series if name not in event.series}
+    assert all(name.startswith("waiting/") for name in missing), missing
+    for name in flow.series:
+        if name.startswith("parts/") or name == "allocated cores":
+            assert event.series[name][0] == pytest.approx(flow.series[name][0]), name
 
 
 @pytest.mark.parametrize("make", PLANES, ids=NAMES)
@@ -91,6 +169,9 @@ def test_what_policies_see(make: Callable[[Scenario, int], TasksEvents]) -> None
     assert isinstance(placer, PlacerObservation)
     rows = sum(part.rows for t in plane.program.tables for part in t.parts)
     assert sum(part.rows for part in placer.parts) == rows
+    # No sample yet, none since: nothing that is not a number.
+    assert not placer.node_cpu.any()
+    assert all(np.isfinite(part.cpu.mean()) for part in placer.parts)
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=NAMES)

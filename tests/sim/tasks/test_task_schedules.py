@@ -105,6 +105,19 @@ def test_the_nearest_node_is_stolen_from(make: Maker) -> None:
 
 
 @BOTH
+def test_nodes_that_are_equally_far_are_stolen_from_in_turn(make: Maker) -> None:
+    """Three nodes in a line with a worker each; nodes 0 and 2 have 20 tasks of 1 µs each."""
+    made = program(
+        [query(stage("a", cost(3, 1e-6), concurrency=40))], [1] * 3, [table((20, 0), (20, 2))]
+    )
+    model = make(parameters(made, nodes=3), 1, 1, True)
+    model.allow([True])
+    model.run(8 * US)
+    victims = [row[3] for row in rows(model, BEGAN) if row[2] == 1]
+    assert victims in ([0, 2] * 4 + [0], [0] + [0, 2] * 4, [0, 2] * 4)
+
+
+@BOTH
 def test_a_sleeping_worker_is_woken(make: Maker) -> None:
     """It looks for 1 µs, and takes 3 µs to wake: a query that comes later waits for that."""
     made = program(
@@ -120,6 +133,35 @@ def test_a_sleeping_worker_is_woken(make: Maker) -> None:
     woken = rows(model, WOKEN)
     assert len(woken) > 2
     assert rows(model, ANSWERED)[0][4] == 13 * US
+
+
+@BOTH
+@pytest.mark.parametrize(("allowed", "ends_us"), [(True, 7), (False, 11)])
+def test_a_sleeping_worker_of_another_node_is_woken_where_it_may_steal(
+    make: Maker, allowed: bool, ends_us: int
+) -> None:
+    """Queries of 2 tasks of 4 µs on node 0; a worker of each node, which looks for 1 µs and takes
+    3 µs to wake. The first query comes while both sleep:
+
+    | from | worker 0 | worker 1 |
+    | --- | --- | --- |
+    | 0 µs | is woken for the first task | is woken for the second, if it may steal |
+    | 3 µs | the first task | the second, if it may steal |
+    | 7 µs | the second, if nobody stole it | |
+    """
+    made = program(
+        [query(stage("a", US_EACH, concurrency=2), clients=0, share=1.0)],
+        [1, 1],
+        [table((8, 0))],
+        arrivals_per_s=1e3,
+        look_s=1e-6,
+        wake_s=3e-6,
+    )
+    model = make(parameters(made), 1, 1, True)
+    model.allow([allowed])
+    model.run(20 * MS)
+    latencies = [row[4] for row in rows(model, ANSWERED)]
+    assert latencies[0] == ends_us * US
 
 
 @BOTH

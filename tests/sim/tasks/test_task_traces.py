@@ -2,6 +2,7 @@
 programs and orders of policies that hypothesis draws; and laws that every run keeps.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,11 @@ pytestmark = pytest.mark.kernel
 
 NODES = 3
 SCAN = cost(NODES, 1e-9, memory=[MemoryUse("part", 0.0625)])
-PICK = cost(NODES, 5e-9, slots=10, memory=[MemoryUse("part", 1.0), MemoryUse("local", 0.0, 0.1)])
+PICK = replace(
+    cost(NODES, 5e-9, slots=10, memory=[MemoryUse("part", 1.0), MemoryUse("local", 0.0, 0.1)]),
+    warm_lines=np.full(NODES, 50.0),
+    warm_s=np.full(NODES, 3e-7),
+)
 SPREAD = cost(NODES, 2e-9, separate_s=1e-9, memory=[MemoryUse("interleaved", 0.5)])
 
 
@@ -28,7 +33,7 @@ def programs(draw: st.DrawFn) -> Program:
     """Up to three queries of the shapes that there are, on tables in parts."""
     nodes = st.one_of(st.none(), st.integers(0, NODES - 1))
     tables = [
-        table(*draw(st.lists(st.tuples(st.integers(1, 50_000), nodes), min_size=1, max_size=3)))
+        table(*draw(st.lists(st.tuples(st.integers(1_000, 50_000), nodes), min_size=1, max_size=3)))
         for _ in range(2)
     ]
     pick = stage("pick", PICK, inputs=(0,), entries=Entries(per_row=0.01))
@@ -47,7 +52,7 @@ def programs(draw: st.DrawFn) -> Program:
     mixed = any(not one.clients for one in queries)
     return program(
         queries,
-        [draw(st.integers(1, 2)), draw(st.integers(0, 2)), draw(st.integers(0, 2))],
+        [draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(0, 3))],
         tables,
         mix_clients=draw(st.integers(1, 3)) if mixed else 0,
         think_s=draw(st.sampled_from([0.0, 2e-5])),
@@ -56,7 +61,9 @@ def programs(draw: st.DrawFn) -> Program:
         task_s=draw(st.sampled_from([0.0, 1e-6])),
         look_s=draw(st.sampled_from([0.0, 1e-5, float("inf")])),
         wake_s=draw(st.sampled_from([0.0, 3e-6])),
-        queue=draw(st.sampled_from(["node", "worker"])),
+        queue=draw(st.sampled_from(["node", "worker", "machine"])),
+        affinity=draw(st.sampled_from(["core", "node", "none"])),
+        switch_s=draw(st.sampled_from([0.0, 1e-6])),
     )
 
 
@@ -93,7 +100,8 @@ def play(
         if what == "allow":
             model.allow([bool(choice >> k & 1) for k in range(p.classes)], choice % 3 > 0)
         elif what == "use":
-            in_use = [bool(choice >> k & 1) for k in range(len(p.worker_node))]
+            count = len(p.worker_node) if p.moved is None else p.moved.setup.cpus
+            in_use = [bool(choice >> k & 1) for k in range(count)]
             model.use(in_use if any(in_use) else [True] * len(in_use))
         elif what == "move" and (table_, part) not in blocked:
             blocked.add((table_, part))
@@ -137,6 +145,7 @@ def test_traces_are_the_same(made: Program, orders: Any, seed: int) -> None:
     assert event.node_use().cpu_ps.tolist() == reference.node_use().cpu_ps.tolist()
     assert event.part_use().bytes == pytest.approx(reference.part_use().bytes)
     assert event.traffic() == pytest.approx(reference.traffic())
+    assert list(event.migrations()) == list(reference.migrations())
     a, b = event.service_use(), reference.service_use()
     for name in ("lines_read", "lines_written", "controller_ps", "link_ps", "core_ps"):
         assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-6, abs=10.0), name

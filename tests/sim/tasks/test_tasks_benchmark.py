@@ -10,6 +10,7 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "tasks.py"
 
 def test_it_plays_the_same_tasks_each_time() -> None:
     sizes = ["--workers", "16", "--nodes", "4", "--simulated-ms", "2", "--reference-ms", "1"]
+    sizes += ["--runs", "hana_fig10_flow", "tpch_100_event", "--part", "0.002"]
     runs = [
         subprocess.run(
             [sys.executable, str(BENCHMARK), *sizes], capture_output=True, text=True, check=True
@@ -22,4 +23,6 @@ def test_it_plays_the_same_tasks_each_time() -> None:
     assert [line["name"] for line in found] == [
         "tasks/event_16_workers",
         "tasks/event_versus_reference",
+        "tasks/hana_fig10_flow",
+        "tasks/tpch_100_event",
     ]

@@ -91,7 +91,11 @@ def measure(bench: Bench) -> Iterator[float]:
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
     for at, region in enumerate(regions):
         transport = "shm" if HAS_UCX else "threads"
-        rows = _call("measure_blocks", transport, (sizes, [region], cpus[:2], *plan))
+        try:
+            rows = _call("measure_blocks", transport, (sizes, [region], cpus[:2], *plan))
+        except InputError as failure:
+            bench.warn(f"processes: not measured: {failure}")
+            return
         # What has no region is the same each time.
         _add(bench, [row for row in rows if row["region"] or at == 0])
         yield 0.45 * (at + 1) / len(regions)
@@ -108,7 +112,7 @@ def measure(bench: Bench) -> Iterator[float]:
                 )
             ]
         except InputError as failure:
-            bench.warn(f"processes: no transport {transport}: {failure}")
+            bench.warn(f"processes: not measured over {transport}: {failure}")
             continue
         for rows in taken:
             _add(bench, rows, transport)
@@ -117,8 +121,9 @@ def measure(bench: Bench) -> Iterator[float]:
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
     """In a process of its own, which may fork."""
-    from ....engine_native.systems.commits.cluster import START_S, ucx_settings
-    from ....engine_native.systems.commits.engine_process import EngineProcess
+    from ....engine_native.engine_process import EngineProcess
+    from ....engine_native.systems.commits.cluster import START_S
+    from ....engine_native.transports import ucx_settings
 
     process = EngineProcess(function, {"streams": [0] * 4} | ucx_settings(transport), arguments)
     try:

@@ -13,12 +13,13 @@ from ....sim.systems.eris.costs import ErisCosts
 from ....sim.systems.eris.engine import Eris
 from ....sim.systems.eris.parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands
 from ....topologies.measurements import Measurement
-from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, Tried
+from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, OwnEngine, Tried
 from ...calibrate.host_reader import HostReader, bytes_text
 from ...calibrate.native_prediction import NativeRun, native_step_s
 from ...calibrate.observation import NO_PARAMETER, Kind, Observation
 from . import loops
 from .engine_predictions import routing_s
+from .own_engine import row_settings
 
 ROUTING = Kind("routing", core=True)
 INDEX = Kind("index operation", core=True, run=True)
@@ -118,4 +119,5 @@ CALIBRATION = EngineCalibration(
     with_values=loops.with_values,
     run_facts=loops.run_facts,
     native=NativeSteps(STEPS, _commands_per_s, _unseen),
+    own=OwnEngine("eris-mixed-amd", row_settings),
 )

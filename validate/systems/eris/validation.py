@@ -18,4 +18,5 @@ VALIDATION = Validation(
     calibration=Late(".eris.calibration", "CALIBRATION"),
     predicted={"routing": Late(".eris.engine_predictions", "routing_measured_s")},
     entry_bytes={"index": Late(".eris.engine_predictions", "key_bytes")},
+    traffic_cases=Late(".eris.traffic_cases", "traffic_cases"),
 )

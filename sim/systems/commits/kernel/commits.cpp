@@ -30,6 +30,10 @@ const CommitSetup& checked(const CommitSetup& setup) {
     expect(nodes > 0 && below(setup.node_machine, setup.machines), "machines of nodes");
     expect(setup.node_threads.size() == nodes, "threads of nodes");
     expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
+    expect(below(setup.own_storage, nodes) &&
+               (setup.own_storage.empty() ||
+                setup.own_storage.size() == setup.storage.size() * clients),
+           "storage servers of clients");
     expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
     expect(setup.cost_entries > 0 && setup.costs.size() % setup.cost_entries == 0, "costs");
     expect(std::ranges::all_of(setup.costs,

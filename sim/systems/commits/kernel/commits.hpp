@@ -41,6 +41,8 @@ struct CommitSetup {
     FIELD(Indices, node_machine, "of each node");
     FIELD(Indices, node_threads, "of each node, for messages");
     FIELD(Indices, storage, "indices of the nodes that hold records");
+    FIELD(Indices, own_storage,
+          "of each of these and each client, the one that takes its messages (2PC); empty: itself");
     FIELD(Indices, managers, "and of those that run transactions (2PC)");
     FIELD(std::uint32_t, timestamps, "and of the timestamp service");
     FIELD(std::vector<MessageCost>, costs, "by message type, then by records aboard");
@@ -54,6 +56,7 @@ struct CommitSetup {
     FIELD(std::uint32_t, retries, "of an aborted transaction, before it is given up");
     FIELD(RecordWork, work, "of a server, beside its messages (2PC)");
     FIELD(bool, every_rm, "every storage server prepares (2PC)", true);
+    FIELD(bool, own_managers, "client c always has the c-th manager (2PC)");
     FIELD(std::uint32_t, versions, "that a record keeps", 1);
     FIELD(std::int64_t, timestamp_bits, "length of the bit vector (RSI)");
     FIELD(std::uint32_t, send_queue, "of a client: one bit of so many is signaled", 1);
@@ -151,6 +154,11 @@ class Commits : public Cluster {
     }
     std::uint32_t node(std::uint32_t index) const { return clients() + index; }
     std::uint32_t storage(std::uint32_t server) const { return node(setup_.storage[server]); }
+    // That which takes the messages of one client's transactions.
+    std::uint32_t storage(std::uint32_t server, std::uint32_t client) const {
+        if (setup_.own_storage.empty()) return storage(server);
+        return node(setup_.own_storage[server * clients() + client]);
+    }
     std::uint32_t timestamps() const { return node(setup_.timestamps); }
 
     const CommitSetup setup_;

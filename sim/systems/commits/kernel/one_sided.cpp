@@ -388,8 +388,9 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     messages_[at].row = own.bit_row;
     messages_[at].signaled = signaled;
     messages_[at].cid_end = own.bit_end;
-    carry(at);
+    // The client goes on before what comes of the message at the same time, as in the reference.
     if (!signaled) wake(client, setting_bit);
+    carry(at);
 }
 
 void OneSidedCommits::after_bit(std::uint32_t client) {

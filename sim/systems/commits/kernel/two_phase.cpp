@@ -25,7 +25,7 @@ void TwoPhaseCommits::transact(std::uint32_t client) {
     client_[client].left = setup_.reads;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         const std::int64_t key = read_key(client, slot);
-        const std::uint32_t at = new_message(read, client, storage(server_of(key)));
+        const std::uint32_t at = new_message(read, client, storage(server_of(key), client));
         Message& f = messages_[at];
         f.work = setup_.work.read_ps;
         f.client = client;
@@ -41,10 +41,9 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
             if (!log_reads(client)) return end_aborted(client, cause_snapshot);
             return compute(client, compute_.draw(client_[client].think), have_computed);
         case have_computed: {
-            const std::size_t turn =
-                (client + static_cast<std::size_t>(client_[client].transaction)) %
-                setup_.managers.size();
-            const std::uint32_t manager = node(setup_.managers[turn]);
+            std::size_t turn = client;
+            if (!setup_.own_managers) turn += static_cast<std::size_t>(client_[client].transaction);
+            const std::uint32_t manager = node(setup_.managers[turn % setup_.managers.size()]);
             const std::uint32_t at = new_message(commit_request, client, manager);
             messages_[at].client = client;
             messages_[at].items = writes();
@@ -90,7 +89,7 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     send(at, timestamp_request, timestamps());  // (2)
     for (std::uint32_t s = 0; s < servers; ++s) {
         if (!takes_part(at, s)) continue;
-        send(at, prepare, storage(s), s, count_at(at, s, 0, setup_.updates),
+        send(at, prepare, storage(s, client), s, count_at(at, s, 0, setup_.updates),
              setup_.work.check_ps);  // (3)
     }
 }
@@ -121,7 +120,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
         send(at, outcome, client);  // (6)
         for (std::uint32_t s = 0; s < servers; ++s) {
             if (!takes_part(at, s)) continue;
-            send(at, install, storage(s), s, count_at(at, s, 0, writes()),
+            send(at, install, storage(s, client), s, count_at(at, s, 0, writes()),
                  setup_.work.install_ps);  // (4)
         }
         return;
@@ -130,7 +129,7 @@ void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
     for (std::uint32_t s = 0; s < servers; ++s) {
         const std::uint32_t locked = count_at(at, s, 0, setup_.updates);
         if (locked > 0 && voted_[at * servers + s] == granted)
-            send(at, rollback, storage(s), s, locked, setup_.work.check_ps);
+            send(at, rollback, storage(s, client), s, locked, setup_.work.check_ps);
     }
     send(at, finished, timestamps());  // (5)
     drop_reference(at);

@@ -78,6 +78,7 @@ class CommitModel(ABC):
             for n, node in enumerate(p.nodes)
         ]
         self.storage = [self.nodes[n] for n in p.storage]
+        self.own_storage = [self.nodes[n] for n in p.own_storage]
         self.timestamps = self.nodes[p.timestamps]
         self.commits = 0
         self.given_up = 0
@@ -157,6 +158,12 @@ class CommitModel(ABC):
     def holder(self, key: int) -> Node:
         """The storage server of a record."""
         return self.storage[server_of(self.p, key)]
+
+    def thread_of(self, server: Node, client: int) -> Node:
+        """The node that takes the messages of a client's transactions for a storage server."""
+        if not self.own_storage:
+            return server
+        return self.own_storage[self.storage.index(server) * len(self.clients) + client]
 
     def log(self, kind: int, client: Client, a: int, b: int = 0) -> None:
         """A row about the client's present transaction."""

@@ -34,9 +34,13 @@ GRANTED = -1  # a vote, else the cause of an abort
 
 @dataclass(frozen=True)
 class Share:
-    """What one RM has to do with a transaction: the records that it locks, and its new ones."""
+    """What one RM has to do with a transaction: the records that it locks, and its new ones.
+
+    ``thread``: takes the messages.
+    """
 
     rm: Node
+    thread: Node
     updates: list[int]
     inserts: list[int]
 
@@ -64,8 +68,8 @@ class TwoPhaseModel(CommitModel):
             return self.end_aborted(client, SNAPSHOT)
         yield from self.cluster.compute(client, client.draw.compute_ps())
         updates = reads[: self.p.updates]
-        turn = (client.number + client.transaction) % len(self.managers)
-        manager = self.managers[turn]
+        turn = client.number + (0 if self.p.own_managers else client.transaction)
+        manager = self.managers[turn % len(self.managers)]
         carried = len(updates) + len(inserts)
         yield from self.message("commit-request", client, manager, carried)  # (1)
         outcome = self.env.event()
@@ -78,9 +82,10 @@ class TwoPhaseModel(CommitModel):
     def read(self, client: Client, key: int) -> Process:
         """One record, as of the client's snapshot."""
         rm = self.holder(key)
-        yield from self.message("read", client, rm, 0, self.p.work.read_ps)
+        thread = self.thread_of(rm, client.number)
+        yield from self.message("read", client, thread, 0, self.p.work.read_ps)
         seen = rm.record(key).visible(client.snapshot)
-        yield from self.message("record", rm, client)
+        yield from self.message("record", thread, client)
         return seen
 
     def manage(
@@ -97,6 +102,7 @@ class TwoPhaseModel(CommitModel):
         shares = [
             Share(
                 rm,
+                self.thread_of(rm, client.number),
                 [k for k in updates if self.holder(k) is rm],
                 [k for k in inserts if self.holder(k) is rm],
             )
@@ -141,9 +147,9 @@ class TwoPhaseModel(CommitModel):
         """(3): all records of an RM, or none."""
         count = len(share.updates)
         work_ps = count * self.p.work.check_ps
-        yield from self.message("prepare", tm, share.rm, count, work_ps)
+        yield from self.message("prepare", tm, share.thread, count, work_ps)
         vote = self.check(share, client, rid)
-        yield from self.message("vote", share.rm, tm)
+        yield from self.message("vote", share.thread, tm)
         return vote
 
     def check(self, share: Share, client: int, rid: int) -> int:
@@ -162,18 +168,18 @@ class TwoPhaseModel(CommitModel):
         """(4)."""
         written = share.updates + share.inserts
         work_ps = len(written) * self.p.work.install_ps
-        yield from self.message("install", tm, share.rm, len(written), work_ps)
+        yield from self.message("install", tm, share.thread, len(written), work_ps)
         for key in share.updates:
             share.rm.record(key).install(cid, self.p.versions)
         for key in written:
             log(INSTALL, a=key, b=cid)
-        yield from self.message("installed", share.rm, tm)
+        yield from self.message("installed", share.thread, tm)
 
     def roll_back(self, tm: Node, share: Share) -> Process:
         """Another RM voted no; nobody waits for this."""
         count = len(share.updates)
         work_ps = count * self.p.work.check_ps
-        yield from self.message("rollback", tm, share.rm, count, work_ps)
+        yield from self.message("rollback", tm, share.thread, count, work_ps)
         for key in share.updates:
             share.rm.record(key).owner = None
 

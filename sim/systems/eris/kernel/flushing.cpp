@@ -224,12 +224,30 @@ void ErisRouting::attempt(std::uint32_t i) {
     const double held = handed_lines_ps(i, w.to, lines, machine_.stream_slots);
     Time done = handing(i, flush, core, held);
     const Time alone = done;
-    // The line comes to be written, and goes back filled.
-    done = links_.send_lines(clock.now(), node(w.to), node(i), lines, done);
-    done = links_.send_lines(clock.now(), node(i), node(w.to), lines, done);
+    done = hand_over(node(i), node(w.to), lines, done);
     w.step[flush] += done - alone;
     w.time.end(done);
     clock.schedule(done, copied, i, w.to);
+}
+
+// Lines come to be written, and go back filled. Returns when the last one is across, no earlier
+// than `done`; nobody waits for what is written back, nor for the memory. Waits for what comes from
+// other writers are in the latency of the descriptor's line.
+Time ErisRouting::hand_over(std::size_t writer, std::size_t reader, double lines, Time done) {
+    if (writer == reader) return done;
+    const ErisMachine& m = machine_;
+    const Time now = clock.now();
+    const double messages = lines * m.handed_messages;
+    done = links_.send(now, reader, writer, lines * m.handed_fetched, messages, done);
+    done = links_.send(now, writer, reader, lines, messages, done);
+    const double written = lines * m.handed_written;
+    links_.send(now, writer, reader, lines * m.handed_back, 0, done);
+    const double passed_messages = lines * m.handed_passed_messages;
+    links_.send(now, reader, writer, lines * m.handed_passed, passed_messages, done);
+    links_.send(now, writer, reader, 0, passed_messages, done);
+    if (const double moved = lines * m.handed_read + written; moved > 0)
+        memory_[static_cast<std::size_t>(m.home[reader])].serve(now, moved, written);
+    return done;
 }
 
 void ErisRouting::arrive(std::uint32_t i) {

@@ -28,6 +28,8 @@ py::dict counts(Model& self) {
     const Interconnect& links = model.links();
     const std::size_t n = memory.size(), count = links.links();
     found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    found["core_executed"] =
+        column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
     found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
     found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });

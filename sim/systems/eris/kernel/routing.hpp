@@ -142,6 +142,7 @@ class ErisRouting {
     const Interconnect& links() const { return links_; }
     Time link_done(std::size_t link) const { return links_.done(link, clock.now()); }
     const LargeVector<Core>& cores() const { return core_; }
+    Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
     Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
     Time counting_since() const { return since_; }
     // Time that a worker had use for: neither asleep nor held up.
@@ -330,6 +331,7 @@ class ErisRouting {
     void begin_flush(std::uint32_t i, std::uint32_t to, After after);
     void read_descriptor(std::uint32_t i);
     void attempt(std::uint32_t i);
+    Time hand_over(std::size_t writer, std::size_t reader, double lines, Time done);
     void arrive(std::uint32_t i);
     void deliver(std::uint32_t i, std::size_t at);
     void deliver_parts(std::uint32_t i, std::size_t at);

@@ -80,6 +80,14 @@ struct ErisMachine {
     using PerLink = Amounts<Each::link, std::int64_t>;
     FIELD(PerLink, link_data_ps, "[2L] wire time of a line with its header");
     FIELD(PerLink, link_request_ps, "[2L] wire time of a request");
+    // Of a line of a flush to another node (sim/machine/hand_over_traffic.py).
+    FIELD(double, handed_fetched, "lines that come to be written", 1.0);
+    FIELD(double, handed_passed, "lines that come from other writers, for which nobody waits", 0.0);
+    FIELD(double, handed_passed_messages, "and messages for them, each way", 0.0);
+    FIELD(double, handed_back, "and lines that go back once more, written back", 0.0);
+    FIELD(double, handed_messages, "messages each way, in times of a request", 1.0);
+    FIELD(double, handed_read, "lines that the reader's memory delivers", 0.0);
+    FIELD(double, handed_written, "lines that are written back to it", 0.0);
     // What a line from memory costs on links: data that come from another node's memory, snoops.
     FIELD(LinkRows, line_data_ps, "[n, 2L] wire time of data of a line from memory");
     FIELD(LinkRows, line_control_ps, "[n, 2L] and of control messages");

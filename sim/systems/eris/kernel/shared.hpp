@@ -45,6 +45,7 @@ class ErisShared {
     const Interconnect& links() const { return links_; }
     Time link_done(std::size_t k) const { return links_.done(k, clock.now()); }
     const std::vector<Core>& cores() const { return core_; }
+    Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
     // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
     Time busy(std::size_t worker) const;
     Time counting_since() const { return since_; }

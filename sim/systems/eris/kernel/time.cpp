@@ -14,7 +14,9 @@ Time ErisRouting::phase(std::size_t i, Step step, const CoreWork& work, const Fr
     if (const auto [lines, written] = from; lines > 0) {
         const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
         done = std::max(done, memory_[home].serve(now, lines, written));
-        done = links_.use_memory(now, paths_, node(i), lines, done);
+        // What goes back to the node's own memory asks nobody.
+        const double asked = home == node(i) ? lines - written : lines;
+        done = links_.use_memory(now, paths_, node(i), asked, done);
     }
     done = machine_.disturbances.stretched(i, now, done);
     w.step[step] += done - now;

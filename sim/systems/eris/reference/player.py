@@ -99,6 +99,7 @@ class ReferencePlayer:
             since_ps=self._since_ps,
             done=counts.executed.sum(axis=1),
             executed=counts.executed.copy(),
+            core_executed_ps=np.array([core.executed(now) for core in model.cores]),
             busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
             held_ps=np.array([core.held for core in model.cores]),

@@ -321,9 +321,7 @@ class ErisRoutingReference:
         core = self.m.flush_ps[here] + count * self.m.copy_ps[here]
         held = self.line_slots(w.index, to, lines, self.m.stream_slots)
         copied = self.end_of_handing(w, core, held)
-        # The line comes to be written, and goes back filled.
-        copied = self.links.send_lines(self.now, there, here, lines, copied)
-        copied = self.links.send_lines(self.now, here, there, lines, copied)
+        copied = self.hand_over(here, there, lines, copied)
         w.time.over = copied
         yield self.flushing(w, copied - self.now)
         if self.keeps_parts:
@@ -399,6 +397,26 @@ class ErisRoutingReference:
         self.counts.steps_ps[step][w.index] += time_ps
         return self.env.timeout(time_ps)
 
+    def hand_over(self, writer: int, reader: int, lines: float, done: int) -> int:
+        """When the last of lines is across, no earlier than ``done``: they come to be written, and
+        go back filled. Nobody waits for what is written back, nor for the memory.
+        """
+        if writer == reader:
+            return done
+        m, now = self.m, self.now
+        messages = lines * m.handed_messages
+        done = self.links.send(now, reader, writer, lines * m.handed_fetched, messages, done)
+        done = self.links.send(now, writer, reader, lines, messages, done)
+        written = lines * m.handed_written
+        self.links.send(now, writer, reader, lines * m.handed_back, 0.0, done)
+        passed_messages = lines * m.handed_passed_messages
+        self.links.send(now, reader, writer, lines * m.handed_passed, passed_messages, done)
+        self.links.send(now, writer, reader, 0.0, passed_messages, done)
+        moved = lines * m.handed_read + written
+        if moved > 0:
+            self.memory[m.home[reader]].serve(now, moved, written)
+        return done
+
     def end_of_handing(self, w: Worker, core: float, held: float) -> int:
         """When a phase that hands over lines is over, which hold so much of a core's slots."""
         if self.m.handed_additive:
@@ -413,7 +431,10 @@ class ErisRoutingReference:
         if memory.lines > 0:
             controller = self.memory[self.m.home[node]]
             done = max(done, controller.serve(now, memory.lines, memory.written))
-            done = self.links.use_memory(now, self.paths, node, memory.lines, done)
+            # What goes back to the node's own memory asks nobody.
+            own = self.m.home[node] == node
+            asked = memory.lines - memory.written if own else memory.lines
+            done = self.links.use_memory(now, self.paths, node, asked, done)
         w.time.over = self.disturbances.stretched_ps(w.index, now, done)
         return w.time.over
 

@@ -71,6 +71,7 @@ service_use(const TaskModel& model) {
 
 void register_tasks(py::module_& module) {
     def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
+    def_struct<EngineSetup>(module, "EngineSetup", "Copy engines, and what uses them besides.");
     def_struct<TaskSetup>(
         module, "TaskSetup",
         "What tasks are played with: sim/systems/tasks/parameters.py, in plain numbers.");
@@ -125,6 +126,10 @@ void register_tasks(py::module_& module) {
             [](Held& self, const std::vector<double>& cumulative) { self->set_mix(cumulative); },
             py::arg("cumulative"), "Shares of the queries, added up.")
         .def(
+            "set_paths",
+            [](Held& self, const std::vector<std::int64_t>& paths) { self->set_paths(paths); },
+            py::arg("paths"), "Of scans that begin from now on: see TaskSetup.paths.")
+        .def(
             "take_arrived", [](Held& self) { return self->arrived(); },
             "Numbers of the copies that have arrived since this was last asked.")
         .def(
@@ -177,6 +182,9 @@ void register_tasks(py::module_& module) {
                 return py::array_t<double>({self->nodes(), self->nodes()}, self->traffic().data());
             },
             "[n, n] bytes that threads of a node have read and written at a home; of ended tasks.")
+        .def(
+            "migrations", [](Held& self) { return self->migrations(); },
+            "Of threads to another processor: of the core, the cache, the node, beyond.")
         .def(
             "looked_ps", [](Held& self) { return whole(self->looked_ps()); },
             "[n] time of idle workers that looked for work.")

@@ -6,6 +6,7 @@
 
 #include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
+#include "machine/kernel/os_scheduler.hpp"
 
 namespace numatwin {
 
@@ -34,6 +35,31 @@ struct StageSetup {
     FIELD(Doubles, read, "[m] lines per entry");
     FIELD(Doubles, written, "[m] lines per entry");
     FIELD(double, lines, "per entry, in all");
+    FIELD(double, chunk_entries, "that a copy engine copies at a time; 0: none does");
+    FIELD(Doubles, warm_lines, "[n] in the core's own cache");
+    FIELD(Doubles, warm_ps, "[n] to read them from the last-level cache");
+    END_OF_FIELDS;
+};
+
+// Copy engines of the machine, and what uses them and the links besides queries.
+struct EngineSetup {
+    using Doubles = std::vector<double>;
+    using Whole = std::vector<std::int64_t>;
+    FIELDS_OF(EngineSetup);
+    FIELD(Whole, core, "[E] of the service");
+    FIELD(Whole, contexts, "[E] copies at a time");
+    FIELD(Doubles, setup_ps, "[E] of a thread, before its first request");
+    FIELD(Doubles, request_ps, "[E] of a thread, for each");
+    FIELD(Doubles, line_ps, "[E] of a line");
+    FIELD(Doubles, free_line_ps, "[E] likewise, not coherent; 0: it makes no such copies");
+    FIELD(Doubles, slots, "[E] lines asked for at a time");
+    FIELD(Whole, of_node, "[n] the engine that threads of a node use; -1: none");
+    FIELD(Whole, background_core, "[B] of the service");
+    FIELD(Whole, background_engine, "[B] whose context it holds; -1: none");
+    FIELD(Doubles, background_instructions_ps, "[B] of a line");
+    FIELD(std::vector<Doubles>, background_read, "[B, n] lines read from each home");
+    FIELD(std::vector<Doubles>, background_written, "[B, n] likewise written");
+    FIELD(Doubles, background_slots, "[B] lines under way");
     END_OF_FIELDS;
 };
 
@@ -56,9 +82,14 @@ struct TaskSetup {
     FIELD(Whole, predecessor, "[n, v] vertices of routes");
     FIELD(std::int64_t, vertices, "v");
     FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
+    FIELD(Doubles, entries, "[n] lines under way at home agents; none, 0: not limited");
+    FIELD(bool, directory_in_memory, "its updates are writes", false);
     // Threads.
     FIELD(Whole, worker_core, "[W]");
-    FIELD(Whole, worker_node, "[W]");
+    FIELD(Whole, worker_node, "[W] of whose pool each is");
+    FIELD(OsSetup, os, "threads that are moved; without processors: they are pinned");
+    FIELD(double, switch_ps, "of a thread that takes over a processor in the middle of a task");
+    FIELD(bool, one_queue, "of the whole machine");
     FIELD(Whole, copy_core, "[n] of copying threads");
     FIELD(Doubles, copy_slots, "[n] lines under way of copying threads");
     FIELD(Whole, near, "[n, n] nodes by distance from each, itself first");
@@ -82,6 +113,9 @@ struct TaskSetup {
     FIELD(std::vector<std::uint64_t>, streams,
           "Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals");
     FIELD(bool, traced, "keep the trace");
+    FIELD(EngineSetup, engines, "that copy for scans");
+    FIELD(Whole, paths,
+          "[stages, n + 1] by stage and home, on all nodes first: path 0 (CPU), 1, 2 (copies)");
     END_OF_FIELDS;
 };
 

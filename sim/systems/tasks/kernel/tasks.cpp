@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "systems/tasks/kernel/scan_plays.hpp"
+
 namespace numatwin {
 namespace {
 
@@ -21,7 +23,7 @@ const TaskSetup& checked(const TaskSetup& setup) {
             return v >= least && v < static_cast<std::int64_t>(end);
         });
     };
-    const std::size_t n = setup.read_ps.size(), stages = setup.stages.size();
+    const std::size_t n = setup.copy_core.size(), stages = setup.stages.size();
     expect(n > 0 && setup.near.size() == n * n && below(setup.near, 0, n), "near");
     expect(!setup.worker_node.empty() && below(setup.worker_node, 0, n), "worker_node");
     expect(setup.worker_core.size() == setup.worker_node.size() &&
@@ -30,6 +32,10 @@ const TaskSetup& checked(const TaskSetup& setup) {
     expect(setup.copy_core.size() == n && below(setup.copy_core, 0, setup.core_node.size()) &&
                setup.copy_slots.size() == n,
            "copy_core");
+    expect(setup.os.core.empty() ||
+               (setup.os.begin.size() == setup.worker_node.size() &&
+                below(setup.os.core, 0, setup.core_node.size()) && below(setup.os.node, 0, n)),
+           "os");
     expect(!setup.memory_nodes.empty() && below(setup.memory_nodes, 0, n), "memory_nodes");
     expect(setup.query_first.size() >= 2 && below(setup.query_first, 0, stages + 1) &&
                std::ranges::is_sorted(setup.query_first) &&
@@ -52,16 +58,40 @@ const TaskSetup& checked(const TaskSetup& setup) {
         expect(stage.counted >= 0 || stage.parts_min <= 1, "parts_min");
         expect(below(stage.inputs, 0, stages) && below(stage.followers, 0, stages), "inputs");
         expect(stage.instructions_ps.size() == n && stage.separate_ps.size() == n &&
-                   stage.slots.size() == n,
+                   stage.slots.size() == n && stage.warm_lines.size() == n &&
+                   stage.warm_ps.size() == n,
                "costs");
         expect(stage.read.size() == stage.place.size() &&
                    stage.written.size() == stage.place.size() && below(stage.place, 0, 3),
                "memory");
     }
+    const EngineSetup& of = setup.engines;
+    const std::size_t engines = of.core.size(), background = of.background_core.size();
+    expect(setup.paths.empty() || setup.paths.size() == stages * (n + 1), "paths");
+    expect(below(setup.paths, 0, engines > 0 ? 3 : 1), "paths");
+    expect(setup.read_ps.size() >= n && below(of.core, 0, setup.core_node.size()), "engines");
+    expect(of.contexts.size() == engines && below(of.contexts, 1, 1u << 16) &&
+               of.setup_ps.size() == engines && of.request_ps.size() == engines &&
+               of.line_ps.size() == engines && of.free_line_ps.size() == engines &&
+               of.slots.size() == engines,
+           "engines");
+    expect(of.of_node.size() == (engines > 0 ? n : 0) && below(of.of_node, -1, engines), "of_node");
+    expect(
+        below(of.background_core, 0, setup.core_node.size()) &&
+            of.background_engine.size() == background && below(of.background_engine, -1, engines) &&
+            of.background_instructions_ps.size() == background &&
+            of.background_read.size() == background && of.background_written.size() == background &&
+            of.background_slots.size() == background,
+        "background");
+    for (std::size_t b = 0; b < background; ++b)
+        expect(of.background_read[b].size() == n && of.background_written[b].size() == n,
+               "background");
     return setup;
 }
 
-ServiceMachine machine_of(const TaskSetup& of) {
+}  // namespace
+
+ServiceMachine service_machine_of(const TaskSetup& of) {
     return {of.read_ps,
             of.write_ps,
             of.latency_ps,
@@ -73,16 +103,16 @@ ServiceMachine machine_of(const TaskSetup& of) {
             {of.entering.begin(), of.entering.end()},
             {of.predecessor.begin(), of.predecessor.end()},
             of.vertices,
-            of.smt_throughput};
+            of.smt_throughput,
+            of.entries,
+            of.directory_in_memory};
 }
-
-}  // namespace
 
 TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication)
     : clock(seed, replication),
       setup_(checked(setup)),
-      n_(setup.read_ps.size()),
-      service_(machine_of(setup)),
+      n_(setup.copy_core.size()),
+      service_(service_machine_of(setup)),
       list_(setup.part_rows.size()),
       mix_(setup.cumulative),
       think_(Durations::exponential(setup.think_ps)),
@@ -92,12 +122,16 @@ TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t r
       head_sequence_(queue_.size(), std::numeric_limits<std::uint64_t>::max()),
       waiting_at_(n_, 0),
       stealable_at_(n_, 0),
+      victims_(setup.near),
       may_steal_(static_cast<std::size_t>(setup.classes), 0),
       turn_(may_steal_.size(), 0),
       dealt_(n_, 0),
       node_workers_(n_),
       stand_in_(n_, 0),
       kind_at_(setup.stages.size() * n_),
+      os_(setup.os),
+      ran_last_(setup.os.core.size(), none),
+      left_at_(setup.os.core.size(), -1),
       class_(may_steal_.size()),
       latency_(setup.cumulative.size()),
       latency_total_(setup.cumulative.size(), 0),
@@ -113,10 +147,15 @@ TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t r
         Worker worker;
         worker.node = static_cast<std::uint32_t>(setup.worker_node[w]);
         worker.core = static_cast<std::uint32_t>(setup.worker_core[w]);
+        worker.here = static_cast<std::uint32_t>(setup.core_node[worker.core]);
         worker_.push_back(worker);
     }
     find_stand_ins();
-    for (std::uint32_t w = 0; w < worker_.size(); ++w) rest(w);
+    if (moved())
+        begin_threads();
+    else
+        for (std::uint32_t w = 0; w < worker_.size(); ++w) rest(w);
+    start_engines();
     const std::vector<std::uint64_t>& keys = setup.streams;
     const std::size_t clients = setup.client_query.size();
     for (std::size_t k = 0; k < 2 * clients; ++k)
@@ -139,7 +178,20 @@ void TaskModel::handle(const Event& event) {
             begin(drawn(arrival_mix_), none);
             clock.schedule(clock.now() + arrivals_.draw(arrival_stream_), arrives);
             break;
+        case ticks:
+            tick();
+            break;
+        case stops_looking:
+            if (worker_[event.subject].turn == event.data && looks_moved(worker_[event.subject]))
+                fall_asleep(event.subject);
+            break;
         default:
+            if (moved()) {
+                const Worker& worker = worker_[event.subject];
+                if (worker.waking && worker.turn == event.data && worker.cpu != none)
+                    is_up(event.subject);
+                break;
+            }
             worker_[event.subject].waking = false;
             log(woken_row, event.subject);
             take(event.subject);
@@ -148,13 +200,14 @@ void TaskModel::handle(const Event& event) {
 }
 
 const char* TaskModel::event_name(std::uint32_t kind) {
-    constexpr std::array names{"shares change", "a client asks", "a query arrives",
-                               "a worker is woken"};
+    constexpr std::array names{"shares change",     "a client asks", "a query arrives",
+                               "a worker is woken", "a tick",        "a worker stops looking"};
     return kind < names.size() ? names[kind] : "unknown";
 }
 
 // An event for the next change of the service, unless one comes before, which then plans anew.
 void TaskModel::plan() {
+    settle();
     const Time at = service_.next_change();
     if (at >= planned_) return;
     planned_ = at;
@@ -164,10 +217,22 @@ void TaskModel::plan() {
 void TaskModel::change() {
     if (clock.now() != planned_) return;  // another one came before
     planned_ = never;
+    finish_due();
+    plan();
+}
+
+// Ends all pieces whose time has come; whether there were any.
+bool TaskModel::finish_due() {
     std::uint64_t job = 0;
+    bool found = false;
     while (service_.finish(clock.now(), job)) {
+        found = true;
         if (job < worker_.size()) {
-            ended(static_cast<std::uint32_t>(job));
+            step_on(static_cast<std::uint32_t>(job));
+            continue;
+        }
+        if (job >= engine_jobs) {
+            copied(static_cast<std::uint32_t>(job - engine_jobs));
             continue;
         }
         const auto number = static_cast<std::int64_t>(job - worker_.size());
@@ -175,7 +240,7 @@ void TaskModel::change() {
         arrived_.push_back(number);
         clock.halt();
     }
-    plan();
+    return found;
 }
 
 void TaskModel::copy(std::int64_t number, std::int64_t source, std::int64_t target,
@@ -237,6 +302,9 @@ std::vector<std::uint32_t> TaskModel::parts(std::size_t table) const {
 
 std::vector<std::int64_t> TaskModel::looked_ps() const {
     std::vector<std::int64_t> found = looked_ps_;
+    for (const Worker& worker : worker_)
+        if (moved() && looks_moved(worker)) found[worker.here] += clock.now() - worker.looks_since;
+    if (moved()) return found;
     for (const Worker& worker : worker_)
         if (worker.idle)
             found[worker.node] += std::min(clock.now() - worker.idle_since, setup_.look_ps);

@@ -14,6 +14,8 @@
 #include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
+#include "machine/kernel/copy_engine.hpp"
+#include "machine/kernel/os_scheduler.hpp"
 #include "machine/kernel/shared_service.hpp"
 #include "systems/tasks/kernel/setup.hpp"
 
@@ -64,8 +66,11 @@ class TaskModel {
     void block(std::size_t table, std::size_t part);
     void place(std::size_t table, std::size_t part, std::int64_t node);
     void allow(const std::vector<bool>& classes, bool within_node);
+    // Of workers; where the operating system moves them, of processors.
     void use(const std::vector<bool>& workers);
     void set_mix(const std::vector<double>& cumulative);
+    // The paths of scans that begin from now on: TaskSetup::paths.
+    void set_paths(const std::vector<std::int64_t>& paths);
     // Copies that have arrived since this was last asked.
     std::vector<std::int64_t> arrived();
 
@@ -77,6 +82,9 @@ class TaskModel {
     std::vector<ThreadUse> part_use() const;
     std::vector<std::uint32_t> parts(std::size_t table) const;  // their numbers
     const std::vector<double>& traffic() const { return traffic_; }
+    std::vector<std::int64_t> migrations() const {
+        return {os_.migrations().begin(), os_.migrations().end()};
+    }
     std::vector<std::int64_t> looked_ps() const;
     std::vector<std::int64_t> waiting() const { return waiting_at_; }
     std::vector<std::int64_t> idle() const;
@@ -92,7 +100,7 @@ class TaskModel {
   private:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     static constexpr std::int64_t interleaved = -1, nothing = -1;
-    enum EventKind : std::uint32_t { changed, asks, arrives, woken };
+    enum EventKind : std::uint32_t { changed, asks, arrives, woken, ticks, stops_looking };
     enum RowKind : std::int64_t {
         asked_row,
         made_row,
@@ -101,7 +109,8 @@ class TaskModel {
         answered_row,
         woken_row,
         copying_row,
-        arrived_row
+        arrived_row,
+        on_row
     };
 
     struct Link {
@@ -113,7 +122,7 @@ class TaskModel {
         double fraction, entries, bytes_per_ps;
         std::int32_t home, node;
         std::uint32_t owner, kind;
-        Time began;
+        std::uint32_t touched;   // node of the thread that began it
         std::uint64_t sequence;  // in which it was queued
         std::int64_t number;
         Link queued, dealt;
@@ -122,12 +131,23 @@ class TaskModel {
         std::uint32_t head = none, tail = none;
     };
     struct Worker {
-        std::uint32_t node, core;
+        std::uint32_t node, core;  // of its pool; the core that it runs on
+        std::uint32_t here;        // that core's node
         std::uint32_t task = none;
         bool idle = false, waking = false, in_use = true;
         Time idle_since = 0;
         std::uint32_t above = none, below = none;  // in the stack of idle ones
         Ends dealt;
+        double left = 0;          // entries of its task, when it last went on
+        Time since = 0, ran = 0;  // when it has run, and how long before
+        // Where the operating system moves it:
+        bool asleep = false, warms = false;
+        std::uint32_t cpu = none, ran_on = none;
+        std::uint64_t turn = 0;  // of its timers only the latest counts
+        Time looks_since = 0;
+        std::int64_t piece = -1;
+        double warm_units = 0;
+        std::vector<std::pair<std::uint32_t, double>> warmed;  // lines of a unit, by home
     };
     struct Part {
         std::int64_t rows, node;
@@ -203,18 +223,67 @@ class TaskModel {
     std::uint32_t oldest_own(std::uint32_t worker) const;
     std::uint32_t oldest_stealable(std::uint32_t worker) const;
     void start(std::uint32_t worker, std::uint32_t task);
+    void had_its_turn(std::size_t victim, std::size_t thief);
     void count_use(const Worker& worker, const Task& task, std::int64_t threads);
     void ended(std::uint32_t worker);
     std::uint32_t demand_of(const Task& task, std::size_t node);
-    std::uint32_t kind_of(std::uint32_t stage, std::size_t node, std::int64_t home);
+    std::uint32_t kind_of(std::uint32_t stage, std::size_t node, std::int64_t home,
+                          std::uint32_t touched);
     void find_stand_ins();
+    void count_traffic(const Worker& worker, const Task& task, double entries);
+
+    // moved_workers.cpp
+    bool moved() const { return os_.cpus() > 0; }
+    void begin_threads();
+    void settle();
+    void tick();
+    void finish_due_first();
+    void leaves(std::uint32_t worker);
+    void comes(std::uint32_t worker, std::uint32_t cpu);
+    void is_up(std::uint32_t worker);
+    void fall_asleep(std::uint32_t worker);
+    void rest_moved(std::uint32_t worker);
+    bool looks_moved(const Worker& worker) const {
+        return worker.idle && !worker.asleep && worker.cpu != none;
+    }
+    std::uint32_t sleeper(std::size_t node) const;
+    bool sleeps(std::uint32_t worker) const {
+        return moved() ? worker_[worker].asleep : worker_[worker].idle;
+    }
+    void go_on(std::uint32_t worker);
+    bool warm_up(std::uint32_t worker, bool is_near);
+    void count_warmed(const Worker& worker, double units);
     std::int64_t in_turn(std::size_t task_class) {
         return with_workers_[turn_[task_class]++ % with_workers_.size()];
     }
 
+    // engine_scans.cpp: tasks whose data a copy engine copies ahead.
+    enum class Step : std::uint8_t { by_cpu, setting_up, requesting, working, waiting };
+    struct EngineScan {
+        Step step = Step::by_cpu;
+        DoubleBuffer buffer;
+        std::uint32_t engine = 0, work = 0, copy = 0;  // demands of an entry
+        double chunk = 0, entries = 0;
+        std::int64_t home = 0;
+        Time since = 0;  // it waits
+    };
+    // Above the jobs of workers and of copying threads.
+    static constexpr std::uint64_t engine_jobs = std::uint64_t{1} << 48;
+    void start_engines();
+    bool by_engine(const Task& task, std::size_t node) const;
+    void begin_copied(std::uint32_t worker, std::uint32_t task);
+    void step_on(std::uint32_t worker);
+    void next_step(std::uint32_t worker);
+    void submit(std::uint32_t worker);
+    void start_copy(std::uint32_t worker);
+    void copied(std::uint32_t worker);
+    std::uint32_t copy_demand(const EngineScan& scan, const StageSetup& stage, std::size_t node,
+                              bool coherent);
+
     // tasks.cpp
     void plan();
     void change();
+    bool finish_due();
     std::vector<ThreadUse> up_to_now(std::vector<ThreadUse> use) const;
     Part& part_of(std::size_t table, std::size_t part);
     std::size_t class_of(const Task& task) const {
@@ -256,6 +325,7 @@ class TaskModel {
     std::vector<std::int64_t> waiting_at_;      // by node
     std::vector<std::int64_t> stealable_at_;    // by node
     std::int64_t stealable_ = 0;
+    std::vector<std::int64_t> victims_;  // by node of the thief, in the order of their turns
     std::uint64_t sequence_ = 0;
     std::vector<std::uint8_t> may_steal_;  // by class
     bool within_node_ = true;              // may workers take what was dealt to others
@@ -267,6 +337,17 @@ class TaskModel {
     std::vector<Kind> kind_;
     std::vector<double> scratch_read_, scratch_written_;
     std::vector<std::int64_t> copying_, arrived_;
+    OsScheduler os_;
+    std::vector<std::uint32_t> ran_last_;  // thread, by processor
+    std::vector<Time> left_at_;            // by processor
+    std::uint32_t waker_ = none;
+    bool ticking_ = false;
+
+    // Copy engines.
+    std::vector<std::int64_t> path_;
+    std::vector<EngineScan> engine_scan_;  // by worker
+    std::vector<CopyEngine> engine_;
+    std::uint32_t passing_ = none;  // a demand of a ps of a thread's time
 
     // Counted.
     std::vector<ClassCounts> class_;

@@ -36,8 +36,14 @@ void TaskModel::queue_task(std::uint32_t at) {
         return start(taker, at);
     }
     enqueue(at);
-    const std::uint32_t asleep = within_node_ ? idle_top_[node] : owner;
-    if (asleep != none && worker_[asleep].idle) wake(asleep);
+    const std::uint32_t asleep = within_node_ ? sleeper(node) : owner;
+    if (asleep != none && sleeps(asleep)) return wake(asleep);
+    if (may_steal_[task_class] == 0 || idle_workers_ == 0) return;
+    const std::int64_t* const near = setup_.near.data() + node * n_;
+    for (std::size_t k = 1; k < n_; ++k) {
+        const std::uint32_t thief = sleeper(static_cast<std::size_t>(near[k]));
+        if (thief != none && sleeps(thief)) return wake(thief);
+    }
 }
 
 void TaskModel::enqueue(std::uint32_t at) {
@@ -115,11 +121,13 @@ void TaskModel::block(std::size_t table, std::size_t p) {
 // -- workers
 
 bool TaskModel::looks(std::uint32_t w) const {
+    if (moved()) return looks_moved(worker_[w]);
     return worker_[w].idle && clock.now() - worker_[w].idle_since < setup_.look_ps;
 }
 
 std::uint32_t TaskModel::looking(std::size_t node) const {
-    const std::uint32_t last = idle_top_[node];
+    std::uint32_t last = idle_top_[node];
+    while (moved() && last != none && !looks_moved(worker_[last])) last = worker_[last].below;
     return last != none && looks(last) ? last : none;
 }
 
@@ -132,11 +140,17 @@ void TaskModel::rest(std::uint32_t w) {
     if (worker.below != none) worker_[worker.below].above = w;
     idle_top_[worker.node] = w;
     ++idle_workers_;
+    if (moved()) rest_moved(w);
 }
 
 void TaskModel::leave_idle(std::uint32_t w) {
     Worker& worker = worker_[w];
-    looked_ps_[worker.node] += std::min(clock.now() - worker.idle_since, setup_.look_ps);
+    if (!moved())
+        looked_ps_[worker.node] += std::min(clock.now() - worker.idle_since, setup_.look_ps);
+    else if (looks_moved(worker))
+        looked_ps_[worker.here] += clock.now() - worker.looks_since;
+    worker.asleep = false;
+    ++worker.turn;
     (worker.above != none ? worker_[worker.above].below : idle_top_[worker.node]) = worker.below;
     if (worker.below != none) worker_[worker.below].above = worker.above;
     worker.idle = false;
@@ -146,6 +160,7 @@ void TaskModel::leave_idle(std::uint32_t w) {
 void TaskModel::wake(std::uint32_t w) {
     leave_idle(w);
     worker_[w].waking = true;
+    if (moved()) return os_.wake(clock.now(), w, waker_);
     clock.schedule(clock.now() + setup_.wake_ps, woken, w);
 }
 
@@ -174,9 +189,9 @@ std::uint32_t TaskModel::oldest_own(std::uint32_t w) const {
 
 std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
     if (stealable_ == 0) return none;
-    const std::int64_t* const near = setup_.near.data() + worker_[w].node * n_;
+    const std::int64_t* const victims = victims_.data() + worker_[w].node * n_;
     for (std::size_t k = 1; k < n_; ++k) {
-        const auto node = static_cast<std::size_t>(near[k]);
+        const auto node = static_cast<std::size_t>(victims[k]);
         if (stealable_at_[node] == 0) continue;
         std::uint32_t found = none;
         std::uint64_t least = no_sequence;
@@ -191,17 +206,32 @@ std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
     return none;
 }
 
-std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t home) {
+// Of nodes that are equally far the victim is the last one from now on.
+void TaskModel::had_its_turn(std::size_t victim, std::size_t thief) {
+    std::int64_t* const end = victims_.data() + (thief + 1) * n_;
+    const double* const latency_ps = setup_.latency_ps.data() + thief * n_;
+    auto* at = std::find(end - n_, end, static_cast<std::int64_t>(victim));
+    while (at + 1 != end && latency_ps[static_cast<std::size_t>(at[1])] == latency_ps[victim]) {
+        std::swap(at[0], at[1]);
+        ++at;
+    }
+}
+
+std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t home,
+                                 std::uint32_t touched) {
+    // A pinned thread is where it began its task.
+    const std::size_t places = moved() ? n_ : 1;
     auto& row = kind_at_[s * n_ + node];
-    if (row.empty()) row.assign(n_ + 1, none);
-    std::uint32_t& found = row[static_cast<std::size_t>(home + 1)];
+    if (row.empty()) row.assign((n_ + 1) * places, none);
+    std::uint32_t& found =
+        row[static_cast<std::size_t>(home + 1) * places + (moved() ? touched : 0)];
     if (found != none) return found;
     scratch_read_.assign(n_, 0);
     scratch_written_.assign(n_, 0);
     const StageSetup& stage = setup_.stages[s];
     for (std::size_t k = 0; k < stage.place.size(); ++k) {
         const std::int64_t at = stage.place[k] == 0   ? home
-                                : stage.place[k] == 1 ? static_cast<std::int64_t>(node)
+                                : stage.place[k] == 1 ? static_cast<std::int64_t>(touched)
                                                       : interleaved;
         const auto use = [&](std::int64_t of, double count) {
             scratch_read_[static_cast<std::size_t>(of)] += stage.read[k] / count;
@@ -245,26 +275,40 @@ void TaskModel::start(std::uint32_t w, std::uint32_t at) {
     --of.waiting;
     ++of.running;
     of.stolen += stolen;
+    if (stolen) had_its_turn(static_cast<std::size_t>(task.node), worker.node);
     --free_workers_;
     worker.task = at;
-    task.began = clock.now();
+    worker.left = task.entries;
+    worker.since = clock.now();
+    worker.ran = 0;
     task.owner = none;
+    task.touched = worker.here;
     task.bytes_per_ps = std::max(of.bytes_per_ps, 0.0);
     count_use(worker, task, 1);
     log(began_row, task.number, w, task.node, stolen);
-    task.kind = kind_of(task.stage, worker.node, task.home);
-    service_.start(clock.now(), worker.core, demand_of(task, worker.node), task.entries, w);
+    if (by_engine(task, worker.here)) return begin_copied(w, at);
+    go_on(w);
 }
 
 void TaskModel::count_use(const Worker& worker, const Task& task, std::int64_t threads) {
-    if (worker.node != static_cast<std::uint32_t>(task.node)) return;
+    const bool counts = setup_.one_queue || moved()
+                            ? static_cast<std::int32_t>(worker.here) == task.home
+                            : static_cast<std::int32_t>(worker.node) == task.node;
+    if (!counts) return;
     const double each = static_cast<double>(threads) * task.bytes_per_ps;
-    node_use_[worker.node].change(clock.now(), threads, each);
+    node_use_[worker.here].change(clock.now(), threads, each);
     if (task.part != none) part_[task.part].use.change(clock.now(), threads, each);
 }
 
 void TaskModel::ended(std::uint32_t w) {
     Worker& worker = worker_[w];
+    if (worker.warms) {
+        count_warmed(worker, worker.warm_units);
+        worker.warms = false;
+        return go_on(w);
+    }
+    waker_ = worker.cpu;
+    worker.piece = -1;
     const std::uint32_t at = worker.task;
     const Task& task = task_[at];
     const StageSetup& stage = setup_.stages[task.stage];
@@ -274,18 +318,24 @@ void TaskModel::ended(std::uint32_t w) {
     ++of.done;
     free_workers_ += worker.in_use;
     count_use(worker, task, -1);
-    for (const MemoryUse& m : kind_[task.kind].memory)
-        traffic_[worker.node * n_ + m.home] += (m.read + m.written) * task.entries * line_bytes;
-    const auto took = static_cast<double>(std::max<Time>(clock.now() - task.began, 1));
+    count_traffic(worker, task, worker.left);
+    const auto took =
+        static_cast<double>(std::max<Time>(clock.now() - worker.since + worker.ran, 1));
     const double moved = task.entries * stage.lines * line_bytes / took;
     if (of.bytes_per_ps < 0)
         of.bytes_per_ps = moved;
     else
         of.bytes_per_ps += average_weight * (moved - of.bytes_per_ps);
     log(ended_row, task.number, w, stage.task_class);
-    follow(at, worker.node);
+    follow(at, worker.here);
     free_tasks_.push_back(at);
     take(w);
+    waker_ = none;
+}
+
+void TaskModel::count_traffic(const Worker& worker, const Task& task, double entries) {
+    for (const MemoryUse& m : kind_[task.kind].memory)
+        traffic_[worker.here * n_ + m.home] += (m.read + m.written) * entries * line_bytes;
 }
 
 // -- policies
@@ -317,6 +367,11 @@ void TaskModel::allow(const std::vector<bool>& classes, bool within_node) {
 }
 
 void TaskModel::use(const std::vector<bool>& in_use) {
+    if (moved()) {
+        finish_due_first();
+        os_.use(clock.now(), in_use);
+        return plan();
+    }
     if (in_use.size() != worker_.size() || std::ranges::find(in_use, true) == in_use.end())
         throw std::invalid_argument("workers: expected a truth value for each, one true");
     std::vector<std::uint32_t> back;

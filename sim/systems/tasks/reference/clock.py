@@ -28,7 +28,7 @@ class _Served(NamedTuple):
 
 class Clock:
     """``ended``: told the job of each piece that ends. After each event, and each call from
-    outside, ``plan`` looks when the service changes next."""
+    outside, ``plan`` lets threads ``settle``, and looks when the service changes next."""
 
     def __init__(self, machine: ServiceMachine, ended: Callable[[int], None]) -> None:
         self.env = simpy.Environment()
@@ -43,6 +43,7 @@ class Clock:
         self.events = 0
         self.halted = False
         self._ended = ended
+        self.settle: Callable[[], None] = lambda: None
         self._planned = NEVER
 
     @property
@@ -70,8 +71,18 @@ class Clock:
         self._called_ps = self.now
         self._under_way[job] = _Served(name, core, demand, units, self.now)
 
+    def stop(self, job: int) -> float:
+        """A piece ends early: how many of its units are left."""
+        served = self._under_way.pop(job)
+        left = self.service.cancel(self.now, served.name)
+        self._called_ps = self.now
+        self._count(self._lines, served, served.units - left)
+        self._core_ps[served.core] += self.now - served.began_ps
+        return left
+
     def plan(self) -> None:
         """An event for the next change, unless one comes before, which then plans anew."""
+        self.settle()
         at = self.service.next_change()
         if at >= self._planned:
             return
@@ -82,13 +93,20 @@ class Clock:
         if self.now != self._planned:
             return  # another one came before
         self._planned = NEVER
+        self.finish_due()
+        self.plan()
+
+    def finish_due(self) -> bool:
+        """Ends all pieces whose time has come; whether there were any."""
         self._called_ps = self.now
+        found = False
         while (job := self.service.finish(self.now)) is not None:
             served = self._under_way.pop(job)
             self._count(self._lines, served, served.units)
             self._core_ps[served.core] += self.now - served.began_ps
             self._ended(job)
-        self.plan()
+            found = True
+        return found
 
     def run(self, until_ps: int) -> bool:
         """Goes on to that time; False where a copy has arrived before."""
@@ -111,7 +129,8 @@ class Clock:
 
     def service_use(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Lines read and written by home (n,), busy times in ps of controllers (n,), directed
-        links (2L,) and cores (C,): counted from pieces, not by the service."""
+        links (2L,) and cores (C,): counted from pieces, not by the service; but for updates of
+        directories, which only the service knows."""
         m, lines, core_ps = self.machine, self._lines.copy(), self._core_ps.copy()
         for served in self._under_way.values():
             since_ps = self.now - self._called_ps
@@ -120,6 +139,7 @@ class Clock:
             core_ps[served.core] += self.now - served.began_ps
         read, written = lines.sum(axis=1)
         controller_ps = read * np.array(m.read_ps) + written * np.array(m.write_ps)
+        controller_ps += self.service.updating
         link_ps = np.zeros(len(m.data_ps))
         for node, home in zip(*np.nonzero(lines.sum(axis=0)), strict=True):
             data, request = np.array(m.data_ps), np.array(m.request_ps)

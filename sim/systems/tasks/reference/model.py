@@ -8,6 +8,7 @@ from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import ARRIVED, COPYING
 from ..parameters import INTERLEAVED, TaskParameters
 from .clock import Clock
+from .engine_scans import ENGINE_JOBS
 from .queries import Queries
 
 PAGE_LINES = 64.0
@@ -33,7 +34,10 @@ class TaskModel:
 
     def _ended(self, job: int) -> None:
         if job < len(self.workers.workers):
-            self.workers.ended(job)
+            self.workers.scans.step_on(job)
+            return
+        if job >= ENGINE_JOBS:
+            self.workers.scans.copied(job - ENGINE_JOBS)
             return
         number = self.copies.pop(job)
         self.clock.log(ARRIVED, number)
@@ -83,9 +87,13 @@ class TaskModel:
 
     def use(self, workers: Sequence[bool]) -> None:
         """See Workers."""
-        self.workers.use(list(workers))
+        self.workers.use(workers)
         self.clock.plan()
 
     def set_mix(self, cumulative: Sequence[float]) -> None:
         """Shares of the queries that are drawn from now on, added up."""
         self.queries.mix = list(cumulative)
+
+    def set_paths(self, paths: Sequence[int]) -> None:
+        """Of scans that begin from now on."""
+        self.workers.scans.paths = list(paths)

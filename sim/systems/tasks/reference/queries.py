@@ -18,6 +18,7 @@ from ..history import (
 )
 from ..parameters import INTERLEAVED, NOTHING, StageParameters, TaskParameters
 from .clock import Clock
+from .moved_workers import MovedWorkers
 from .tasks import Part, Query, Task
 from .workers import Workers
 
@@ -27,7 +28,8 @@ class Queries:
 
     def __init__(self, p: TaskParameters, clock: Clock, seed: int, replication: int) -> None:
         self.p, self.clock = p, clock
-        self.workers = Workers(p, clock, self.task_ended)
+        kind = Workers if p.moved is None else MovedWorkers
+        self.workers = kind(p, clock, self.task_ended)
         self.all_parts: list[Part] = []
         self.asked = self.tasks = 0
         self.parts: list[list[Part]] = [

@@ -70,7 +70,9 @@ class Task:
     """``index`` among its stage's tasks, of whose entries it has the ``fraction``.
 
     ``home``: the node that its part lies on; ``node``: in whose queue it waits, or its worker's
-    found it. ``owner``: the worker that it was dealt to, where each has a queue.
+    found it. ``owner``: the worker that it was dealt to, where each has a queue. ``touched``: the
+    node of the thread that began it, where its own memory lies. ``copied``: a copy engine copies
+    its data ahead.
     """
 
     number: int
@@ -83,8 +85,9 @@ class Task:
     home: int
     node: int
     owner: int = NOTHING
-    began_ps: int = 0
     bytes_per_ps: float = 0.0
+    copied: bool = False
+    touched: int = NOTHING
 
 
 @dataclass

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import BEGAN, ENDED, WOKEN
 from ..parameters import INTERLEAVED, NOTHING, PLACES, TaskParameters
 from .clock import Clock
+from .engine_scans import EngineScans
 from .tasks import ClassCounts, Task, Use
 
 LINE_BYTES = 64.0
@@ -17,16 +18,33 @@ AVERAGE_WEIGHT = 0.125
 
 @dataclass(eq=False)
 class Worker:
-    """A thread of a node. Without a task it is idle, is being woken, or is not in use."""
+    """A thread of a node's pool, on a core of node ``here``. Without a task it is idle, is being
+    woken, or is not in use. ``left``: entries of its task that were left when it last went on.
+
+    Where the operating system moves it: the processor that it runs on (``cpu``) and ran on, whether
+    it is ``asleep``; ``since`` when it has run, and ``ran_ps`` before; what it reads again to warm
+    its cache (``warms``), so many units; ``turn``: of its timers only the latest counts.
+    """
 
     number: int
     node: int
     core: int
+    here: int
     task: Task | None = None
     idle: bool = False
     idle_since: int = 0
     waking: bool = False
     in_use: bool = True
+    left: float = 0.0
+    since: int = 0
+    ran_ps: int = 0
+    cpu: int = NOTHING
+    ran_on: int = NOTHING
+    asleep: bool = False
+    looks_since: int = 0
+    warms: list[MemoryUse] | None = None
+    warm_units: float = 0.0
+    turn: int = 0
 
 
 class Workers:
@@ -37,7 +55,7 @@ class Workers:
     ) -> None:
         self.p, self.clock, self.follow = p, clock, follow
         self.workers = [
-            Worker(number, node, core)
+            Worker(number, node, core, p.machine.core_node[core])
             for number, (node, core) in enumerate(zip(p.worker_node, p.worker_core, strict=True))
         ]
         self.queue: list[list[Task]] = [[] for _ in range(p.nodes)]
@@ -50,9 +68,14 @@ class Workers:
         self.running = 0
         self.dealt = [0] * p.nodes
         self.turn = [0] * p.classes
+        self.victims = [list(near) for near in p.near]  # in the order of their turns
         self.stand_in: list[int] = []
         self.with_workers: list[int] = []
         self._find_stand_ins()
+        self._begin()
+        self.scans = EngineScans(p, clock, self.ended, self.looked_ps, self.traffic)
+
+    def _begin(self) -> None:
         for worker in self.workers:
             self._rest(worker)
 
@@ -88,10 +111,13 @@ class Workers:
             self._start(self._leave_idle(taker), task)
             return
         self.queue[node].append(task)
-        asleep = self.idle[node][-1:] if self.within_node else [owner] if owner else []
-        for worker in asleep:
-            if worker.idle:
-                self._wake(worker)
+        sleepers = [self._sleeper(node) if self.within_node else owner]
+        if self._may_be_stolen(task):
+            sleepers += [self._sleeper(other) for other in self.p.near[node][1:]]
+        for sleeper in sleepers:
+            if sleeper is not None and self._sleeps(sleeper):
+                self._wake(sleeper)
+                return
 
     def take_out(self, wanted: Callable[[Task], bool]) -> list[Task]:
         """Waiting tasks leave their queues, in the order of nodes and as they came."""
@@ -111,6 +137,13 @@ class Workers:
         """The worker that became idle last, where it still looks for work."""
         last = self.idle[node][-1] if self.idle[node] else None
         return last if last is not None and self._looks(last) else None
+
+    def _sleeper(self, node: int) -> Worker | None:
+        """The worker that fell asleep last; nobody looks."""
+        return self.idle[node][-1] if self.idle[node] else None
+
+    def _sleeps(self, worker: Worker) -> bool:
+        return worker.idle
 
     def _rest(self, worker: Worker) -> None:
         worker.idle, worker.idle_since = True, self.clock.now
@@ -157,7 +190,7 @@ class Workers:
         task = next((task for task in queue if task.owner == worker.number), None)
         if task is None and self.within_node:
             task = next(iter(queue), None)
-        for node in self.p.near[worker.node][1:]:
+        for node in self.victims[worker.node][1:]:
             if task is None:
                 stealable = (task for task in self.queue[node] if self._may_be_stolen(task))
                 task = next(stealable, None)
@@ -175,27 +208,46 @@ class Workers:
         of.waiting -= 1
         of.running += 1
         of.stolen += stolen
+        if stolen:
+            self._had_its_turn(task.node, worker.node)
         self.running += 1
-        worker.task, task.began_ps, task.owner = task, self.clock.now, NOTHING
+        worker.task, task.owner, task.touched = task, NOTHING, worker.here
+        worker.left, worker.since, worker.ran_ps = task.entries, self.clock.now, 0
         task.bytes_per_ps = max(of.bytes_per_ps, 0.0)
         self._count_use(worker, task, 1)
         self.clock.log(BEGAN, task.number, worker.number, task.node, int(stolen))
-        demand = self._demand(task, worker.node)
+        task.copied = self.scans.takes(task, worker.here)
+        if task.copied:
+            self.scans.begin(worker, task, self.lines(task, copied=True))
+            return
+        demand = self._demand(task, worker.here)
         self.clock.start(worker.core, demand, task.entries, worker.number)
 
+    def _had_its_turn(self, victim: int, thief: int) -> None:
+        """Of nodes that are equally far the victim is the last one from now on."""
+        order, row = self.victims[thief], thief * self.p.nodes
+        latency_ps = self.p.machine.latency_ps[row : row + self.p.nodes]
+        at = order.index(victim)
+        while at + 1 < len(order) and latency_ps[order[at + 1]] == latency_ps[victim]:
+            order[at], order[at + 1] = order[at + 1], order[at]
+            at += 1
+
     def _count_use(self, worker: Worker, task: Task, threads: int) -> None:
-        """Of its part and node, where it was not stolen (7)."""
-        if worker.node == task.node:
+        """Of its part and node, where it was not stolen (7), or runs where its part lies (9)."""
+        by_home = self.p.one_queue or self.p.moved is not None
+        if worker.here == task.home if by_home else worker.node == task.node:
             now, each = self.clock.now, threads * task.bytes_per_ps
-            self.node_use[worker.node].change(now, threads, each)
+            self.node_use[worker.here].change(now, threads, each)
             if task.part is not None:
                 task.part.use.change(now, threads, each)
 
-    def lines(self, task: Task, node: int) -> dict[int, tuple[float, float]]:
-        """Lines per entry that a thread of ``node`` reads and writes, by home."""
+    def lines(self, task: Task, copied: bool = False) -> dict[int, tuple[float, float]]:
+        """Lines per entry that it reads and writes, by home; ``copied``: the part lies in the
+        buffers of its thread."""
         found: dict[int, tuple[float, float]] = {}
+        part = task.touched if copied else task.home
         for use in self.p.stages[task.stage].memory:
-            home = {"part": task.home, "local": node}.get(PLACES[use.place], INTERLEAVED)
+            home = {"part": part, "local": task.touched}.get(PLACES[use.place], INTERLEAVED)
             homes = self.p.memory_nodes if home == INTERLEAVED else (home,)
             for at in homes:
                 read, written = found.get(at, (0.0, 0.0))
@@ -204,7 +256,7 @@ class Workers:
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
         """Of an entry; the time of the task itself is spread over its entries."""
-        stage, lines = self.p.stages[task.stage], self.lines(task, node)
+        stage, lines = self.p.stages[task.stage], self.lines(task)
         return PieceDemand(
             instructions_ps=stage.instructions_ps[node],
             separate_ps=stage.separate_ps[node] + self.p.task_ps / task.entries,
@@ -222,17 +274,20 @@ class Workers:
         of.done += 1
         self.running -= 1
         self._count_use(worker, task, -1)
-        for home, (read, written) in self.lines(task, worker.node).items():
-            self.traffic[worker.node][home] += (read + written) * task.entries * LINE_BYTES
-        took_ps = max(self.clock.now - task.began_ps, 1)
+        self._count_traffic(worker, task, worker.left)
+        took_ps = max(self.clock.now - worker.since + worker.ran_ps, 1)
         moved = task.entries * stage.lines * LINE_BYTES / took_ps
         if of.bytes_per_ps < 0.0:
             of.bytes_per_ps = moved
         else:
             of.bytes_per_ps += AVERAGE_WEIGHT * (moved - of.bytes_per_ps)
         self.clock.log(ENDED, task.number, number, stage.task_class)
-        self.follow(task, worker.node)
+        self.follow(task, worker.here)
         self.take(worker)
+
+    def _count_traffic(self, worker: Worker, task: Task, entries: float) -> None:
+        for home, (read, written) in self.lines(task, task.copied).items():
+            self.traffic[worker.here][home] += (read + written) * entries * LINE_BYTES
 
     # -- policies ---------------------------------------------------------------------------------
 
@@ -248,7 +303,7 @@ class Workers:
                     break
                 self._start(self._leave_idle(worker), task)
 
-    def use(self, in_use: list[bool]) -> None:
+    def use(self, in_use: Sequence[bool]) -> None:
         """Only these workers take tasks from now on; at least one."""
         back = []
         for worker, wanted in zip(self.workers, in_use, strict=True):

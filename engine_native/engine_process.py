@@ -1,6 +1,6 @@
 """Starts the engine's own processes: Python that loads the compiled engine and nothing else.
 
-Such a process is the parent of a run's processes (launcher.hpp) or of a measurement between two. It
+Such a process is the parent of a run's processes or of a measurement between two. It
 gets its orders as a line of JSON through a pipe, whose writing end stays open here: when this
 process is gone, whatever ended it, so is that one.
 """
@@ -15,8 +15,8 @@ import sys
 import tempfile
 from typing import IO, Any
 
-from ....inputs import InputError
-from ... import _engine
+from ..inputs import InputError
+from . import _engine
 
 # Isolated and without site packages: it starts in some ten milliseconds.
 # Should its parent be gone, however it ended, the kernel ends it by SIGIO, as the pipe with its
@@ -35,7 +35,7 @@ if function != "launch_commits":
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([0], [], [], 0)[0]:
         os._exit(1)
-run = engine.CommitRun()
+run = getattr(engine, orders["form"])()
 for name, value in orders["run"].items():
     setattr(run, name, value)
 try:
@@ -51,7 +51,8 @@ TEXT_MAX = 300
 
 
 class EngineProcess:
-    """One such process, running ``function`` of the engine on a ``CommitRun`` of ``run``.
+    """One such process, running ``function`` of the engine on a ``form`` (of its classes) with the
+    fields ``run``.
 
     ``arguments`` follow it; ``descriptors`` are open files that it shall inherit under the same
     numbers.
@@ -63,6 +64,7 @@ class EngineProcess:
         run: dict[str, Any],
         arguments: tuple[Any, ...] = (),
         descriptors: tuple[int, ...] = (),
+        form: str = "CommitRun",
     ) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with this)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -82,7 +84,7 @@ class EngineProcess:
             raise InputError(f"no process for the native engine: {failure.strerror}") from None
         assert self._process.stdin is not None
         try:
-            orders = json.dumps({"run": run, "arguments": list(arguments)})
+            orders = json.dumps({"form": form, "run": run, "arguments": list(arguments)})
             self._process.stdin.write(orders.encode() + b"\n")
             self._process.stdin.flush()
         except OSError:

@@ -1,0 +1,1 @@
+"""Distributed joins and aggregations between processes of this host."""

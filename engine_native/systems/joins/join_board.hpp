@@ -1,0 +1,99 @@
+// What the nodes of a run share beside the network: who is how far, how many tuples lie where, and
+// figures. Nothing of it is used while an operator runs.
+//
+// One mapping: of this process and its children, or of a file. Whoever writes a field is alone in
+// that, and says so by its step; others only read.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "systems/joins/join_setup.hpp"
+#include "systems/joins/table_draw.hpp"
+#include "systems/joins/tuples.hpp"
+
+namespace numatwin::native {
+
+constexpr std::size_t phases_max = 3;
+
+// Of a node in a round.
+struct NodeFigures {
+    std::int64_t began_ns, ended_ns;
+    std::array<std::int64_t, phases_max> phase_ns;
+    std::array<std::int64_t, phases_max> cpu_ns;  // on a processor, of each phase
+    ResultTotals found;
+    std::uint64_t rows;        // of the result
+    std::uint64_t sent_bytes;  // to other nodes
+};
+
+class JoinBoard {
+  public:
+    // On memory of its own, or on the file `descriptor` (of at least bytes()).
+    explicit JoinBoard(const JoinSetup& setup, int descriptor = -1);
+    ~JoinBoard();
+    JoinBoard(const JoinBoard&) = delete;
+    JoinBoard& operator=(const JoinBoard&) = delete;
+    static std::uint64_t bytes(const JoinSetup& setup);
+
+    // Waits until all nodes have come to this; looks at the network meanwhile. Throws
+    // std::runtime_error where one has failed.
+    void meet(std::uint32_t node, Fabric& fabric);
+    // Until `done`, as above.
+    void wait(Fabric& fabric, const std::function<bool()>& done) const;
+
+    void publish_contact(std::uint32_t node, std::span<const std::byte> contact);
+    std::span<const std::byte> contact(std::uint32_t node) const {
+        return {slots_[node].contact.data(), slots_[node].contact_bytes};
+    }
+    // By partition, of a node's inner (0) or outer (1) table.
+    std::span<std::uint64_t> counts(std::uint32_t node, std::uint32_t table) const {
+        const std::uint64_t partitions = setup_.partitions;
+        return {counts_ + (std::uint64_t{node} * 2 + table) * partitions, partitions};
+    }
+    NodeFigures& figures(std::uint32_t round, std::uint32_t node) const {
+        return figures_[std::size_t{round} * setup_.nodes + node];
+    }
+    ResultTotals& expected(std::uint32_t node) const { return slots_[node].expected; }
+
+    void add_rows(std::span<const ResultRow> rows);
+    std::span<const ResultRow> rows() const { return {rows_, head_->rows.load()}; }
+
+    // The first failure is the one that is told.
+    void fail(std::string_view text);
+    // Empty where nothing failed.
+    std::string failure() const;
+    // All of it, by the sums of each round. Throws std::runtime_error.
+    void check() const;
+
+  private:
+    static constexpr std::size_t text_max = 512, contact_max = 4096;
+    struct alignas(64) Head {
+        std::atomic<std::uint32_t> failed{0};
+        std::array<char, text_max> failure{};
+        alignas(64) std::atomic<std::uint64_t> rows{0};
+    };
+    struct alignas(64) Slot {
+        std::atomic<std::uint32_t> step{0};  // how often it has met the others
+        std::uint32_t contact_bytes = 0;
+        ResultTotals expected;
+        std::array<std::byte, contact_max> contact{};
+    };
+
+    JoinSetup setup_;
+    std::uint64_t bytes_;
+    std::byte* memory_;
+    Head* head_;
+    Slot* slots_;
+    NodeFigures* figures_;
+    std::uint64_t* counts_;
+    ResultRow* rows_;
+};
+
+}  // namespace numatwin::native

@@ -1,0 +1,172 @@
+"""``check`` of machines, workloads, scenarios and studies: all errors of a file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Json
+from .output import print_json
+from .status import BAD_INPUT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..inputs import Document, InputError
+
+File = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.", show_default=False),
+]
+
+
+def check_machine(file: File, json: Json = False) -> None:
+    """Check a machine file: all its errors, in the order of lines."""
+    from ..topologies.catalogue import CATALOGUE
+
+    _tell(file, machine_errors(CATALOGUE.path(file)), json)
+
+
+def check_workload(file: File, json: Json = False) -> None:
+    """Check a workload file: all its errors, in the order of lines."""
+    from ..workloads.catalogue import CATALOGUE
+
+    _tell(file, workload_errors(CATALOGUE.path(file)), json)
+
+
+def check_scenario(file: File, json: Json = False) -> None:
+    """Check a scenario file and what it names: all errors, in the order of lines."""
+    _tell(file, scenario_errors(file), json)
+
+
+def check_study(file: File, json: Json = False) -> None:
+    """Check a study file: all its errors, in the order of lines."""
+    from pathlib import Path
+
+    from ..sim.studies.description import StudyDescription
+    from ..sim.studies.study import study_of
+
+    def read(document: Document) -> None:
+        document.read_as(StudyDescription)
+        study_of(document)
+
+    _tell(file, _errors(Path(file), read), json)
+
+
+def machine_errors(path: Path) -> list[InputError]:
+    """All errors of a machine file."""
+    return _errors(path, _read_machine)
+
+
+def workload_errors(path: Path) -> list[InputError]:
+    """All errors of a workload file."""
+    return _errors(path, _reads_workload(path.parent))
+
+
+def _read_machine(document: Document) -> None:
+    from ..sim.systems.registry import check_engines
+    from ..topologies import machine_from_document
+
+    check_engines(machine_from_document(document))
+
+
+def _reads_workload(folder: Path) -> Callable[[Document], object]:
+    from ..workloads import workload_from_document
+
+    return lambda document: workload_from_document(document, folder)
+
+
+def scenario_errors(file: str) -> list[InputError]:
+    """All errors of a scenario file, and of the machine and the workload that it names or holds.
+
+    What they must have in common is checked once each of them is right.
+    """
+    from pathlib import Path
+
+    from ..inputs import Document, InputError
+    from ..inputs.every_error import every_error, in_order
+    from ..sim.run.scenario import CATALOGUE, extended, scenario_of_document
+    from ..sim.run.scenario_description import described_system, description_of
+    from ..sim.run.scenario_parts import named_or_held
+
+    path, found = CATALOGUE.path(file), list[InputError]()
+    try:
+        document, found = _loaded(path)
+        document = extended(document)
+    except InputError as failure:
+        return in_order([*found, failure])
+
+    def read_alone(one: Document) -> None:
+        one.read_as(description_of(described_system(one)))
+
+    own, mended = every_error(document, read_alone)
+    found += own
+    parts: list[InputError] = []
+    for part in ("machine", "workload"):
+        if document.part((part,)) is None:
+            continue
+        try:
+            held, folder = named_or_held(document, part)
+        except InputError as failure:
+            if failure.file is None or failure.file == document.source_of((part,)):
+                parts.append(failure)
+                continue
+            held, folder = Document(None, failure.file), Path(failure.file).parent
+        read = _read_machine if part == "machine" else _reads_workload(folder)
+        named = isinstance(document.part((part,)), str)
+        parts += _errors(Path(held.file), read) if named else every_error(held, read)[0]
+    if not parts:
+        replaced = {one.place for one in found}
+        joint = every_error(mended, scenario_of_document)[0]
+        found += [one for one in joint if one.place not in replaced]
+    return in_order([*found, *parts])
+
+
+def _loaded(path: Path) -> tuple[Document, list[InputError]]:
+    from ..inputs import load_yaml
+
+    found: list[InputError] = []
+    return load_yaml(path, refused=found), found
+
+
+def _errors(path: Path, read: Callable[[Document], object]) -> list[InputError]:
+    from ..inputs import InputError
+    from ..inputs.every_error import every_error, in_order
+
+    try:
+        document, found = _loaded(path)
+    except InputError as failure:  # no YAML: nothing can be read on
+        return [failure]
+    refused = {one.place for one in found}
+    more = [one for one in every_error(document, read)[0] if one.place not in refused]
+    return in_order([*found, *more])
+
+
+def _tell(file: str, errors: list[InputError], json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "file": file,
+                "errors": [
+                    {
+                        "file": one.file,
+                        "line": one.line,
+                        "column": one.column,
+                        "message": one.message,
+                        "found": one.token,
+                        "expected": one.expected,
+                        "text": str(one),
+                    }
+                    for one in errors
+                ],
+            }
+        )
+    else:
+        for one in errors:
+            print(one)
+        count = len(errors)
+        print(f"{file}: {count or 'no'} error{'' if count == 1 else 's'}")
+    if errors:
+        raise typer.Exit(BAD_INPUT)

@@ -1,0 +1,84 @@
+"""``numatwin crossvalidate --traffic``: predicted bytes against those counted in the emulator."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .output import console, number, percent, print_json, progress_bar, table
+
+if TYPE_CHECKING:
+    from ..sim.run.record import Record
+    from ..validate.crossvalidate.traffic import TrafficResult
+
+MISSED = 1
+ROWS_FILE = "rows.json"
+COLUMNS = ("case", "bytes per operation", "plane", "counted", "predicted", "error")
+
+
+def crossvalidate_traffic(*, quick: bool, list_: bool, out: Path | None, json: bool) -> None:
+    """Runs all cases, prints rows and summary, and keeps them in ``out``."""
+    from ..inputs import check_folder, write_text_atomically
+    from ..validate.crossvalidate.traffic import traffic_crossvalidated
+    from ..validate.crossvalidate.whole import slug
+    from ..validate.systems.registry import validations
+
+    found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
+    cases = [case for cases_of in found for case in cases_of(quick=quick)]
+    if list_:
+        names = [case.name for case in cases]
+        if json:
+            print_json({"cases": names})
+        else:
+            console().print("\n".join(names))
+        return
+    if out is not None:
+        check_folder(out)
+
+    def keep(case: str, plane: str, record: Record) -> None:
+        if out is not None:
+            record.save(out / "records" / slug(case) / plane)
+
+    with progress_bar("measuring") as progress:
+        result = traffic_crossvalidated(cases, progress, keep)
+    if json:
+        print_json(result.as_json())
+    else:
+        _print(result)
+    if out is not None:
+        text = json_text.dumps(result.as_json(), indent=1, allow_nan=False)
+        write_text_atomically(out / ROWS_FILE, text + "\n")
+    if not result.holds:
+        raise typer.Exit(MISSED)
+
+
+def _print(result: TrafficResult) -> None:
+    from ..validate.crossvalidate.traffic import MEDIAN_MAX, WORST_MAX
+
+    to = console()
+    cells = (
+        (
+            row.scenario,
+            row.metric,
+            row.plane,
+            number(row.measured.value, "B"),
+            number(row.predicted.value, "B"),
+            f"{100 * row.relative_error:+.1f}%",
+        )
+        for row in result.rows
+    )
+    to.print(table(COLUMNS, cells, left=3))
+    for failure in result.failures:
+        to.print(f"failed: {failure.scenario}: {failure.reason}", soft_wrap=True)
+    if not result.rows:
+        return
+    for what, found, most in (
+        ("median error", result.median_error, MEDIAN_MAX),
+        ("worst error", result.worst_error, WORST_MAX),
+    ):
+        verdict = "reached" if found <= most else "missed"
+        to.print(f"aim {what} ≤ {most:.0%}: {percent(found)}, {verdict}")
+    to.print(f"rows within {WORST_MAX:.0%}: {percent(result.within)}")

@@ -1,0 +1,145 @@
+"""``numatwin doctor``: what this host lacks for which feature, and how to install it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+import typer
+
+from .options import Json
+from .output import console, print_json, print_whole, table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a feature needs. ``problem``: empty where it is there; ``install``: the
+    command that brings it; ``needed``: whether nothing works without it.
+    """
+
+    feature: str
+    needs: str
+    problem: str
+    install: str
+    needed: bool = False
+
+
+def doctor(json: Json = False) -> None:
+    """Tell what this host lacks, and for what.
+
+    Each line names a feature, what it needs, and the command that installs what is missing.
+    """
+    found = findings()
+    fatal = [one for one in found if one.needed and one.problem]
+    if json:
+        print_json(
+            {
+                "findings": [
+                    {
+                        "feature": one.feature,
+                        "needs": one.needs,
+                        "available": not one.problem,
+                        "problem": one.problem or None,
+                        "install": one.install if one.problem else None,
+                    }
+                    for one in found
+                ]
+            }
+        )
+    else:
+        rows = (
+            (one.feature, one.needs, one.problem or "available", one.install if one.problem else "")
+            for one in found
+        )
+        print_whole(console(), table(("feature", "needs", "state", "to install"), rows, left=4))
+    if fatal:
+        raise typer.Exit(1)
+
+
+def findings() -> list[Finding]:
+    """All that features need, in the order of the documentation."""
+    return [
+        Finding(
+            "all planes",
+            "the compiled kernel",
+            _module("numatwin.sim._kernel"),
+            _BUILD,
+            needed=True,
+        ),
+        _engine(),
+        _ucx(),
+        *(
+            _program(feature, program, package)
+            for feature, program, package in (
+                ("emulate", "qemu-system-x86_64", "qemu-system-x86"),
+                ("emulate", "busybox", "busybox-static"),
+                ("emulate --count", "g++", "g++"),
+            )
+        ),
+        *(
+            _library(feature, name, package)
+            for feature, name, package in (
+                ("study sensitivity", "SALib", "SALib"),
+                ("study run --scheduler", "distributed", "distributed"),
+                ("explore", "dash", "dash"),
+                ("Record.to_frame in Python", "pandas", "pandas"),
+            )
+        ),
+    ]
+
+
+_BUILD = f"{sys.executable} -m pip install --force-reinstall --no-deps numatwin, or 'make setup'"
+
+
+def _module(name: str) -> str:
+    try:
+        import_module(name)
+    except ImportError as failure:
+        return str(failure)
+    return ""
+
+
+def _engine() -> Finding:
+    problem = _module("numatwin.engine_native._engine")
+    return Finding(
+        "run --on native, machine measure",
+        "the native engine",
+        problem,
+        _to_build("libnuma-dev", problem),
+    )
+
+
+def _ucx() -> Finding:
+    problem = _module("numatwin.engine_native._engine")
+    if not problem and not import_module("numatwin.engine_native._engine").HAS_UCX:
+        problem = "the engine was built without UCX"
+    return Finding(
+        "native transactions over TCP and RDMA",
+        "UCX",
+        problem,
+        _to_build("libucx-dev", problem),
+    )
+
+
+def _to_build(package: str, problem: str) -> str:
+    """A build that is there, as of a wheel, lacks what it was linked with."""
+    if "shared object" in problem:
+        return _apt("libnuma1 libucx0")
+    return f"{_apt(package)}, then build again: 'make setup'"
+
+
+def _program(feature: str, program: str, package: str) -> Finding:
+    problem = "" if shutil.which(program) else "not found on PATH"
+    return Finding(feature, program, problem, _apt(package))
+
+
+def _library(feature: str, name: str, package: str) -> Finding:
+    problem = "" if find_spec(name) is not None else "not installed"
+    return Finding(feature, name, problem, f"{sys.executable} -m pip install {package}")
+
+
+def _apt(package: str) -> str:
+    return f"sudo apt-get install {package}"

@@ -1,0 +1,202 @@
+"""``numatwin emulate``: a machine as a Linux guest, in which any program runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .emulate_count import Detail, print_counted, run_and_count
+from .options import fraction
+from .output import print_json
+
+if TYPE_CHECKING:
+    from ..sim.run.record import Record
+    from ..topologies.emulator import GuestMachine, GuestRun, Share
+
+WRITABLE = ":rw"
+
+
+def _memory(text: str | float) -> float:
+    """Bytes of a size such as 2GiB."""
+    from ..inputs import parse_quantity
+
+    try:
+        return parse_quantity(str(text), "size")
+    except ValueError as failure:
+        raise typer.BadParameter(f"{text!r}: {failure}") from None
+
+
+def emulate(
+    machine: Annotated[
+        str, typer.Argument(metavar="MACHINE", help="A machine: a name or a file (.yaml).")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND]",
+            help="What to run, with its arguments; without one, a shell.",
+            show_default=False,
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="The first N nodes only.", show_default=False),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB.", show_default=False
+        ),
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            parser=fraction,
+            metavar="PART",
+            help="The part of memory, processors and caches to have, such as 1/16; by default as "
+            "much as fits on this host, and 64 processors at most.",
+            show_default=False,
+        ),
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR[:rw]",
+            help="A folder that the guest sees as it is, and with :rw may write to; may be "
+            "repeated. All other files it sees too; what it writes there is lost with it.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", min=0.001, help="End COMMAND after S seconds.", show_default=False
+        ),
+    ] = None,
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
+    ] = False,
+    detail: Annotated[
+        Detail,
+        typer.Option(
+            help="With --count: accesses alone, misses of caches too, or what caches hand over too."
+        ),
+    ] = Detail.coherence,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict",
+            help="Count, and tell how long COMMAND would take on the machine, what would hold it, "
+            "and what other placements of its data would bring.",
+        ),
+    ] = False,
+    interval: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=100_000,
+            help="With --predict: instructions of a processor after which counts are told; what "
+            "several processors do in that time is taken to be done side by side.",
+        ),
+    ] = 50_000_000,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --count: the folder for the record.", show_default=False
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object, with COMMAND's output, and no more."),
+    ] = False,
+) -> None:
+    """Boot a machine as a Linux guest and run a command in it.
+
+    Needs QEMU. The command sees your files, and its exit status is passed on; 124 is the time
+    limit, 125 a guest that broke down. Times in the guest mean nothing. Traffic is counted over
+    the whole command, or over the regions that it marks; 'report' shows it, 'compare' puts it
+    next to other records. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB
+    --predict -- ./program
+    """
+    from ..topologies import load_machine
+    from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell
+
+    count = count or predict or out is not None
+    if predict and detail is Detail.accesses:
+        raise typer.BadParameter("--predict needs misses: expected --detail caches or coherence")
+    if count and not command:
+        raise typer.BadParameter("--count: expected a command after '--'")
+    shares = [_share(text) for text in share or ()]
+    guest = guest_machine(load_machine(machine), nodes=nodes, memory_bytes=memory, scale=scale)
+    if predict and not any(node.caches for node in guest.machine.nodes):
+        raise typer.BadParameter(
+            f"--predict needs misses, and no caches of {guest.machine.name} are known: expected "
+            "caches in the machine file, or --count alone"
+        )
+    if guest.notes:
+        print(f"numatwin: {guest.machine.name}: {'; '.join(guest.notes)}", file=sys.stderr)
+    if not command and (json or not sys.stdin.isatty()):
+        raise typer.BadParameter("no command: expected one after '--', or a terminal for a shell")
+    try:
+        if not command:
+            raise typer.Exit(run_shell(guest, shares=shares))
+        options: dict[str, Any] = {
+            "shares": shares,
+            "time_limit_s": time_limit,
+            "stdin": sys.stdin.fileno() if sys.stdin is not None else None,
+            "stdout": None if json else _to(sys.stdout.buffer),
+            "stderr": None if json else _to(sys.stderr.buffer),
+        }
+        record: Record | None = None
+        if count:
+            each = interval if predict else 0
+            done, record = run_and_count(guest, command, detail, out, each, **options)
+        else:
+            done = run_in_guest(guest, command, **options)
+    except GuestFailure as failure:
+        print(f"numatwin: error: {failure}", file=sys.stderr)
+        raise typer.Exit(failure.status) from None
+    if done.out_of_memory is not None:
+        print(f"numatwin: the guest ran out of memory: {done.out_of_memory}", file=sys.stderr)
+    if json:
+        counted = {} if record is None else {"record": record.as_json()}
+        print_json(as_json(guest, done) | counted)
+    elif record is not None:
+        print_counted(record)
+    raise typer.Exit(done.status)
+
+
+def _share(text: str) -> Share:
+    from ..topologies.emulator import Share
+
+    writable = text.endswith(WRITABLE)
+    return Share(Path(text.removesuffix(WRITABLE)).absolute(), writable)
+
+
+def _to(stream: Any) -> Any:
+    def write(piece: bytes) -> None:
+        stream.write(piece)
+        stream.flush()
+
+    return write
+
+
+def as_json(guest: GuestMachine, done: GuestRun) -> dict[str, Any]:
+    """The stable form of ``--json``."""
+    return {
+        "machine": guest.machine.name,
+        "notes": list(guest.notes),
+        "nodes": [
+            {"id": k, "processors": guest.node(k).threads, "memory_bytes": guest.memory_bytes[k]}
+            for k in range(len(guest.nodes))
+        ],
+        "status": done.status,
+        "output": done.output.decode(errors="replace"),
+        "errors": done.errors.decode(errors="replace"),
+        "boot_s": round(done.boot_s, 3),
+        "qemu_cpu_s": round(done.qemu_cpu_s, 3),
+    }

@@ -1,0 +1,56 @@
+"""``numatwin emulate --count``: what the command did to memory, as a Record and as text."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..sim.run.record import Record
+    from ..topologies.emulator import GuestMachine, GuestRun
+
+
+class Detail(StrEnum):
+    """What is counted; each takes longer than the one before."""
+
+    accesses = "accesses"
+    caches = "caches"
+    coherence = "coherence"
+
+
+def run_and_count(
+    guest: GuestMachine,
+    command: Sequence[str],
+    detail: Detail,
+    out: Path | None,
+    interval: int = 0,
+    **options: Any,
+) -> tuple[GuestRun, Record]:
+    """Runs the command with its traffic counted; saves the Record to ``out``.
+
+    ``interval``: instructions of an interval, where the command's time is to be predicted; else 0.
+    ``options`` are those of ``run_in_guest``.
+    """
+    from ..sim.run.counted import counted_record
+    from ..topologies.emulator.counting import Counting, run_counted
+
+    began = time.perf_counter()
+    counting = Counting(detail is not Detail.accesses, detail is Detail.coherence, interval)
+    done = run_counted(guest, command, counting, **options)
+    record = counted_record(done.traffic, command, time.perf_counter() - began)
+    if out is not None:
+        record.save(out)
+    return done.run, record
+
+
+def print_counted(record: Record) -> None:
+    """To standard error: standard output is the command's."""
+    from .output import console
+    from .record_facts import print_record
+
+    sys.stdout.flush()
+    print_record(record, console(stderr=True))

@@ -1,0 +1,46 @@
+"""``numatwin explore``: a page on this computer to try a scenario's variants on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from .options import OtherMachine, ScenarioName, Settings
+from .output import console, progress_bar
+
+
+def explore(
+    scenario: ScenarioName,
+    machine: OtherMachine = None,
+    set_: Settings = None,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="A port; 0 is any free one.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Explore a scenario in the browser, field by field."""
+    from ..inputs import InputError
+    from ..sim.studies.base import Base
+
+    try:
+        from ..reports.explore import ExploreServer
+        from ..reports.explore.explorer import Choice, Explorer
+    except ModuleNotFoundError as failure:
+        raise InputError(
+            f"numatwin explore needs {failure.name}", expected="pip install 'numatwin[explore]'"
+        ) from None
+
+    explorer = Explorer(Base(scenario, {"machine": machine} if machine else {}, tuple(set_ or ())))
+    with progress_bar("finding the fields that matter") as progress:
+        explorer.fields(Choice(), progress or (lambda part: None))
+    server = ExploreServer(explorer, port)
+    console().print(f"{server.address}\nFor this computer only. Ctrl-C ends it.", soft_wrap=True)
+    if browser:
+        import webbrowser
+
+        webbrowser.open(server.address)
+    with suppress(KeyboardInterrupt):
+        server.serve()
+    console().print("ended")

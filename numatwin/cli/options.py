@@ -1,0 +1,89 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+
+
+class Plane(StrEnum):
+    """The data planes: who does the work between two control events."""
+
+    flow = "flow"
+    event = "event"
+    reference = "reference"
+    native = "native"
+    emulator = "emulator"
+
+
+def fraction(text: str | float) -> float:
+    """The number in ``text``, such as 1/50 or 0.02."""
+    try:
+        return float(Fraction(str(text)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
+
+
+def _scenario_names(incomplete: str) -> list[str]:
+    from ..sim.run.scenario import scenario_names
+
+    return [name for name in scenario_names() if name.startswith(incomplete)]
+
+
+def bundled_machines(incomplete: str) -> list[str]:
+    """The bundled machines that begin so, for a shell to complete."""
+    from ..topologies import machine_names
+
+    return [name for name in machine_names() if name.startswith(incomplete)]
+
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A bundled scenario, or a scenario file (.yaml).",
+        autocompletion=_scenario_names,
+        show_default=False,
+    ),
+]
+OtherPlane = Annotated[
+    Plane | None, typer.Option("--on", help="Another data plane to run on.", show_default=False)
+]
+OtherMachine = Annotated[
+    str | None,
+    typer.Option(metavar="M", help="Another machine: a name or a file.", show_default=False),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Another seed.", show_default=False)
+]
+Replications = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Another number of runs with independent random draws.",
+        show_default=False,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Another value for any field; may be repeated.",
+        show_default=False,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Processes; by default one a processor, where that is quicker.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

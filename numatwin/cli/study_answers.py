@@ -1,0 +1,294 @@
+"""``numatwin study frontier``, ``explain`` and ``sensitivity``: what the runs of a study say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .figures import factor_names, factor_values, written_figure
+from .options import Jobs, Json
+from .output import console, percent, print_json, print_whole, progress_bar, table
+from .study import File, Out
+
+if TYPE_CHECKING:
+    from ..sim.studies.results import Results
+    from ..sim.studies.sensitivity import Screening
+    from ..sim.studies.study import Study
+
+
+class Method(StrEnum):
+    """How sensitivity is estimated."""
+
+    sobol = "sobol"
+    morris = "morris"
+
+
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="The figure; by default the objective's, or the first throughput.",
+        show_default=False,
+    ),
+]
+
+
+def study_frontier(
+    file: File,
+    metric: Metric = None,
+    least: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="What to save: by default cost, or power_W without prices.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Show the runs that no other beats in both cost and throughput."""
+    import numpy as np
+
+    from ..inputs import InputError
+    from ..sim.studies.metrics import COST
+    from ..sim.studies.results import pareto
+
+    study, results = _loaded(file, out)
+    most = metric or _main(results)
+    saved = least or (COST if study.prices is not None else "power_W")
+    for name in (most, saved):
+        if name not in results.numeric:
+            expected = _some(results)
+            if name == saved and least is None:
+                expected = f"--least and what is to be saved, or prices in the study ({expected})"
+            raise InputError("no run has such a figure", token=name, expected=expected)
+    holds = results.feasible
+    cost = np.where(holds, results.column(saved), np.nan)
+    front = pareto(cost, np.where(holds, results.column(most), np.nan))
+    rows = []
+    for at in front:
+        row = results.rows[at]
+        slack = {text: float(values[at]) for text, values in results.slacks.items()}
+        settings = {path: row.get(path) for path in study.runs.paths}
+        rows.append(
+            {"point": row["point"], "settings": settings, saved: row[saved], most: row[most]}
+            | {"slack": slack}
+        )
+    if json:
+        print_json({"study": study.name, "least": saved, "most": most, "rows": rows})
+        return
+    to = console()
+    if not rows:
+        to.print(
+            "No run that holds all constraints has both."
+            if study.constraints
+            else "No run has both."
+        )
+        return
+    cells = [
+        [str(row["point"]), *factor_values(study.factors, row["settings"])]
+        + [written_figure(name, row[name]) for name in (saved, most)]
+        for row in rows
+    ]
+    print_whole(
+        to,
+        table(
+            ["point", *factor_names(study.factors), saved, most], cells, left=1 + len(study.factors)
+        ),
+    )
+    first = rows[0]
+    to.print(f"\nLeast {saved} that holds all constraints: point {first['point']}", soft_wrap=True)
+    for text, slack in first["slack"].items():
+        to.print(f"  {percent(slack)} of the bound away from breaking {text}", soft_wrap=True)
+    to.print(
+        f"  {study.runs.command(first['point'], study.design.of(first['point']))}", soft_wrap=True
+    )
+
+
+def explain_step(
+    file: File,
+    first: Annotated[
+        int | None,
+        typer.Option("--from", metavar="N", min=0, help="The point to start from; by default 0."),
+    ] = None,
+    second: Annotated[
+        int | None,
+        typer.Option(
+            "--to", metavar="N", min=0, help="The point to explain; by default the best one."
+        ),
+    ] = None,
+    metric: Metric = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Explain why one run of a study beats another, factor by factor."""
+    from ..inputs import InputError
+    from ..sim.studies.explanation import explained
+
+    study, results = _loaded(file, out)
+    name = metric or _main(results)
+    best = results.best()
+    if second is None and not best:
+        raise InputError("no best run: expected --to N, or an objective")
+    ends = (first or 0, int(results.points[best[0]]) if second is None else second)
+    for point in ends:
+        if point >= study.design.count:
+            expected = f"0 to {study.design.count - 1}"
+            raise InputError("no such point", study.file, token=str(point), expected=expected)
+    one, other = (study.design.of(point) for point in ends)
+    found = explained(study.runs, one, other, name)
+    before, after = found.before, found.after
+    if json:
+        print_json(
+            {"metric": name, "from": ends[0], "to": ends[1], "before": before, "after": after}
+            | {"steps": [{"path": p, "part": part} for p, part in found.parts.items()]}
+            | {"bound_by": found.bound_by, "way": [vars(step) for step in found.path]}
+        )
+        return
+    to = console()
+    ratio = f", {after / before:.3g} times" if before else ""
+    to.print(
+        f"{name}: {written_figure(name, before)} at point {ends[0]}, "
+        f"{written_figure(name, after)} at point {ends[1]}{ratio}.",
+        soft_wrap=True,
+    )
+    rows = []
+    for step in found.path:
+        part = found.parts[step.path]
+        share = part / (after - before) if after != before else 0.0
+        sign = "+" if part >= 0 else "−"
+        change = f"{step.old} → {step.new}"
+        rows.append([step.path, change, sign + written_figure(name, abs(part)), percent(share)])
+    print_whole(to, table(["factor", "change", "brings", "of all"], rows, left=2))
+    to.print(f"\nStep by step, from {written_figure(name, before)}", end="")
+    to.print(f", bound by: {found.bound_by}" if found.bound_by else "", soft_wrap=True)
+    for at, step in enumerate(found.path, 1):
+        reached = written_figure(name, step.figure)
+        text = f"{at}. {step.path} {step.old} → {step.new}: {reached}, {step.words}"
+        to.print(text, soft_wrap=True)
+
+
+def study_sensitivity(
+    file: File,
+    metric: Metric = None,
+    facts: Annotated[
+        bool,
+        typer.Option(
+            "--facts", help="Of the machine's doubtful facts within their ranges, not the factors."
+        ),
+    ] = False,
+    method: Annotated[
+        Method,
+        typer.Option(help="Sobol indices, or Morris screening in far fewer runs."),
+    ] = Method.sobol,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            help="sobol: base points, a power of two (128), N·(factors+2) runs; morris: "
+            "trajectories (16), N·(factors+1) runs.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Show which factors, or doubtful facts, decide the result."""
+    from ..inputs import InputError
+    from ..sim.studies.metrics import check_metric
+    from ..sim.studies.sensitivity import fact_factors, screening, sensitivity
+    from ..sim.studies.study import load_study
+
+    study = load_study(file)
+    points = points or (128 if method is Method.sobol else 16)
+    if method is Method.sobol and points & (points - 1):
+        raise InputError("--points", token=str(points), expected="a power of two")
+    operations = list(study.runs.base.load().workload.operations)
+    name = metric
+    if name is None:
+        of = study.objective
+        name = (
+            of.metric if of is not None and of.metric != "cost" else f"throughput.{operations[0]}"
+        )
+    check_metric(name, operations, "--metric" if metric else None)
+    factors = fact_factors(study.runs.base) if facts else list(study.factors)
+    if method is Method.morris:
+        with progress_bar("simulating") as progress:
+            screened = screening(
+                study, factors, name, trajectories=points, jobs=jobs, progress=progress
+            )
+        _print_screening(screened, json)
+        return
+    with progress_bar("simulating") as progress:
+        found = sensitivity(study, factors, name, base_points=points, jobs=jobs, progress=progress)
+    if json:
+        print_json(
+            {"metric": name, "runs": found.runs, "mean": found.mean}
+            | {"interval_90": [found.low, found.high]}
+            | {"rows": [vars(index) for index in found.indices]}
+        )
+        return
+    to = console()
+    low, mean, high = (written_figure(name, v) for v in (found.low, found.mean, found.high))
+    to.print(f"{name}: {mean} on average, 90% of {found.runs:,} runs between {low} and {high}.")
+    rows = [
+        [
+            i.path,
+            *(f"{a:.3f} ±{b:.3f}" for a, b in ((i.first, i.first_half), (i.total, i.total_half))),
+        ]
+        for i in found.indices
+    ]
+    print_whole(to, table(["factor", "alone", "with others"], rows))
+
+
+def _print_screening(found: Screening, json: bool) -> None:
+    if json:
+        effects = [vars(effect) for effect in found.effects]
+        about = {"metric": found.metric, "runs": found.runs, "mean": found.mean}
+        print_json(about | {"rows": effects})
+        return
+    to, name = console(), found.metric
+    mean = written_figure(name, found.mean)
+    to.print(
+        f"{name}: {mean} on average of {found.runs:,} runs. What two thirds of a range change:"
+    )
+    rows = [
+        [
+            one.path,
+            f"{written_figure(name, one.size)} ±{written_figure(name, one.size_half)}",
+            ("−" if one.mean < 0 else "+") + written_figure(name, abs(one.mean)),
+            written_figure(name, one.deviation),
+        ]
+        for one in found.effects
+    ]
+    print_whole(to, table(["factor", "size", "with its sign", "varies by"], rows))
+
+
+def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
+    from ..inputs import InputError
+    from ..sim.studies.results import load_results
+    from ..sim.studies.study import load_study
+
+    study = load_study(file)
+    results = load_results(study, out or study.default_folder)
+    if not results.rows:
+        raise InputError("no run yet", study.file, expected="'numatwin study run' before")
+    return study, results
+
+
+def _main(results: Results) -> str:
+    from ..inputs import InputError
+    from ..reports.study_charts import main_metric
+
+    name = main_metric(results)
+    if name is None:
+        raise InputError("no run has a figure", expected="--metric PATH")
+    return name
+
+
+def _some(results: Results) -> str:
+    return f"such as {results.numeric[0]}" if results.numeric else "a figure that is a number"

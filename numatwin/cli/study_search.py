@@ -1,0 +1,144 @@
+"""``numatwin study search``: the best point of a study in few runs, checked on the event plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .figures import factor_names, factor_values, ratio, written_figure
+from .options import Jobs, Json
+from .output import console, percent, print_json, print_whole, progress_bar, table
+from .study import File, Out
+
+if TYPE_CHECKING:
+    from ..sim.studies.results import Results
+    from ..sim.studies.search import Found
+    from ..sim.studies.study import Study
+
+SHOWN = 3
+
+
+def study_search(
+    file: File,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Make so many runs at most; by default 200, or half of the grid.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of what is proposed.")] = 0,
+    verify: Annotated[
+        bool,
+        typer.Option(help="Run the point that was found on the event plane too."),
+    ] = True,
+    jobs: Jobs = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Remove the rows of an earlier search first.")
+    ] = False,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Find the best point under the constraints in fewer runs than the grid."""
+    from pathlib import Path
+
+    from ..inputs import check_folder
+    from ..sim.studies import search as searching
+    from ..sim.studies.study import load_study
+
+    study = load_study(file)
+    folder = out or Path("out") / f"search-{study.name}"
+    check_folder(folder)
+    with progress_bar("searching") as progress:
+        found = searching.search(
+            study, folder, runs_max=runs, seed=seed, jobs=jobs, restart=restart, progress=progress
+        )
+    with progress_bar("verifying") as progress:
+        checked = list(searching.verify(study, found, folder, jobs, progress)) if verify else []
+    if json:
+        print_json(
+            {
+                "study": study.name,
+                "out": str(folder),
+                "runs": len(found.results.table),
+                "new": found.new,
+                "grid": found.grid,
+                "stopped": found.stopped,
+                "best": [_row(found.results, at) for at in found.best[:SHOWN]],
+                "verified": [_row(results, 0) for _, results in checked],
+            }
+        )
+        return
+    _print(study, found, checked)
+
+
+def _row(results: Results, at: int) -> dict[str, Any]:
+    study, row = results.study, results.rows[at]
+    known = results.objective
+    values = tuple(row.get(path) for path in study.runs.paths)
+    return {
+        "run": row["point"],
+        "settings": {path: row.get(path) for path in study.runs.paths},
+        "objective": None if known is None or known[at] != known[at] else float(known[at]),
+        "feasible": bool(results.feasible[at]),
+        "slack": {
+            text: None if slack[at] != slack[at] else float(slack[at])
+            for text, slack in results.slacks.items()
+        },
+        "metrics": {name: row.get(name) for name in results.metrics},
+        "error": row.get("error"),
+        "command": study.runs.command(row["point"], values),
+    }
+
+
+def _print(study: Study, found: Found, checked: list[tuple[int, Results]]) -> None:
+    to = console()
+    made = len(found.results.table)
+    to.print(f"{made:,} runs, of a grid of {found.grid:,}: {found.stopped}.", soft_wrap=True)
+    assert study.objective is not None
+    if not found.best:
+        to.print("\nNo run holds all constraints.")
+        return
+    asked = dict.fromkeys([*study.objective.metrics, *(one.metric for one in study.constraints)])
+    to.print(f"\n{study.objective.text}:")
+    rows = []
+    for at in found.best[:SHOWN]:
+        row = found.results.rows[at]
+        values = factor_values(study.factors, row)
+        figures = {n: written_figure(n, row.get(n)) for n in asked} | ratio(found.results, at)
+        rows.append([str(row["point"]), *values, *figures.values()])
+    columns = ["run", *factor_names(study.factors), *figures]
+    print_whole(to, table(columns, rows, left=1 + len(study.factors)))
+    for at, results in checked:
+        _print_checked(found.results.rows[at], results, list(asked))
+    best = next((at for at, results in checked if results.feasible[0]), found.best[0])
+    row = found.results.rows[best]
+    values_of = tuple(row.get(path) for path in study.runs.paths)
+    if not checked or any(results.feasible[0] for _, results in checked):
+        to.print(f"\n{study.runs.command(row['point'], values_of)}", soft_wrap=True)
+
+
+def _print_checked(predicted: dict[str, Any], results: Results, asked: list[str]) -> None:
+    to, row = console(), results.rows[0]
+    if row.get("error"):
+        to.print(f"\nRun {row['point']} on the event plane: {row['error']}", soft_wrap=True)
+        return
+    verdict = "holds all constraints" if results.feasible[0] else "breaks a constraint"
+    if not results.study.constraints:
+        verdict = "as found"
+    to.print(f"\nRun {row['point']} on the event plane: {verdict}.", soft_wrap=True)
+    for name in asked:
+        text = f"  {name}: {written_figure(name, row.get(name))}"
+        if row.get(f"{name}.low") is not None:
+            low, high = (written_figure(name, row[f"{name}.{end}"]) for end in ("low", "high"))
+            text += f" [{low}, {high}]"
+        if name in predicted and row.get(name) != predicted[name]:
+            text += f", found as {written_figure(name, predicted[name])}"
+        to.print(text, soft_wrap=True)
+    for text, slack in results.slacks.items():
+        if slack[0] == slack[0]:
+            side = "away from breaking" if slack[0] >= 0 else "beyond"
+            to.print(f"  {percent(abs(slack[0]))} of the bound {side} {text}", soft_wrap=True)

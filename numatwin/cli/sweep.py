@@ -1,0 +1,248 @@
+"""``numatwin sweep``: a grid of runs over a few fields, as a table and a curve."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .figures import curve_of, factor_names, factor_values, heading, written_figure
+from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
+from .output import console, print_json, print_whole, progress_bar, table
+
+if TYPE_CHECKING:
+    from ..sim.studies.designs import Design
+
+ROWS_SHOWN = 60
+CSV_FILE, PICTURE = "sweep.csv", "sweep"
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="PATH",
+        help="Another figure to keep, such as utilisation.memory.busiest; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def sweep(
+    scenario: ScenarioName,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUES",
+            help="Values of a field: v1,v2,v3 or from:to:n or from:to:nlog; several make a grid.",
+            show_default=False,
+        ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="M,M", help="Machines: names or files.", show_default=False),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="W,W", help="Workloads: names or files.", show_default=False),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P,P", help="Policies, as 'run' takes them.", show_default=False),
+    ] = None,
+    on: OtherPlane = None,
+    seed: Seed = None,
+    replications: Replications = None,
+    metric: Metrics = None,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder for the rows as CSV and the curve as HTML, SVG and PNG.",
+            show_default=False,
+        ),
+    ] = None,
+    csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a scenario for a grid of values, and show the curve."""
+    from ..inputs import InputError, check_folder
+    from ..sim.studies.engine import run_points
+    from ..sim.studies.evaluate import ERROR, POINT, Runs
+    from ..sim.studies.metrics import DEFAULTS, Metrics
+    from ..sim.studies.sweep import sweep_design
+
+    if json and csv_:
+        raise typer.BadParameter("expected --json or --csv, not both", param_hint="--csv")
+    if out is not None:
+        check_folder(out)
+    options = {
+        "machine": machine,
+        "workload": workload,
+        "policy": policy,
+        "plane": on.value if on else None,
+        "seed": seed,
+        "replications": replications,
+    }
+    base, design = sweep_design(scenario, options, set_ or [])
+    paths = tuple(factor.path for factor in design.factors)
+    metrics = Metrics((*DEFAULTS, *(metric or ())))
+    metrics.check(base.load(), not any(path.startswith("workload") for path in paths))
+    runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
+    rows: list[dict[str, Any]] = []
+    interrupted = False
+    with progress_bar("simulating") as progress:
+        try:
+            for some in run_points(runs, design.points(), expected=design.count, jobs=jobs):
+                rows += some
+                if progress is not None:
+                    progress(len(rows) / design.count)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            interrupted = True
+    rows.sort(key=lambda row: row[POINT])
+    if all(ERROR in row for row in rows):
+        raise InputError(str(rows[0][ERROR]))
+    metrics.check_found([row for row in rows if ERROR not in row], "--metric")
+    if json:
+        print_json(_as_json(scenario, design, rows))
+    elif csv_:
+        print(_as_csv(paths, rows), end="")
+    else:
+        _print(design, rows)
+    failed = [row for row in rows if ERROR in row]
+    if failed:
+        print(
+            f"numatwin: {len(failed)} of {len(rows)} runs failed, such as: {failed[0][ERROR]}",
+            file=sys.stderr,
+        )
+    if out is not None:
+        _keep(out, base.load().title or scenario, design, rows, quiet=json or csv_)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _as_json(scenario: str, design: Design, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    from ..sim.studies.evaluate import ERROR, HASH, PLANE, REPLAY
+
+    found = []
+    for row in rows:
+        one: dict[str, Any] = {
+            "settings": {factor.path: row[factor.path] for factor in design.factors},
+            "plane": row.get(PLANE),
+            "scenario_hash": row.get(HASH),
+            "error": row.get(ERROR),
+        }
+        if ERROR in row:
+            one["replay"] = row[REPLAY]
+        for name, value in row.items():
+            if name not in one["settings"] and name not in ("point", "wall_s", *one, REPLAY):
+                _put(one, name, value)
+        found.append(one)
+    return {
+        "scenario": scenario,
+        "factors": [
+            {"path": factor.path, "unit": factor.unit, "values": list(factor.levels.values)}
+            for factor in design.factors
+        ],
+        "rows": found,
+    }
+
+
+def _put(one: dict[str, Any], path: str, value: Any) -> None:
+    """The figure in the form that 'run --json' has it; its bounds in ``confidence``."""
+    names = path.split(".")
+    end = names[-1] if names[-1] in ("low", "high") else None
+    if end is not None:
+        one, names = one.setdefault("confidence", {}), names[:-1]
+    for name in names[:-1]:
+        one = one.setdefault(name, {})
+    if end is None:
+        one[names[-1]] = value
+    else:
+        one.setdefault(names[-1], [None, None])[end == "high"] = value
+
+
+def _as_csv(paths: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    from ..sim.studies.evaluate import OWN, POINT
+
+    figures = [name for row in rows for name in row if name not in (*paths, *OWN)]
+    names = [POINT, *paths, *dict.fromkeys(figures), *(name for name in OWN if name != POINT)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
+    from ..sim.studies.evaluate import ERROR
+
+    to = console()
+    figures = list(
+        dict.fromkeys(
+            name
+            for row in rows
+            for name in row
+            if name.startswith("throughput.") or name.endswith(".p99")
+            if name.count(".") < 3
+        )
+    )
+    columns = factor_names(design.factors)
+    columns += [heading(name) for name in figures] + ["bottleneck"]
+    cells = []
+    for row in rows[:ROWS_SHOWN]:
+        line = factor_values(design.factors, row)
+        line += [_figure(name, row) for name in figures]
+        cells.append([*line, str(row.get(ERROR) or row.get("bottleneck.resource") or "–")])
+    print_whole(to, table(columns, cells, left=len(design.factors)))
+    if len(rows) > ROWS_SHOWN:
+        to.print(f"… and {len(rows) - ROWS_SHOWN:,} more: --csv prints all")
+    for name in figures[:1]:
+        for drawn in curve_of(design, rows, name):
+            to.print(drawn, soft_wrap=True)
+
+
+def _figure(metric: str, row: Mapping[str, Any]) -> str:
+    low, high = row.get(f"{metric}.low"), row.get(f"{metric}.high")
+    text = written_figure(metric, row.get(metric))
+    if isinstance(low, float) and isinstance(high, float) and row[metric]:
+        text += f" ±{100 * (high - low) / 2 / row[metric]:.2g}%"
+    return text
+
+
+def _keep(
+    out: Path, title: str, design: Design, rows: Sequence[Mapping[str, Any]], quiet: bool
+) -> None:
+    """Writes rows and pictures; a picture that cannot be made costs no other file."""
+    from ..inputs import InputError, write_bytes_atomically, write_text_atomically
+    from ..reports.curve_page import curve_html
+    from ..reports.curve_svg import curve_svg
+    from ..sim.studies.metrics import unit_of
+    from ..sim.studies.responses import response
+    from ..topologies.png import png_from_svg
+
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [factor.path for factor in design.factors]
+    files = [write_text_atomically(out / CSV_FILE, _as_csv(paths, rows))]
+    units = [factor.unit for factor in design.factors]
+    metric = next((n for row in rows for n in row if n.startswith("throughput.")), None)
+    found = response(rows, paths, units, metric) if metric is not None else None
+    if found is not None and metric is not None:
+        unit = unit_of(metric)
+        svg = curve_svg(found, title, unit)
+        files.append(write_text_atomically(out / f"{PICTURE}.html", curve_html(found, title, unit)))
+        files.append(write_text_atomically(out / f"{PICTURE}.svg", svg))
+        try:
+            picture = png_from_svg(svg)
+            files.append(write_bytes_atomically(out / f"{PICTURE}.png", picture))
+        except InputError as failure:
+            print(f"numatwin: no PNG: {failure}", file=sys.stderr)
+    if not quiet:
+        console().print("\n" + "\n".join(f"{file}" for file in files), soft_wrap=True)

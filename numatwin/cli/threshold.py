@@ -1,0 +1,80 @@
+"""``numatwin machine threshold``: from which throughput on tasks are better left where they are."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .files import check_ending
+from .machine import MachineArgument
+from .options import Json
+from .output import console, number, percent, print_json, progress_bar, table
+
+
+class Plane(StrEnum):
+    """Where the micro-benchmark is played."""
+
+    FLOW = "flow"
+    EVENT = "event"
+
+
+def find_threshold(
+    machine: MachineArgument,
+    on: Annotated[Plane, typer.Option(help="As flows, or event by event.")] = Plane.FLOW,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the machine file with the threshold in it (.yaml); MACHINE itself to "
+            "have it there, without its comments.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find a machine's stealing threshold.
+
+    Idle nodes should steal tasks that are bound by the CPU; those bound by memory run no faster
+    elsewhere and take the interconnect from others. Plays sums of v^n with vectors on half of the
+    nodes, with and without stealing: where both are equally fast, the memory throughput of a task
+    is the threshold, by which the policy 'stealing: adaptive' goes.
+    """
+    from ..inputs.atomic import check_writable, write_text_atomically
+    from ..sim.systems.registry import threshold_search
+    from ..topologies import load_machine
+    from ..topologies.export import machine_yaml
+
+    if out is not None:
+        check_ending(out, ".yaml", ".yml")
+        check_writable(out)
+    loaded = load_machine(machine)
+    with progress_bar("searching") as progress:
+        found = threshold_search()(loaded, on.value, progress)
+    if out is not None:
+        write_text_atomically(out, machine_yaml(found.description))
+    if json:
+        print_json(found.plain)
+        return
+    to = console()
+    crossing = found.crossings[0]
+    rows = [
+        (
+            str(point.power),
+            number(point.task_Bps, "B/s"),
+            number(point.alone_Bps, "B/s"),
+            number(point.stolen_Bps, "B/s"),
+            percent(point.gain),
+        )
+        for point in crossing.points
+    ]
+    to.print(table(("n", "of a task", "without stealing", "with stealing", "gain"), rows, left=0))
+    low, high = found.threshold.low, found.threshold.high
+    to.print(
+        f"\nThreshold: {number(found.threshold.value, 'B/s')} a task, between "
+        f"{number(low, 'B/s')} and {number(high, 'B/s')}"
+    )
+    if out is not None:
+        to.print(f"Machine: {out}")

@@ -1,0 +1,129 @@
+"""``numatwin train``: models that policies go by, from plays of the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .curves import Curve, curve_lines
+from .files import check_ending
+from .options import Json
+from .output import console, percent, print_json, progress_bar, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+SCORES = {
+    "r2_cpu": ("R², times by CPU", False),
+    "r2_engine": ("R², times by the copy engine", False),
+    "engine_is_best": ("scans that are best by the engine", True),
+    "regression_precision": ("regression: precision", False),
+    "regression_recall": ("recall", False),
+    "regression_f1": ("F1", False),
+    "regression_loss": ("time lost against the oracle", True),
+    "tree_precision": ("tree: precision", False),
+    "tree_recall": ("recall", False),
+    "tree_f1": ("F1", False),
+    "tree_loss": ("time lost against the oracle", True),
+    "always_cpu_loss": ("lost if always by CPU", True),
+    "always_engine_loss": ("lost if always by the engine", True),
+}
+
+
+class Plane(StrEnum):
+    """Where scans are played."""
+
+    FLOW = "flow"
+    EVENT = "event"
+
+
+def train_access_path(
+    machine: Annotated[
+        str,
+        typer.Option(metavar="M", help="A machine with copy engines.", show_default=False),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the model goes (.json).", show_default=False)
+    ],
+    observations: Annotated[
+        int,
+        typer.Option(metavar="N", min=1_000, max=10_000_000, help="Scans, each by both paths."),
+    ] = 200_000,
+    on: Annotated[Plane, typer.Option(help="As flows, or event by event.")] = Plane.FLOW,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of the draws.")] = 1,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M", help="Score the model on another machine, too.", show_default=False
+        ),
+    ] = None,
+    online: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Learn online: K scans by both paths, then each by the path chosen, one by one.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train a model that chooses the access path of a scan: by CPU or by the copy engine.
+
+    Draws scans (size, node, result, background traffic), plays each by both paths, fits a
+    regression for each path and a decision tree, and scores them on a fifth that is held out.
+    With --online the regressions learn as a database would that runs these scans.
+    """
+    from ..inputs.atomic import check_writable
+    from ..sim.systems.registry import trainer_of
+    from ..topologies import load_machine
+
+    check_ending(out, ".json")
+    loaded, other = load_machine(machine), None if also is None else load_machine(also)
+    check_writable(out)
+    with progress_bar("training") as progress:
+        model = trainer_of("access-path")(
+            loaded, observations, seed, on.value, progress, other, online
+        )
+    model.save(out)
+    if json:
+        print_json({"model": str(out), **model.model_dump(mode="json", exclude={"tree"})})
+        return
+    to = console()
+    if online is not None:
+        _print_curve(online, model.scores["online"], to)
+    to.print(_scores("of the held-out fifth", model.scores))
+    if other is not None:
+        to.print(f"\nThe same model on {other.name}:")
+        to.print(_scores("of scans there", model.scores["carried"]))
+    to.print(f"\nModel: {out}")
+
+
+def _scores(title: str, scores: Mapping[str, Any]) -> Table:
+    """Each with its interval."""
+    rows = [
+        (words, *(percent(v) if share else f"{v:.3f}" for v in scores[name]))
+        for name, (words, share) in SCORES.items()
+        if name in scores
+    ]
+    return table((title, "value", "from", "to"), rows, left=1)
+
+
+def _print_curve(first: int, curve: Sequence[tuple[int, float, float]], to: Console) -> None:
+    """What choices lose while the model learns, as scans double."""
+    begins = (first, *(until for until, _, _ in curve))
+    rows = [
+        (f"{since + 1} to {until}", percent(chosen), percent(taken))
+        for since, (until, chosen, taken) in zip(begins, curve, strict=False)
+    ]
+    to.print(table(("time lost, scans", "as chosen", "as run"), rows, left=1))
+    points = [(float(until), 100.0 * chosen) for until, chosen, _ in curve]
+    written = str(curve[0][0]), str(curve[-1][0]), f"{max(y for _, y in points):.3g}"
+    drawn = Curve("as chosen", points)
+    for line in ("", *curve_lines([drawn], "scans", "% lost as chosen", written, log=True), ""):
+        to.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,126 @@
+"""What of a value does not fit a schema: each fault with its place, in this project's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .errors import DescriptionError, Place
+from .fields import field_names, near
+from .wording import expected_by
+
+
+class Fault(NamedTuple):
+    """One fault: the part at ``place``, or a field that is missing there."""
+
+    place: Place
+    message: str
+    token: str | None = None
+    expected: str | None = None
+
+
+def part_at(value: Any, place: Place) -> Any:
+    """The part of a plain value at ``place``, None where there is none."""
+    for key in place:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def schema_faults(
+    value: Any,
+    marks: Mapping[Place, tuple[int, int]],
+    failure: ValidationError,
+    model: type[BaseModel],
+    root: Place,
+) -> list[Fault]:
+    """The faults that kept the part at ``root`` of ``value`` from being a ``model``, in the order
+    in which they stand in the file. Of several forms that a part may have, one fault tells.
+    """
+    problems = failure.errors(include_url=False, include_context=True)
+    located = [(_place(value, (*root, *problem["loc"])), problem) for problem in problems]
+    # A list is also too short where an item of it does not fit: that is the fault to tell.
+    located = [
+        (place, problem)
+        for place, problem in located
+        if problem["type"] not in ("too_short", "too_long")
+        or not any(len(at) > len(place) and at[: len(place)] == place for at, _ in located)
+    ]
+    located.sort(key=lambda pair: marks.get(pair[0], (1, 1)))
+    faults, seen = [], set[tuple[object, ...]]()
+    for place, problem in located:
+        form = _form(value, (*root, *problem["loc"]), problem["type"] == "missing")
+        fault = _fault(value, place, problem, model, root)
+        if form not in seen and fault not in faults:
+            faults.append(fault)
+        if form is not None:
+            seen.add(form)
+    return faults
+
+
+def _place(value: Any, location: Place) -> Place:
+    """The part of the file behind pydantic's location, which also names union branches."""
+    place: Place = ()
+    for key in location:
+        if _is_inside(value, key):
+            value, place = value[key], (*place, key)
+    return place
+
+
+def _form(value: Any, location: Place, is_missing: bool) -> Place | None:
+    """The part that may have several forms (a union) of which the location names one."""
+    place: Place = ()
+    for key in location[:-1] if is_missing else location:
+        if not _is_inside(value, key):
+            return place
+        value, place = value[key], (*place, key)
+    return None
+
+
+def _is_inside(value: Any, key: str | int) -> bool:
+    return (isinstance(value, dict) and key in value) or (
+        isinstance(value, list) and isinstance(key, int) and key < len(value)
+    )
+
+
+def _fault(
+    value: Any, place: Place, problem: ErrorDetails, model: type[BaseModel], root: Place
+) -> Fault:
+    kind, name = problem["type"], ".".join(map(str, place)) or "file"
+    if kind == "extra_forbidden":
+        inside = f" in {'.'.join(map(str, place[:-1]))}" if len(place) > 1 else ""
+        names = field_names(model, place[len(root) : -1]) if place else []
+        return Fault(
+            place,
+            f"unknown field '{place[-1] if place else ''}'{inside}",
+            expected=near(place[-1], names) if place else None,
+        )
+    if kind == "missing":
+        missing = problem["loc"][-1]
+        return Fault(
+            (*place, missing), f"missing field '{missing}'{' in ' + name if place else ''}"
+        )
+    if kind == "union_tag_invalid":
+        tag = problem["ctx"]["discriminator"].strip("'")
+        said, known = str(problem["ctx"]["tag"]), f"one of {problem['ctx']['expected_tags']}"
+        return Fault((*place, tag), f"{name}: unknown {tag}", said, known)
+    if kind == "union_tag_not_found":
+        tag = problem["ctx"]["discriminator"].strip("'")
+        return Fault((*place, tag), f"missing field '{tag}' in {name}")
+    error = problem.get("ctx", {}).get("error")
+    if isinstance(error, DescriptionError):  # of a check that knows which field is at fault
+        place = (*place, *error.place)
+        name = ".".join(map(str, place))
+    raw = part_at(value, place)
+    token = str(raw) if isinstance(raw, (str, int, float, bool)) else None
+    if expected := expected_by(problem):
+        return Fault(place, name, token, expected)
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message.startswith("expected ") and token is not None:
+        return Fault(place, name, token, message.removeprefix("expected "))
+    return Fault(place, f"{name}: {message}", token)

@@ -1,0 +1,241 @@
+"""The page of a study: pictures, and all runs in parallel coordinates and in a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from .._version import __version__
+from ..inputs import InputError, write_text_atomically
+from ..sim.studies.base import INNER
+from ..sim.studies.evaluate import ERROR, REPLAY, own_seed
+from ..sim.studies.explanation import Explanation, explained_by_rows
+from ..sim.studies.levels import is_number, written
+from ..sim.studies.metrics import COST, unit_of
+from ..sim.studies.responses import short
+from ..sim.studies.results import Results, pareto
+from ..topologies.figure import Figure
+from .page import Plot, Plots
+from .report import rendered
+from .study_charts import (
+    front_of,
+    heat_map,
+    main_metric,
+    response_band,
+    tornado,
+    waterfall,
+)
+from .words import count, si
+
+ROWS_MAX = 20_000
+RESPONSES_MAX = 6
+MACHINES_MAX = 12
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """What the page shows, in its order."""
+
+    title: str
+    path: str
+    answer: str
+    note: str
+    tornado: Plot | None
+    waterfall: Plot | None
+    front: Plot | None
+    heat: Plot | None
+    responses: list[Plot]
+    data: Markup
+
+
+def write_study_report(results: Results, path: str | Path) -> Path:
+    """Writes the page to ``path``, whole or not at all; raises InputError without rows."""
+    return write_text_atomically(path, study_html(results))
+
+
+def study_html(results: Results) -> str:
+    """The page as text; raises InputError without rows."""
+    if not results.rows:
+        raise InputError("no run to report on", expected="'numatwin study run' before")
+    return rendered("study.html", own=("study.js",), page=_page(results), version=__version__)
+
+
+def _page(results: Results) -> StudyPage:
+    plots, study = Plots(), results.study
+    metric = main_metric(results)
+    shown = _shown(results)
+    note = ""
+    if len(shown) < len(results.rows):
+        note = f"{len(shown):,} of {len(results.rows):,} runs are on this page, evenly chosen."
+
+    def plot(figure: Figure | None, caption: str) -> Plot | None:
+        return plots.plot(figure, caption)
+
+    made: dict[str, Any] = {"tornado": None, "waterfall": None, "front": None, "heat": None}
+    responses: list[Plot] = []
+    if metric is not None:
+        made["tornado"] = plot(
+            tornado(results, metric),
+            "Means over all runs with a factor's values of the least and the most mean.",
+        )
+        ends = _ends(results, metric)
+        found = explained_by_rows(results, *ends, metric) if ends is not None else None
+        if ends is not None and found is not None:
+            made["waterfall"] = plot(
+                waterfall(results, *ends, metric, found),
+                "From the first run to the best: each factor's part, averaged over all orders in "
+                f"which they may change (Shapley). {_in_words(found, metric)}",
+            )
+        # Where all cost the same, what they take is left to save.
+        varied = len(np.unique(results.column(COST))) > 1
+        least = COST if COST in results.numeric and varied else "power_W"
+        if least in results.numeric:
+            made["front"] = plot(front_of(results, least, metric), f"{metric} against {least}.")
+        made["heat"] = plot(
+            heat_map(results, metric), f"Mean {metric} by the two factors that matter most."
+        )
+        bands = [response_band(results, path, metric) for path in study.runs.paths[:RESPONSES_MAX]]
+        caption = "The line is the mean, 80% of the runs lie in the band."
+        responses = [made_ for band in bands if (made_ := plot(band, caption)) is not None]
+    return StudyPage(
+        title=study.title,
+        path=study.file,
+        answer=_answer(results),
+        note=note,
+        responses=responses,
+        data=_data(results, shown, metric),
+        **made,
+    )
+
+
+def _in_words(found: Explanation, metric: str) -> str:
+    """What each factor brings, and what holds the run after each change."""
+    unit, change = unit_of(metric), found.after - found.before
+    words = []
+    for step in found.path:
+        part = found.parts[step.path]
+        sign = "+" if part >= 0 else "−"
+        share = f" ({round(100 * part / change)}% of all)" if change else ""
+        text = f"{short(step.path)} {step.old} → {step.new}: {sign}{si(abs(part), unit)}{share}"
+        words.append(text + (f", {step.words}" if step.then_bound_by is not None else ""))
+    first = f"At first bound by: {found.bound_by}. " if found.bound_by else ""
+    return f"{first}{'; '.join(words)}."
+
+
+def _answer(results: Results) -> str:
+    study, rows = results.study, results.rows
+    failed = sum(ERROR in row for row in rows)
+    text = f"{count(len(rows), 'run')} of {study.design.count:,}"
+    text += f", of which {failed:,} failed" if failed else ""
+    if study.constraints:
+        text += f"; {int(results.feasible.sum()):,} hold all constraints"
+    best = results.best()
+    objective = results.objective
+    if best and study.objective is not None and objective is not None:
+        row = rows[best[0]]
+        values = ", ".join(
+            f"{short(f.path)} {written(row.get(f.path), f.unit)}" for f in study.factors
+        )
+        figure = si(float(objective[best[0]]), study.objective.unit)
+        text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"
+        slacks = [
+            f"{100 * slack[best[0]]:.3g}% of {name}" for name, slack in results.slacks.items()
+        ]
+        text += f". It keeps a distance of {', '.join(slacks)}" if slacks else ""
+    return " ".join([text + ".", *results.unknown])
+
+
+def _shown(results: Results) -> list[int]:
+    """Positions of the rows on the page: all, or evenly chosen ones with the best and the front."""
+    size = len(results.rows)
+    if size <= ROWS_MAX:
+        return list(range(size))
+    chosen = set(range(0, size, -(-size // ROWS_MAX))) | set(results.best(20))
+    metric = main_metric(results)
+    if metric is not None and COST in results.numeric:
+        chosen |= set(pareto(results.column(COST), results.column(metric)))
+    return sorted(chosen)
+
+
+def _ends(results: Results, metric: str) -> tuple[int, int] | None:
+    """The first run, and the best of those that differ in no more factors than can be explained."""
+    best = results.best() or [int(np.nanargmax(results.column(metric)))]
+    return (0, best[0]) if best[0] != 0 else None
+
+
+def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
+    """What the page's script reads: columns, and the scenarios that rows are made from."""
+    study = results.study
+    units = {factor.path: factor.unit for factor in study.factors}
+    names = [*study.runs.paths, *results.metrics]
+    names += [name for name in (ERROR,) if name in results.table.column_names]
+    columns = []
+    for name in names:
+        values = [results.rows[k].get(name) for k in shown]
+        if all(value is None for value in values):
+            continue
+        numeric = all(value is None or is_number(value) for value in values)
+        kind = "factor" if name in units else "metric"
+        columns.append(
+            {
+                "name": name,
+                "short": short(name) if name in units else name,
+                "kind": kind,
+                "numeric": numeric,
+                "unit": units.get(name, unit_of(name)),
+                "values": [_short_number(v) if kind == "metric" else v for v in values],
+            }
+        )
+    best = {int(results.points[k]) for k in results.best(20)}
+    data = {
+        "points": [int(results.points[k]) for k in shown],
+        "holds": [bool(results.feasible[k]) for k in shown],
+        "best": sorted(best),
+        "colour": metric,
+        "columns": columns,
+        "scenario": _scenarios(results),
+    }
+    if study.runs.own_seeds:
+        data["seeds"] = [own_seed(int(results.points[k])) for k in shown]
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _scenarios(results: Results) -> dict[str, Any]:
+    """The base scenario as a file, the machines and workloads that rows put into it."""
+    runs = results.study.runs
+    base = runs.base.load()
+    parts: dict[str, dict[str, Any]] = {part: {} for part in INNER}
+    for factor in results.study.factors:
+        if factor.path in INNER and len(factor.levels.values) <= MACHINES_MAX:
+            for value in factor.levels.values:
+                try:
+                    own = runs.base.load([f"{factor.path}={value}"])
+                except InputError:  # a run of it is a row with its error
+                    continue
+                parts[factor.path][str(value)] = own.settings[factor.path]
+    families = list(base.settings["policies"])
+    command = runs.base.command([])
+    return {
+        "settings": base.settings,
+        "parts": parts,
+        "family": families[0] if len(families) == 1 else None,
+        "command": command,
+        "units": {factor.path: factor.unit for factor in results.study.factors},
+        "replays": {
+            str(row["point"]): row[REPLAY] for row in results.rows[:ROWS_MAX] if REPLAY in row
+        },
+    }
+
+
+def _short_number(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,93 @@
+"""How much load one group of processors takes from another, by Linux's rules (6 of os_scheduler).
+
+After find_busiest_group and calculate_imbalance of kernel/sched/fair.c, with the number of threads
+that run or wait in the place of averages over time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ..os_scheduler import IMBALANCE_PERCENT, Domain, Level
+
+ONE = 1024  # a thread's load
+
+
+class Sum(NamedTuple):
+    """Of a group's allowed processors; ``group``: its position in the domain."""
+
+    group: int
+    weight: int
+    threads: int
+    idle: int
+
+    @property
+    def load(self) -> int:
+        """Of a processor, on average."""
+        return ONE * self.threads // self.weight
+
+    @property
+    def kind(self) -> int:
+        """0: it has room, 1: a thread each, 2: too many."""
+        return (self.threads >= self.weight) + (self.threads > self.weight)
+
+
+class What(IntEnum):
+    """What is counted of threads that are moved: each as one, its load, its use of a processor."""
+
+    THREADS = 0
+    LOAD = 1
+    USE = 2
+
+
+class Wanted(NamedTuple):
+    """So much (in ``ONE``) from a group."""
+
+    group: int
+    what: What
+    amount: int
+
+
+def imbalance(domain: Domain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
+    """What the first group, the local one, takes for a processor that ``is_idle`` or not."""
+    local, others = sums[0], [one for one in sums[1:] if one.threads]
+    if not others:
+        return None
+    busiest = max(others, key=_busy)
+    if local.kind > busiest.kind:
+        return None
+    if local.kind == 0:
+        return _for_room(domain, local, busiest, is_idle)
+    if busiest.kind < 2:
+        return None
+    # Both have no room: what equals out.
+    mean = ONE * sum(one.threads for one in sums) // sum(one.weight for one in sums)
+    percent = IMBALANCE_PERCENT[domain.level]
+    if local.load >= mean or 100 * busiest.load <= percent * local.load:
+        return None
+    amount = min((busiest.load - mean) * busiest.weight, (mean - local.load) * local.weight)
+    return Wanted(busiest.group, What.LOAD, amount)
+
+
+def _busy(of: Sum) -> tuple[int, int, int]:
+    return (0, -of.idle, of.threads) if of.kind == 0 else (of.kind, of.load, 0)
+
+
+def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:
+    more = busiest.threads - local.threads
+    if more == 1 and local.threads == 0 and busiest.threads > 1:
+        more = 2
+    if not (domain.spreads and more > 1) and busiest.kind < 2:
+        if not is_idle or busiest.threads == 1:
+            return None
+        if busiest.weight > 1 and local.idle <= busiest.idle + 1:
+            return None
+    if busiest.kind == 2 and domain.level > Level.CACHE:
+        return Wanted(busiest.group, What.USE, (local.weight - local.threads) * ONE)
+    by_threads = busiest.weight == 1 or domain.spreads
+    amount = max(more if by_threads else local.idle - busiest.idle, 0)
+    if domain.level is Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
+        amount = 0
+    return Wanted(busiest.group, What.THREADS, (amount >> 1) * ONE)

@@ -1,0 +1,28 @@
+"""What limits an operation, in words; of the workers' time also what they spend it on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..planes.outcome import ResourceUse, Why
+from ..planes.why import WORKERS
+
+NEAR = 0.5  # what is in use less than that is near no limit
+SHARED = ("memory", "link", "pair")
+
+
+def limit_in_words(why: Why, resources: Sequence[ResourceUse]) -> str:
+    """``why.resource``; the time of workers with the part of it in which their reads are under way,
+    and the busiest of what they share, as they are slow by waiting too.
+    """
+    if not why.resource.startswith(WORKERS):
+        return why.resource
+    misses = [use.utilisation for use in resources if use.kind == "misses"]
+    shared = [use for use in resources if use.kind in SHARED]
+    besides = []
+    if misses:
+        besides.append(f"for {sum(misses) / len(misses):.0%} of it they have reads under way")
+    next_ = max(shared, key=lambda use: use.utilisation, default=None)
+    if next_ is not None and next_.utilisation >= NEAR:
+        besides.append(f"next: {next_.name}, {next_.utilisation:.0%} in use")
+    return f"{why.resource} ({'; '.join(besides)})" if besides else why.resource

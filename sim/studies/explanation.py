@@ -1,0 +1,122 @@
+"""Why one run beats another: what each factor brings, and what binds on the way between them.
+
+Parts are Shapley values over the factors that differ. The path changes these one after the other,
+the one that brings most first, and says after each step which resource then holds the run back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from ...inputs import InputError
+from .effects import SHAPLEY_MAX, from_rows, shapley
+from .engine import run_points
+from .evaluate import ERROR, POINT, Row, Runs
+from .levels import is_number, written
+from .metrics import Metrics
+from .results import Results
+
+BINDING = "bottleneck.resource"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One factor's change from ``old`` to ``new`` (as settings say them), the figure after it and
+    what binds before and after it; None where that is not known.
+    """
+
+    path: str
+    old: str
+    new: str
+    figure: float
+    bound_by: str | None
+    then_bound_by: str | None
+
+    @property
+    def words(self) -> str:
+        """What the step does to the bottleneck."""
+        if self.then_bound_by is None:
+            return "what binds is not known"
+        if self.bound_by == self.then_bound_by:
+            return f"still bound by: {self.then_bound_by}"
+        return f"bound by: {self.bound_by or 'unknown'} → {self.then_bound_by}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``parts``: of each factor in ``after - before``, the largest first; ``path``: the way there,
+    in the same order of factors.
+    """
+
+    before: float
+    after: float
+    bound_by: str | None
+    parts: Mapping[str, float]
+    path: tuple[Step, ...]
+
+
+def explained(runs: Runs, one: Sequence[Any], other: Sequence[Any], metric: str) -> Explanation:
+    """From the run of values ``one`` to that of ``other``, in 2^k runs of k factors that differ;
+    raises InputError where these are none or too many, or a run fails.
+    """
+    changed = [k for k in range(len(one)) if one[k] != other[k]]
+    if not 0 < len(changed) <= SHAPLEY_MAX:
+        expected = f"1 to {SHAPLEY_MAX}"
+        raise InputError("factors that differ", token=str(len(changed)), expected=expected)
+    sets = [frozenset(c) for size in range(len(changed) + 1) for c in combinations(changed, size)]
+    values = [tuple(other[k] if k in c else one[k] for k in range(len(one))) for c in sets]
+    by_name = [frozenset(runs.paths[k] for k in c) for c in sets]
+    rows = dict(zip(by_name, _rows(runs, values, metric), strict=True))
+    ends = [dict(zip(runs.paths, end, strict=True)) for end in (one, other)]
+    return _explanation(runs, [runs.paths[k] for k in changed], ends, rows.__getitem__, metric)
+
+
+def explained_by_rows(results: Results, first: int, second: int, metric: str) -> Explanation | None:
+    """The same from rows alone, of two positions; None where some that it takes are not there."""
+    found = from_rows(results, first, second, metric)
+    if found is None:
+        return None
+    ends = [results.rows[first], results.rows[second]]
+    return _explanation(results.study.runs, found[0], ends, found[1], metric)
+
+
+def _explanation(
+    runs: Runs,
+    changed: Sequence[str],
+    ends: Sequence[Mapping[str, Any]],
+    row: Callable[[frozenset[str]], Row],
+    metric: str,
+) -> Explanation:
+    units = dict(zip(runs.paths, runs.units, strict=True))
+    parts = shapley(changed, lambda chosen: float(row(chosen)[metric]))
+    ordered = sorted(parts, key=lambda path: -abs(parts[path]))
+    at: frozenset[str] = frozenset()
+    first, steps = row(at), []
+    for path in ordered:
+        before, at = row(at), at | {path}
+        after = row(at)
+        old, new = (written(end[path], units[path]) for end in ends)
+        figure = float(after[metric])
+        steps.append(Step(path, old, new, figure, before.get(BINDING), after.get(BINDING)))
+    return Explanation(
+        float(first[metric]),
+        float(row(at)[metric]),
+        first.get(BINDING),
+        {path: parts[path] for path in ordered},
+        tuple(steps),
+    )
+
+
+def _rows(runs: Runs, values: Sequence[tuple[Any, ...]], metric: str) -> list[Row]:
+    """The row of each of a few runs, in their order; raises InputError where one fails."""
+    asked = replace(runs, metrics=Metrics((metric, BINDING)))
+    found: dict[int, Row] = {}
+    for rows in run_points(asked, iter(list(enumerate(values))), expected=len(values)):
+        for row in rows:
+            if ERROR in row or not is_number(row.get(metric)):
+                raise InputError(row.get(ERROR) or f"the run has no figure '{metric}'")
+            found[row[POINT]] = row
+    return [found[k] for k in range(len(values))]

@@ -1,0 +1,71 @@
+"""How a figure follows a factor: curves of a study's rows, one for each setting of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .evaluate import ERROR
+from .levels import is_number, written
+
+CURVES_MAX = 8
+
+
+@dataclass(frozen=True)
+class Response:
+    """A ``metric`` over the factor at ``path``: points (x, y, low, high) by the curve's name.
+
+    ``left_out``: how many further curves there are. ``log``: whether x is better drawn so.
+    """
+
+    path: str
+    unit: str
+    metric: str
+    curves: Mapping[str, Sequence[tuple[float, float, float | None, float | None]]]
+    left_out: int
+    log: bool
+
+
+def response(
+    rows: Sequence[Mapping[str, Any]], paths: Sequence[str], units: Sequence[str], metric: str
+) -> Response | None:
+    """Over the factor with most numbers; None where no factor has two numbers and a figure."""
+    found = [row for row in rows if not row.get(ERROR) and is_number(row.get(metric))]
+    values: dict[str, set[Any]] = {path: {row.get(path) for row in found} for path in paths}
+    numeric = [
+        path for path in paths if len(values[path]) > 1 and all(map(is_number, values[path]))
+    ]
+    if not numeric:
+        return None
+    over = max(numeric, key=lambda path: len(values[path]))
+    others = [(path, unit) for path, unit in zip(paths, units, strict=True) if path != over]
+    curves: dict[str, list[tuple[float, float, float | None, float | None]]] = {}
+    for row in found:
+        name = ", ".join(f"{short(path)} {written(row.get(path), unit)}" for path, unit in others)
+        point = (row[over], row[metric], row.get(f"{metric}.low"), row.get(f"{metric}.high"))
+        curves.setdefault(name, []).append(point)
+    kept = dict(list(curves.items())[:CURVES_MAX])
+    return Response(
+        over,
+        units[list(paths).index(over)],
+        metric,
+        {name: sorted(points, key=lambda point: point[0]) for name, points in kept.items()},
+        len(curves) - len(kept),
+        _is_log(sorted(values[over])),
+    )
+
+
+def short(path: str) -> str:
+    """What distinguishes a path for people: its last part."""
+    return path.rpartition(".")[2].replace("_", " ")
+
+
+def _is_log(xs: Sequence[float]) -> bool:
+    """Whether values grow by factors rather than by steps."""
+    if len(xs) < 3 or xs[0] <= 0 or xs[-1] / xs[0] < 8:
+        return False
+    middle = xs[len(xs) // 2]
+    ratio, mean = math.sqrt(xs[0] * xs[-1]), 0.5 * (xs[0] + xs[-1])
+    return abs(math.log(middle / ratio)) < abs(math.log(middle / mean))

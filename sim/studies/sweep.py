@@ -1,0 +1,82 @@
+"""Factors from a command line: ``path=v1,v2,v3`` and ``path=from:to:n[log]``, a grid of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...inputs import InputError
+from ...inputs.settings import SHOWN_MAX
+from .base import POLICY, Base, is_whole
+from .designs import Design, grid
+from .factors import Factor
+from .levels import read_levels
+
+SWEEP_MAX = 1_000_000
+LISTED = ("machine", "workload", POLICY)
+
+
+def sweep_design(
+    scenario: str, options: Mapping[str, Any], texts: Sequence[str]
+) -> tuple[Base, Design]:
+    """The base and the grid of a sweep; raises InputError.
+
+    ``options``: of ``load_scenario``; a machine, workload or policy that lists several (``a,b``) is
+    a factor too. A setting with one value is set in all runs.
+    """
+    kept = {name: value for name, value in options.items() if value is not None}
+    lists = {}
+    for name in LISTED:
+        said = kept.get(name)
+        one = said[0] if isinstance(said, (list, tuple)) and len(said) == 1 else said
+        if isinstance(one, str) and "," in one:
+            lists[name] = one
+            del kept[name]
+    base = Base(scenario, kept)
+    base.load()  # what is wrong without any setting is told as it is
+    factors = [_factor(base, name, text, f"--{name} {text}") for name, text in lists.items()]
+    fixed: list[str] = []
+    for text in texts:
+        factor = _set(replace(base, settings=tuple(fixed)), text)
+        if len(factor.levels.values) == 1 and "," not in text and ":" not in text:
+            fixed.append(text)
+        elif factor.path in (other.path for other in factors):
+            raise InputError("set twice", _source(text), token=factor.path)
+        else:
+            factors.append(factor)
+    design = grid(factors)
+    if design.count > SWEEP_MAX:
+        raise InputError(
+            "too many runs for a sweep",
+            token=f"{design.count:,}",
+            expected=f"at most {SWEEP_MAX:,}; a study samples such a space",
+        )
+    return replace(base, settings=tuple(fixed)), design
+
+
+def _set(base: Base, text: str) -> Factor:
+    source = _source(text)
+    path, equals, written = text.partition("=")
+    path = ".".join(part.strip() for part in path.split("."))
+    if not equals or not all(path.split(".")):
+        raise InputError(
+            "not a factor", source, expected="path=v1,v2,v3 or path=from:to:n, such as seed=1,2"
+        )
+    return _factor(base, path, written, source)
+
+
+def _factor(base: Base, path: str, written: str, source: str) -> Factor:
+    whole = is_whole(base.check_path(path, source))
+    levels = read_levels(written, source, whole)
+    try:
+        base.check_values(path, levels.checked, levels.unit)
+    except InputError as failure:
+        if failure.file is None:
+            failure.file = source
+        raise
+    return Factor(path, levels, whole=whole)
+
+
+def _source(text: str) -> str:
+    return f"--set {text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + '…'}"

@@ -1,0 +1,334 @@
+"""The flow plane of joins: the time of a query as a sum over steps of the slowest part of each.
+
+In a step the workers' time, the memory controller's, and both sides of the adapters' overlap where
+verbs are one-sided, so that the longest counts. With two-sided messages workers wait for what they
+send: their scan and the adapter's time add up, as in the cost formulas of the source. A step that
+waits for rows begins on all nodes when the last node has sent its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
+from ...planes.experiment import Experiment
+from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
+from ...planes.plane import Command
+from .choice import ChooseOperator, OperatorObservation
+from .fan_out import LINE_BYTES
+from .setup import PS, Play, play_of
+from .spec import JoinSystem
+
+Floats = npt.NDArray[np.float64]
+
+MORE = 1.1
+GAIN_MIN = 1e-3
+FULL = 0.9
+PARTS_OF_MACHINE = ("processor speed", "memory bandwidth", "network bandwidth and message rate")
+
+
+def binding(uses: Sequence[ResourceUse]) -> str:
+    """The busiest part where it is full; else a query's time is the sum of several parts' times."""
+    busiest = max(uses, key=lambda use: use.utilisation)
+    if busiest.utilisation >= FULL:
+        return busiest.name
+    return f"the time that each query takes (busiest: {busiest.name})"
+
+
+def stragglers(system: JoinSystem) -> Iterator[ControlEvent]:
+    """Nodes that the scenario slows down."""
+    for slow in system.stragglers:
+        text = f"node {slow.node} takes {slow.factor} times as long"
+        yield ControlEvent(0.0, "fault", text, {"node": slow.node, "factor": slow.factor})
+
+
+@dataclass
+class Busy:
+    """In seconds, by node (n,): of all workers together, controllers, adapters' two sides."""
+
+    workers: Floats
+    memory: Floats
+    out: Floats
+    into: Floats
+
+
+class FlowModel:
+    """Times of queries by operator; ``speed``: of each of ``PARTS_OF_MACHINE``, 1 as it is."""
+
+    def __init__(self, play: Play, speed: Mapping[str, float] | None = None) -> None:
+        self.play, self.setup = play, play.setup
+        of = speed or {}
+        self.cpu, self.memory, self.network = (of.get(name, 1.0) for name in PARTS_OF_MACHINE)
+        core_node = np.array(self.setup.core_node)
+        self.n = len(self.setup.read_ps)
+        self.slow = np.array(self.setup.slow, dtype=np.float64) / self.cpu
+        at = core_node[np.array(self.setup.worker_core)]
+        self.workers = np.bincount(at, minlength=self.n).astype(np.float64)
+        # Threads that share a core share its pipeline.
+        self.cores = np.bincount(core_node, minlength=self.n) * self.setup.smt_throughput
+        self.lanes = np.minimum(self.workers, self.cores)
+        self._solved: dict[int, tuple[float, Busy]] = {}
+
+    def query_s(self, operator: int) -> float:
+        """Of a query, without the time to think."""
+        return self.solved(operator)[0]
+
+    def observed(self, time_s: float, chosen: int) -> OperatorObservation:
+        """What policies see where queries take the operator of that number."""
+        predicted_s = {str(name): self.query_s(k) for k, name in enumerate(self.play.names)}
+        return OperatorObservation(time_s, self.play.names[chosen], predicted_s)
+
+    def solved(self, operator: int) -> tuple[float, Busy]:
+        """Its time, and how long parts are busy for it."""
+        if operator not in self._solved:
+            self._solved[operator] = self._solve(self.setup.operators[operator])
+        return self._solved[operator]
+
+    def _solve(self, of: ExchangeOperator) -> tuple[float, Busy]:
+        busy = Busy(*(np.zeros(self.n) for _ in range(4)))
+        total_s = np.zeros(self.n)  # when each node has come so far
+        taking_s = np.zeros(self.n)  # receivers' work that no step has waited for yet
+        sent = False
+        costs = list(of.costs)
+        for step in of.steps:
+            if step.gated and sent:
+                total_s = np.full(self.n, total_s.max()) + taking_s
+                taking_s, sent = np.zeros(self.n), False
+            step_s, received_s = self._step(of, step, costs, busy)
+            total_s, taking_s = total_s + step_s, taking_s + received_s
+            sent = sent or bool(step.rows)
+        return float(total_s.max()), busy
+
+    def _step(
+        self, of: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost], busy: Busy
+    ) -> tuple[Floats, Floats]:
+        home = np.array(step.piece_home, dtype=np.int64)
+        pieces = np.array(step.piece_lines)
+        lines = np.bincount(home, pieces, self.n)
+        line_s: Floats = np.array(step.instructions_ps) / PS * self.slow
+        # No worker is done before its largest piece.
+        largest = np.zeros(self.n)
+        np.maximum.at(largest, home, pieces)
+        wait_s = np.array(self.setup.latency_ps).reshape(self.n, self.n).diagonal() / PS
+        misses_s = step.read * wait_s / np.array(self.setup.slots)
+        line_s = np.maximum(line_s, misses_s)
+        fetched_s: Floats = np.zeros(self.n)
+        if step.central:
+            share = self.lanes / line_s
+            fetched_s += lines * ((1.0 - 1.0 / self.n) * LINE_BYTES / self._chunk_Bps())
+            lines = lines.sum() * share / share.sum()
+            largest = np.full(self.n, largest.max(initial=0.0) * (line_s > 0))
+        line_time_s = np.array(self.setup.read_ps) / PS / self.memory
+        write_s = np.array(self.setup.write_ps) / PS / self.memory
+        memory_s = lines * (step.read * line_time_s + step.written * write_s)
+        scan_s = lines * line_s
+        wall_s = np.maximum(np.maximum(scan_s / self.lanes, memory_s), largest * line_s)
+        busy.workers += scan_s
+        busy.memory += memory_s
+        busy.out += fetched_s
+        busy.into += fetched_s
+        if not step.rows:
+            return np.maximum(wall_s, fetched_s), np.zeros(self.n)
+        send_s, receive_s, out_s, in_s, copied = self._messages(of, step, costs)
+        copy_s = copied * np.array(self.setup.copy_ps) / PS * self.slow
+        copied_s = copied * write_s
+        busy.workers += send_s + receive_s + copy_s
+        busy.memory += copied_s
+        busy.out += out_s
+        busy.into += in_s
+        if of.one_sided:
+            threads_s = wall_s + send_s / self.workers
+            both = np.maximum(np.maximum(out_s, in_s) + fetched_s, threads_s)
+            return both, np.zeros(self.n)
+        network_s = np.maximum(np.maximum(out_s, in_s), send_s / self.workers)
+        taken_s = np.maximum(receive_s / self.workers + copy_s / self.lanes, copied_s)
+        return wall_s + network_s, taken_s
+
+    def _chunk_Bps(self) -> float:
+        cost = self.setup.fetch[3]
+        return self.play.system.chunk.value / (cost.out_ps / PS) * self.network
+
+    def _messages(
+        self, of: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost]
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Time of sending and receiving threads, of adapters' sides; lines copied by receivers."""
+        rows = np.array(step.rows, dtype=np.float64)
+        owner = np.arange(rows.shape[1]) % self.n
+        if step.central:
+            rows = np.tile(rows.sum(axis=0) / self.n, (self.n, 1))
+        # Each worker fills buffers of its own: the last one of a partition is half full on average.
+        of_worker = rows / self.workers[:, None]
+        remote = (owner[None, :] != np.arange(self.n)[:, None]) & (rows > 0)
+        full = np.floor(of_worker / step.rows_of_buffer)
+        left = of_worker - full * step.rows_of_buffer
+        part = np.ceil(left / step.rows_of_buffer * (len(costs) - 1)).astype(np.int64)
+
+        def seconds(field: str) -> Floats:
+            each = np.array([getattr(cost, field) for cost in costs]) / PS
+            last = np.where(left > 1e-9, each[part], 0.0)
+            return np.asarray(np.where(remote, full * each[-1] + last, 0.0) * self.workers[:, None])
+
+        def to_owners(values: Floats) -> Floats:
+            return np.asarray(np.bincount(owner, values.sum(axis=0), self.n), dtype=np.float64)
+
+        send_s = seconds("send_ps").sum(axis=1) * self.slow
+        out_s = seconds("out_ps").sum(axis=1) / self.network
+        in_s = to_owners(seconds("in_ps")) / self.network
+        if of.one_sided:
+            return send_s, np.zeros(self.n), out_s, in_s, np.zeros(self.n)
+        receive_s = to_owners(seconds("receive_ps")) * self.slow
+        return send_s, receive_s, out_s, in_s, to_owners(rows) * step.row_lines
+
+    def gains(self, operator: int) -> tuple[Gain, ...]:
+        """What 10% more of each part of the machine would bring."""
+        before, found = self.query_s(operator), []
+        for name in PARTS_OF_MACHINE:
+            gain = before / FlowModel(self.play, {name: MORE}).query_s(operator) - 1.0
+            found.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
+        return tuple(
+            sorted(found, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
+        )
+
+
+class JoinFlow:
+    """Plays a scenario query by query; see ``plane.Plane`` for what its methods promise."""
+
+    costs = None
+    """Machine parts are used as the models of joins have it."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment, self.play = experiment, play_of(experiment, 1)
+        self.flow, self.chosen = FlowModel(self.play), 0
+        self._time_s = 0.0
+        self.answered = [0.0] * len(self.play.names)
+        self.pieces: list[tuple[float, float, int]] = []
+
+    @property
+    def time_s(self) -> float:
+        """The time reached."""
+        return self._time_s
+
+    def each_s(self, operator: int) -> float:
+        """Of a query, with the time to think."""
+        return self.flow.query_s(operator) + self.play.setup.think_ps / PS
+
+    def advance(self, until_s: float) -> None:
+        """See Plane."""
+        if until_s <= self._time_s:
+            return
+        lasts_s = until_s - self._time_s
+        self.answered[self.chosen] += lasts_s / self.each_s(self.chosen)
+        if self.pieces and self.pieces[-1][2] == self.chosen:
+            since_s, before_s, _ = self.pieces.pop()
+            self.pieces.append((since_s, before_s + lasts_s, self.chosen))
+        else:
+            self.pieces.append((self._time_s, lasts_s, self.chosen))
+        self._time_s = until_s
+
+    def observe(self, family: str) -> OperatorObservation:
+        """See Plane."""
+        return self.flow.observed(self._time_s, self.chosen)
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """See Plane."""
+        for command in commands:
+            assert isinstance(command, ChooseOperator)
+            self.chosen = self.play.names.index(command.operator)
+
+    @property
+    def log(self) -> FlowLog:
+        """What was played so far."""
+        return FlowLog(self)
+
+    def outcome(self, with_gains: bool = True) -> Outcome:
+        """See Plane. ``why`` holds at the end of the run."""
+        uses, query_s = tuple(self.uses()), self.flow.query_s(self.chosen)
+        gains = self.flow.gains(self.chosen) if with_gains else ()
+        why = Why(binding(uses), gains, {"a query": query_s * 1e9})
+        events = list(stragglers(self.play.system))
+        return self.log.outcome({self.play.operation: why}, events, {}, ())
+
+    def facts(self) -> dict[str, Any]:
+        """Of the record."""
+        plan = self.play.plans[self.chosen]
+        return {
+            "operator": plan.name,
+            "queries_by_operator": dict(zip(self.play.names, self.answered, strict=True)),
+            "predicted_s": {n: self.flow.query_s(k) for k, n in enumerate(self.play.names)},
+            "partitions": {"network": plan.fan.network, "final": plan.fan.final},
+            "passes_in_memory": plan.fan.passes,
+        }
+
+    def uses(self) -> Iterator[ResourceUse]:
+        """How busy each part was."""
+        total_s = self._time_s
+        setup, busy = self.play.setup, np.zeros((4, self.flow.n))
+        for k, count in enumerate(self.answered):
+            if count:
+                of = self.flow.solved(k)[1]
+                busy += count / total_s * np.array([of.workers, of.memory, of.out, of.into])
+        capacity_Bps = self.play.adapter_Bps(self.experiment.machine)
+        for k, node in enumerate(self.play.ids):
+            workers, memory, out, into = np.minimum(busy[:, k], [self.flow.workers[k], 1, 1, 1])
+            sides = (("out", float(out)), ("in", float(into))) if capacity_Bps else ()
+            for direction, use in sides:
+                name = f"adapter of node {node}, {direction}"
+                kind, rate = f"nic {direction}", use * (capacity_Bps or 0.0)
+                yield ResourceUse(name, kind, use, rate, capacity_Bps, node)
+            part = float(workers / self.flow.workers[k])
+            yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
+            if setup.read_ps[k]:
+                peak_Bps = LINE_BYTES * PS / setup.read_ps[k]
+                name, part = f"memory of node {node}", float(memory)
+                yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
+
+
+@dataclass(frozen=True)
+class FlowLog:
+    """What a plane has played."""
+
+    plane: JoinFlow
+
+    def outcome(
+        self,
+        why: Mapping[str, Why],
+        events: Sequence[ControlEvent],
+        model: Mapping[str, Any],
+        warnings: Sequence[str],
+    ) -> Outcome:
+        """With what else is known."""
+        plane = self.plane
+        name, answered, total_s = plane.play.operation, sum(plane.answered), plane.time_s
+        latency_s = sum(
+            count * plane.flow.query_s(k) for k, count in enumerate(plane.answered) if count
+        )
+        uses = tuple(plane.uses())
+        mean_ns = latency_s / answered * 1e9 if answered else None
+        out = [use.Bps or 0.0 for use in uses if use.kind == "nic out"]
+        return Outcome(
+            throughput={name: answered / total_s},
+            operations={name: answered},
+            bandwidth_Bps={
+                "memory": sum(use.Bps or 0.0 for use in uses if use.kind == "memory"),
+                "links": None,
+                "network": sum(out) if out else None,
+            },
+            resources=uses,
+            latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
+            why=why,
+            energy_J=None,
+            events=tuple(events),
+            model={**model, name: plane.facts()},
+            warnings=tuple(warnings),
+            series={
+                "time_s": np.array([since_s for since_s, _, _ in plane.pieces]),
+                "duration_s": np.array([lasts_s for _, lasts_s, _ in plane.pieces]),
+                f"throughput/{name}": np.array([1 / plane.each_s(k) for *_, k in plane.pieces]),
+            },
+            steps=len(plane.pieces),
+        )

@@ -1,0 +1,179 @@
+"""The event and the reference plane of a cluster that joins: one replication each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._kernel import ExchangeSetup
+from ..._kernel import Histogram as KernelHistogram
+from ...kernel.histogram import of_kernel
+from ...planes.experiment import Experiment
+from ...planes.outcome import Outcome, ResourceUse, Why
+from ...planes.plane import Command
+from .choice import ChooseOperator, OperatorObservation
+from .fan_out import LINE_BYTES
+from .flow import FlowModel, binding, stragglers
+from .models import Counts, Model, event_model, reference_model
+from .setup import PS, play_of
+
+ModelMaker = Callable[[ExchangeSetup, int, int], Model]
+PER_QUERY = ("latencies_ps", "operators")
+
+
+class JoinPlane:
+    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
+
+    def __init__(self, make: ModelMaker, experiment: Experiment, replication: int) -> None:
+        self.experiment, self.replication = experiment, replication
+        self.play = play_of(experiment, replication)
+        self.model = make(self.play.setup, experiment.seed, replication)
+        self.flow = FlowModel(self.play)
+        self.chosen = 0
+        self._time_s = 0.0
+        self.start_counting()
+
+    @property
+    def time_s(self) -> float:
+        """The time reached."""
+        return self._time_s
+
+    def advance(self, until_s: float) -> None:
+        """See Plane."""
+        self.model.run(round(until_s * PS))
+        self._time_s = until_s
+
+    def observe(self, family: str) -> OperatorObservation:
+        """See Plane."""
+        return self.flow.observed(self._time_s, self.chosen)
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """See Plane: queries that begin from now on take another operator."""
+        for command in commands:
+            assert isinstance(command, ChooseOperator)
+            self.chosen = self.play.names.index(command.operator)
+            self.model.choose(self.chosen)
+
+    def start_counting(self) -> None:
+        """See RandomPlane."""
+        self._before, self._since_s = self.model.counts(), self._time_s
+
+    def _counted(self) -> Counts:
+        now, before = self.model.counts(), self._before
+        return {
+            name: each[len(before[name]) :] if name in PER_QUERY else each - before[name]
+            for name, each in now.items()
+        }
+
+    def totals(self) -> Mapping[str, float]:
+        """See RandomPlane."""
+        counted, name = self._counted(), self.play.operation
+        latencies_s = float(counted["latencies_ps"].sum()) / PS
+        found = {
+            f"throughput/{name}": float(len(counted["latencies_ps"])),
+            f"under_way/{name}": latencies_s,
+        }
+        passed_s = max(self._time_s - self._since_s, 1e-12)
+        for use in self._uses(counted, passed_s):
+            found[f"utilisation/{use.name}"] = use.utilisation * passed_s
+        return found
+
+    def outcome(self) -> Outcome:
+        """See Plane."""
+        counted, name = self._counted(), self.play.operation
+        passed_s = max(self._time_s - self._since_s, 1e-12)
+        histogram = KernelHistogram()
+        histogram.add_all(counted["latencies_ps"])
+        queries = len(counted["latencies_ps"])
+        uses = tuple(self._uses(counted, passed_s))
+        self._check(uses)
+        lines = counted["lines_read"] + counted["lines_written"]
+        why = {}
+        if self.replication == 1 and queries:
+            mean_ns = float(counted["latencies_ps"].mean()) / 1e3
+            gains = self.flow.gains(self.chosen)
+            why[name] = Why(binding(uses), gains, {"a query": mean_ns})
+        out = [use.Bps or 0.0 for use in uses if use.kind == "nic out"]
+        return Outcome(
+            throughput={name: queries / passed_s},
+            operations={name: float(queries)},
+            bandwidth_Bps={
+                "memory": float(lines.sum()) * LINE_BYTES / passed_s,
+                "links": None,
+                "network": sum(out) if out else None,
+            },
+            resources=uses,
+            latency_ns={},
+            why=why,
+            energy_J=None,
+            events=tuple(stragglers(self.play.system)),
+            model={name: self._facts(counted, queries)},
+            warnings=() if queries else ("no query was answered while it was counted",),
+            series={},
+            steps=self.model.events,
+            latencies_ns={name: of_kernel(histogram)},
+        )
+
+    def _uses(self, counted: Counts, passed_s: float) -> Iterator[ResourceUse]:
+        play, ps = self.play, passed_s * PS
+        core_node = np.array(play.setup.core_node)
+        workers = np.bincount(core_node[np.array(play.setup.worker_core)])
+        busy = np.bincount(core_node, counted["core_ps"]) + counted["message_cpu_ps"]
+        capacity_Bps = play.adapter_Bps(self.experiment.machine)
+        for k, node in enumerate(play.ids):
+            for direction in ("out", "in") if capacity_Bps is not None else ():
+                use = float(counted[f"{direction}_ps"][k]) / ps
+                name = f"adapter of node {node}, {direction}"
+                rate = use * (capacity_Bps or 0.0)
+                yield ResourceUse(name, f"nic {direction}", use, rate, capacity_Bps, node)
+            part = self._threads_part(float(busy[k]) / workers[k], ps)
+            yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
+            if play.setup.read_ps[k]:
+                part = float(counted["controller_ps"][k]) / ps
+                peak_Bps = LINE_BYTES * PS / play.setup.read_ps[k]
+                name = f"memory of node {node}"
+                yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
+
+    def _threads_part(self, busy_ps: float, passed_ps: float) -> float:
+        """Of a node's threads. A message's time is counted as it begins: each thread may have as
+        much too much as it goes on with after the end."""
+        setup = self.play.setup
+        longest_ps = max(
+            max(cost.send_ps, cost.receive_ps * setup.taken_at_once)
+            for operator in setup.operators
+            for cost in operator.costs
+        ) * max(setup.slow)
+        if busy_ps > passed_ps + longest_ps:
+            return busy_ps / passed_ps
+        return min(busy_ps / passed_ps, 1.0)
+
+    def _facts(self, counted: Counts, queries: int) -> dict[str, Any]:
+        """What the model saw: partitions, messages, rows, and where pieces of work were done."""
+        each, plan = max(queries, 1), self.play.plans[self.chosen]
+        used = np.bincount(counted["operators"], minlength=len(self.play.names)).tolist()
+        return {
+            "operator": plan.name,
+            "queries_by_operator": dict(zip(self.play.names, used, strict=True)),
+            "partitions": {"network": plan.fan.network, "final": plan.fan.final},
+            "passes_in_memory": plan.fan.passes,
+            "messages_per_query": float(counted["messages"].sum()) / each,
+            "rows_sent_per_query": float(counted["rows_sent"].sum()) / each,
+            "pieces": dict(zip(map(str, self.play.ids), counted["pieces"].tolist(), strict=True)),
+            "waited_s": float(counted["waited_ps"].sum()) / PS,
+        }
+
+    def _check(self, uses: Sequence[ResourceUse]) -> None:
+        """No part was busy for longer than it was there. The model checks rows, each query."""
+        for use in uses:
+            if use.utilisation > 1.0 + 1e-6:
+                raise AssertionError(f"{use.name} was busy for longer than it was there")
+
+
+event_plane = partial(JoinPlane, event_model)
+"""Makes the event plane, from a scenario and the number of a replication."""
+
+reference_plane = partial(JoinPlane, reference_model)
+"""The same, of the reference plane."""

@@ -1,0 +1,195 @@
+"""What workers send: numbers that they fetch from the central queue, and buffers of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...._kernel import MessageCost
+from .cluster import Cluster
+from .parties import (
+    ANSWER,
+    ARRIVED,
+    ASK,
+    COMPLETED,
+    DATA,
+    NONE,
+    OVER,
+    POSTED,
+    REACHED,
+    READ,
+    READY,
+    ROWS,
+    UNDER_WAY,
+    Message,
+    Worker,
+)
+
+
+class Messages(Cluster):
+    """From a worker's buffers through adapters into the memory, or the inbox, of another node."""
+
+    # -- the central queue ------------------------------------------------------------------------
+
+    def _fetch(self, worker: Worker) -> None:
+        worker.fetch = UNDER_WAY
+        queue = self.setup.queue_node
+        m = Message(ASK, worker.number, worker.node, queue, number=self.central)
+        if m.source == m.target:
+            return self._arrived(m)
+        self._carry(m)
+
+    def _take_central(self) -> int:
+        step = self.steps[self.nodes[0].step]
+        if self.central_cursor == len(step.piece_home):
+            return NONE
+        self.central_cursor += 1
+        return self.central_cursor - 1
+
+    # -- buffers and messages ---------------------------------------------------------------------
+
+    def _fill_buffers(self, worker: Worker, piece: int) -> None:
+        s = self.nodes[worker.node].step
+        step = self.steps[s]
+        home = step.piece_home[piece]
+        pieces, rank, size = len(self.pieces_of[s][home]), self.rank[s][piece], step.rows_of_buffer
+        for p, rows in enumerate(self.sends[s][home]):
+            until, before = (
+                rows // pieces * k + rows % pieces * k // pieces for k in (rank + 1, rank)
+            )
+            worker.fill[p] += until - before
+            while worker.fill[p] >= size:
+                worker.fill[p] -= size
+                worker.full.append((p, size))
+
+    def _flush(self, worker: Worker) -> None:
+        worker.flushed, worker.flushing = self.nodes[worker.node].step, True
+        for p, rows in enumerate(worker.fill):
+            if rows:
+                worker.full.append((p, rows))
+                worker.fill[p] = 0
+        self._send_next(worker)
+
+    def _send_next(self, worker: Worker) -> None:
+        n = len(self.nodes)
+        while worker.full and worker.full[0][0] % n == worker.node:
+            self._local_rows(worker, *worker.full.popleft())
+        if not worker.full:
+            if worker.left_at <= self.now:
+                return self._sent_all(worker)
+            worker.waits_since = self.now
+            return self._after(worker.left_at - self.now, lambda: self._left(worker))
+        partition, rows = worker.full[0]
+        if self.operator.one_sided and worker.used[partition] == self.setup.send_buffers:
+            worker.blocked, worker.waits_since = True, self.now
+            return None
+        cost = self.costs[self.current][self._part_of(worker, rows)]
+        self._spend(worker, cost.send_ps, self._hand_over)
+
+    def _part_of(self, worker: Worker, rows: int) -> int:
+        size = self.steps[self.nodes[worker.node].step].rows_of_buffer
+        return (rows * (len(self.costs[self.current]) - 1) + size - 1) // size
+
+    def _local_rows(self, worker: Worker, partition: int, rows: int) -> None:
+        node = self.nodes[worker.node]
+        self.arrived_rows[partition] += rows
+        if self.operator.one_sided:
+            return self._rows_here(worker.node, rows)
+        node.inbox.append((rows, rows * self.steps[node.step].row_lines, 0))
+        self._wake_one(worker.node)
+
+    def _left(self, worker: Worker) -> None:
+        self.counted["waited_ps"][worker.node] += self.now - worker.waits_since
+        self._sent_all(worker)
+
+    def _sent_all(self, worker: Worker) -> None:
+        if worker.flushing:
+            worker.flushing = False
+            self.nodes[worker.node].unflushed -= 1
+            self._advance(worker.node)
+        self._next(worker)
+
+    def _hand_over(self, worker: Worker) -> None:
+        """The message has been posted: the adapter takes it."""
+        self._happened(POSTED, worker.number, 0)
+        partition, rows = worker.full.popleft()
+        target, size = partition % len(self.nodes), self.steps[self.nodes[worker.node].step]
+        m = Message(ROWS, worker.number, worker.node, target, partition, rows)
+        m.lines, m.part = rows * size.row_lines, self._part_of(worker, rows)
+        if self.operator.one_sided:
+            worker.sent[target] += 1
+            worker.used[partition] += 1
+            m.number = worker.sent[target]
+            last = worker.used[partition] == self.setup.send_buffers
+            m.signaled = m.number % self.setup.signal_every == 0 or last
+            worker.unknown[target].append((m.number, partition))
+        self.counted["messages"][worker.node] += 1
+        self.counted["rows_sent"][worker.node] += rows
+        self._carry(m)
+        if not self.operator.one_sided:
+            worker.left_at = m.last_bits - self._cost(m).wire_ps
+        self._send_next(worker)
+
+    def _cost(self, m: Message) -> MessageCost:
+        return self.costs[self.current][m.part] if m.kind == ROWS else self.setup.fetch[m.kind - 1]
+
+    def _carry(self, m: Message) -> None:
+        cost = self._cost(m)
+        passage = self.adapters[m.source].send(self.now, cost.out_ps, cost.wire_ps)
+        m.last_bits = passage.last_bits
+        self._after(passage.first_bits - self.now, lambda: self._reached(m))
+
+    def _reached(self, m: Message) -> None:
+        self._happened(REACHED, m.target, m.worker)
+        at = self.adapters[m.target].receive(self.now, self._cost(m).in_ps, m.last_bits)
+        self._after(at - self.now, lambda: self._arrived(m, traced=True))
+
+    def _arrived(self, m: Message, traced: bool = False) -> None:
+        if traced:
+            self._happened(ARRIVED, m.target, m.worker)
+        if m.kind == ROWS:
+            return self._rows_arrived(m)
+        if m.kind == ASK:
+            if m.number != self.central:
+                return None
+            m = replace(
+                m, kind=ANSWER, partition=self._take_central(), source=m.target, target=m.source
+            )
+            return self._arrived(m) if m.source == m.target else self._carry(m)
+        if m.kind == ANSWER:
+            if m.number != self.central and m.partition == NONE:
+                return None
+            home = m.target
+            if m.partition != NONE:
+                home = self.steps[self.nodes[m.target].step].piece_home[m.partition]
+            if home != m.target:
+                return self._carry(replace(m, kind=READ, source=m.target, target=home))
+        if m.kind == READ:
+            return self._carry(replace(m, kind=DATA, source=m.target, target=m.source))
+        worker = self.workers[m.worker]
+        worker.fetched, worker.fetch = m.partition, OVER if m.partition == NONE else READY
+        if worker.idle:
+            worker.idle = False
+            self._next(worker)
+
+    def _rows_arrived(self, m: Message) -> None:
+        self.arrived_rows[m.partition] += m.rows
+        cost = self._cost(m)
+        if not self.operator.one_sided:
+            self.nodes[m.target].inbox.append((m.rows, m.lines, cost.receive_ps))
+            return self._wake_one(m.target)
+        if m.signaled:
+            self._after(cost.wire_ps, lambda: self._complete(m))
+        self._rows_here(m.target, m.rows)
+
+    def _complete(self, m: Message) -> None:
+        """A signaled request is done: it vouches for those before it to the same node."""
+        self._happened(COMPLETED, m.worker, m.number)
+        worker = self.workers[m.worker]
+        unknown = worker.unknown[m.target]
+        while unknown and unknown[0][0] <= m.number:
+            worker.used[unknown.popleft()[1]] -= 1
+        if not worker.blocked or worker.used[worker.full[0][0]] == self.setup.send_buffers:
+            return
+        worker.blocked = False
+        self.counted["waited_ps"][worker.node] += self.now - worker.waits_since
+        self._send_next(worker)

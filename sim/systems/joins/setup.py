@@ -1,0 +1,196 @@
+"""What the models play: plans of operators with the costs of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....topologies import Machine
+from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCost
+from ...machine.costs import CostModel
+from ...machine.message_costs import message_cost
+from ...machine.service_machine import service_machine
+from ...machine.threads import Workers, place_workers
+from ...planes.experiment import Experiment
+from .fan_out import LINE_BYTES
+from .host import HostPlanner
+from .operators import OperatorPlan, Planner, StepPlan
+from .spec import JoinSystem, Operator
+
+PS = 1e12
+# Of a buffer, equal parts that are full or empty: costs of messages are worked out for each number.
+PARTS = 64
+# Extended headers of verbs (InfiniBand Architecture Specification, volume 1, section 9.2).
+RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """A scenario ready to be played: plans, what the kernel takes, where workers are."""
+
+    operation: str
+    system: JoinSystem
+    names: tuple[Operator, ...]
+    plans: tuple[OperatorPlan, ...]
+    setup: ExchangeSetup
+    workers: Workers
+    costs: CostModel
+    ids: tuple[int, ...]
+
+    def adapter_Bps(self, machine: Machine) -> float | None:
+        """Of each node; None between processes of a host."""
+        if self.system.layout == "host":
+            return None
+        return self.system.curve(machine).bandwidth_Bps
+
+
+def play_of(experiment: Experiment, replication: int) -> Play:
+    """One replication; with all operators that the network can run where a policy chooses."""
+    system, machine = experiment.system, experiment.machine
+    assert isinstance(system, JoinSystem)
+    planner = planner_of(experiment, replication)
+    names = system.operators(machine, experiment.workload)
+    if all(name == "none" for name in experiment.policy_names.values()):
+        names = names[:1]
+    plans = tuple(map(planner.plan, names))
+    costs = CostModel(machine)
+    nodes = np.repeat(np.array(planner.positions), planner.workers)
+    workers = place_workers(machine, nodes)
+    if isinstance(planner, HostPlanner):
+        setup, ids = _host_setup(experiment, planner, plans), tuple(range(planner.nodes))
+    else:
+        setup = _setup(experiment, planner, plans, workers, costs)
+        ids = tuple(machine.nodes[position].id for position in planner.positions)
+    operation, _ = system.operation(experiment.workload)
+    return Play(operation, system, names, plans, setup, workers, costs, ids)
+
+
+def planner_of(experiment: Experiment, replication: int) -> Planner:
+    """Makes the plans of one replication, as the system's layout has them."""
+    system = experiment.system
+    assert isinstance(system, JoinSystem)
+    make = HostPlanner if system.layout == "host" else Planner
+    return make(system, experiment.machine, experiment.workload, experiment.seed, replication)
+
+
+def _setup(
+    experiment: Experiment,
+    planner: Planner,
+    plans: Sequence[OperatorPlan],
+    workers: Workers,
+    costs: CostModel,
+) -> ExchangeSetup:
+    system, machine, positions = planner.system, planner.machine, list(planner.positions)
+    threads = np.maximum(workers.on_cores.astype(np.int64), 1)
+    whole = service_machine(costs, workers.core_node, threads)
+    at = {position: k for k, position in enumerate(positions)}
+    n, all_nodes = len(positions), len(machine.nodes)
+    latency_ps = np.array(whole.latency_ps).reshape(all_nodes, all_nodes)
+    factor = {slow.node: slow.factor for slow in system.stragglers}
+    line_ps = LINE_BYTES / system.copy_bandwidth.value * PS
+    slots = [
+        max(costs.misses[position] / machine.nodes[position].cores, 1.0) for position in positions
+    ]
+    return ExchangeSetup(
+        read_ps=[whole.read_ps[position] for position in positions],
+        write_ps=[whole.write_ps[position] for position in positions],
+        latency_ps=latency_ps[np.ix_(positions, positions)].ravel(),
+        load=whole.curve.load,
+        load_ratio=whole.curve.ratio,
+        core_node=[at[node] for node in workers.core_node.tolist()],
+        core_threads=threads,
+        slots=slots,
+        copy_ps=[line_ps] * n,
+        worker_core=workers.core,
+        slow=[factor.get(machine.nodes[position].id, 1) for position in positions],
+        operators=[
+            ExchangeOperator(
+                one_sided=plan.one_sided,
+                steps=[_step(step, system, line_ps, n) for step in plan.steps],
+                costs=buffer_costs(system, planner, plan.one_sided),
+            )
+            for plan in plans
+        ],
+        chosen=0,
+        fetch=_fetch_costs(system, planner),
+        queue_node=system.queue_position(machine),
+        send_buffers=system.send_buffers,
+        signal_every=system.signal_every,
+        think_ps=round(experiment.workload.description.clients.think_time.value * PS),
+    )
+
+
+def _host_setup(
+    experiment: Experiment, planner: HostPlanner, plans: Sequence[OperatorPlan]
+) -> ExchangeSetup:
+    """Of processes: memory is in what passes take, and there are no adapters."""
+    system, n, costs = planner.system, planner.nodes, planner.costs
+    return ExchangeSetup(
+        read_ps=[0] * n,
+        write_ps=[0] * n,
+        latency_ps=[0] * (n * n),
+        load=[0.0, 1.0],
+        load_ratio=[1.0, 1.0],
+        core_node=list(range(n)),
+        core_threads=[1] * n,
+        slots=[1.0] * n,
+        copy_ps=[planner.copied_line_s() * PS] * n,
+        worker_core=list(range(n)),
+        slow=[1] * n,
+        operators=[
+            ExchangeOperator(
+                one_sided=plan.one_sided,
+                steps=[_step(step, system, 0.0, n) for step in plan.steps],
+                costs=costs.messages(plan.name, PARTS),
+            )
+            for plan in plans
+        ],
+        chosen=0,
+        fetch=[MessageCost()] * 4,
+        queue_node=0,
+        send_buffers=system.send_buffers,
+        signal_every=system.signal_every,
+        think_ps=round(experiment.workload.description.clients.think_time.value * PS),
+    )
+
+
+def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int) -> ExchangeStep:
+    return ExchangeStep(
+        central=step.shared and system.queue == "central",
+        gated=step.gated,
+        checked=step.checked,
+        input=step.input,
+        piece_home=step.pieces.home,
+        piece_lines=step.pieces.lines,
+        piece_rows=step.pieces.rows if step.pieces.rows is not None else [],
+        instructions_ps=[line_ps if step.line_s is None else step.line_s * PS] * n,
+        read=step.read,
+        written=step.written,
+        rows=[] if step.rows is None else step.rows.tolist(),
+        rows_of_buffer=max(int(system.buffer.value // step.row_bytes), 1) if step.row_bytes else 1,
+        row_lines=step.row_bytes / LINE_BYTES,
+    )
+
+
+def buffer_costs(system: JoinSystem, planner: Planner, one_sided: bool) -> list[MessageCost]:
+    """Of a message, by how many of ``PARTS`` parts of the buffer are full."""
+    curve = system.curve(planner.machine)
+    clock_Hz = planner.machine.nodes[planner.positions[0]].clock_Hz
+    header = RETH if one_sided else 0.0
+    each = system.buffer.value / PARTS
+    ends = (clock_Hz, None if one_sided else clock_Hz)
+    return [message_cost(curve, header + k * each, ends) for k in range(PARTS + 1)]
+
+
+def _fetch_costs(system: JoinSystem, planner: Planner) -> list[MessageCost]:
+    """Of an atomic verb and its answer, of a READ of a chunk and its answer."""
+    curve = system.curve(planner.machine)
+    clock_Hz = planner.machine.nodes[planner.positions[0]].clock_Hz
+    return [
+        message_cost(curve, ATOMIC, (clock_Hz, None)),
+        message_cost(curve, AETH + ATOMIC_ACK, (None, None), ATOMIC),
+        message_cost(curve, RETH, (clock_Hz, None)),
+        message_cost(curve, AETH + system.chunk.value, (None, None), RETH),
+    ]

@@ -1,0 +1,43 @@
+"""A profile of an engine: what it costs, whatever machine it runs on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from ...inputs import AnyPart, Strict
+from ...inputs.names import Name
+from ...topologies import Machine
+from ..planes.experiment import Experiment
+
+
+class EngineProfile(Strict):
+    """The ``facts`` of a profile. A system's own class adds fields, each a ``Fact`` or None."""
+
+    @classmethod
+    @abstractmethod
+    def in_play(cls, experiment: Experiment) -> Mapping[str, float]:
+        """The facts that a run of this meets, by field, each with what counts where it is left
+        out.
+        """
+
+    @abstractmethod
+    def on(self, machine: Machine) -> Strict:
+        """What such an engine takes on ``machine``: the ``facts`` of its system there.
+
+        Their ranges count as doubts, so that what is predicted from them is an interval.
+        """
+
+
+class ProfileFile(Strict):
+    """A profile's file: ``system``, the kind of system that the engine is of, and its ``facts``.
+
+    ``source``: what they were fitted to. No plane reads anything but ``system`` and ``facts``.
+    """
+
+    name: Name
+    title: str = ""
+    system: Name
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+    facts: AnyPart

@@ -1,0 +1,324 @@
+"""Trains choosers of access paths: draws scans, plays each by both paths, fits, and scores.
+
+Drawn are, each for itself: bytes (from 64 KiB to 256 MiB, evenly in their logarithm), the node that
+holds them, the part of the rows that is found, and background workers on the interconnect and at
+the copy engine. A fifth is held out, and only scores see it. The others are learned at once, or one
+after the other by the path that is chosen for each (see ``access_online``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ....inputs import InputError
+from ....topologies import Machine
+from ...machine.copy_engines import NONE, nearest_engines
+from ...machine.costs import CostModel
+from .access_models import FEATURES, FORMAT, VERSION, AccessModel, Line, Tree
+from .access_online import learn_online
+from .program import Background
+from .single_scans import VALUE_BYTES, EventScans, FlowScans, plain_scan
+from .spec import CHUNK_BYTES
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Progress = Callable[[float], None]
+Sizes = Literal["log-even", "even"]
+
+BYTES = (64 * 1024.0, 256 * 1024.0 * 1024.0)
+SELECTIVITIES = (0.0, 0.001, 0.01, 0.1, 0.3, 1.0)
+INTERCONNECT_WORKERS, ENGINE_WORKERS = (0, 1, 2, 4), (0, 1, 2, 4)
+HELD_OUT = 0.2
+RESAMPLES = 200
+OBSERVATIONS_MIN = 1_000
+BATCH = 5_000
+TREE_DEPTH, TREE_LEAF = 16, 20
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Scans (N,): ``features`` (N, 5), see ``access_models.FEATURES``, and seconds by each path."""
+
+    features: Floats
+    cpu_s: Floats
+    engine_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.cpu_s)
+
+    def part(self, rows: Ints) -> Observations:
+        """Some of them."""
+        return Observations(self.features[rows], self.cpu_s[rows], self.engine_s[rows])
+
+
+def training_node(machine: Machine) -> int:
+    """The node (a position) of the thread that scans: the first that has an engine and cores.
+
+    Raises InputError where there is none.
+    """
+    for node, engine in enumerate(nearest_engines(machine)):
+        if engine != NONE and machine.nodes[node].cores:
+            return node
+    raise InputError(
+        f"machine '{machine.name}' has no copy engine",
+        expected="one with copy_engines, such as sgi-uv300h-8s",
+    )
+
+
+def observe(
+    machine: Machine,
+    count: int,
+    seed: int,
+    on: str = "flow",
+    progress: Progress | None = None,
+    chunk_bytes: float = CHUNK_BYTES,
+    sizes: Sizes = "log-even",
+) -> Observations:
+    """``count`` scans, each by both paths, as flows or event by event; ``sizes`` are drawn evenly
+    in their logarithm, or ``even``.
+    """
+    node, costs = training_node(machine), CostModel(machine)
+    homes = [k for k, one in enumerate(machine.nodes) if not one.memory_bytes <= 0]
+    random = np.random.default_rng(seed)
+    home = random.integers(len(homes), size=count)
+    found = random.integers(len(SELECTIVITIES), size=count)
+    over = random.integers(len(INTERCONNECT_WORKERS), size=count)
+    through = random.integers(len(ENGINE_WORKERS), size=count)
+    if sizes == "even":
+        scanned = random.uniform(*BYTES, count)
+    else:
+        scanned = np.exp(random.uniform(np.log(BYTES[0]), np.log(BYTES[1]), count))
+    entries = scanned // VALUE_BYTES
+    flows = FlowScans(costs, node)
+    stages = [plain_scan(costs, each, chunk_bytes) for each in SELECTIVITIES]
+    combination = (home * len(INTERCONNECT_WORKERS) + over) * len(ENGINE_WORKERS) + through
+    traffic = np.zeros((count, 2))
+    cpu_s, engine_s = np.zeros(count), np.zeros(count)
+    cells = list(product(range(len(homes)), INTERCONNECT_WORKERS, ENGINE_WORKERS))
+    events = _EventCells(costs, node, stages, homes) if on == "event" else None
+    order = np.argsort(combination, kind="stable")
+    bounds = np.searchsorted(combination[order], np.arange(len(cells) + 1))
+    done = 0
+    for number, (at, wires, copies) in enumerate(cells):
+        rows = order[bounds[number] : bounds[number + 1]]
+        if not len(rows):
+            continue
+        background = _background(node, homes[at], wires, copies)
+        traffic[rows] = flows.traffic(background)
+        if events is None:
+            for k, stage in enumerate(stages):
+                of = rows[found[rows] == k]
+                for path, column in (("cpu", cpu_s), ("copy-engine", engine_s)):
+                    rate = flows.rate(stage, homes[at], path, background)  # type: ignore[arg-type]
+                    column[of] = rate.seconds(entries[of])
+        else:
+            for batch in _batches(rows):
+                columns = found[batch], entries[batch]
+                cpu_s[batch], engine_s[batch] = events.play(at, wires, copies, *columns)
+                done += len(batch)
+                if progress is not None:
+                    progress(done / count)
+        if progress is not None:
+            progress((number + 1) / len(cells))
+    latency_ns = costs.idle_s[node, homes][home] * 1e9
+    matches = np.array(SELECTIVITIES)[found]
+    features = np.column_stack(
+        [entries * VALUE_BYTES, latency_ns, entries * matches * VALUE_BYTES, traffic]
+    )
+    return Observations(features, cpu_s, engine_s)
+
+
+def _batches(rows: Ints) -> Iterator[Ints]:
+    for first in range(0, len(rows), BATCH):
+        yield rows[first : first + BATCH]
+
+
+def _background(node: int, home: int, wires: int, copies: int) -> tuple[Background, ...]:
+    return (
+        Background("interconnect", node, home, wires),
+        Background("copy-engine", node, home, copies),
+    )
+
+
+class _EventCells:
+    """Scans event by event beside background work at each home."""
+
+    def __init__(self, costs: CostModel, node: int, stages: list[Any], homes: list[int]) -> None:
+        pieces: list[Background] = []
+        self.homes, self._states = homes, dict[tuple[int, int, int], int]()
+        most = max(INTERCONNECT_WORKERS), max(ENGINE_WORKERS)
+        for home in homes:
+            pieces += [Background("interconnect", node, home, 1)] * most[0]
+            pieces += [Background("copy-engine", node, home, 1)] * most[1]
+        engine = costs.machine.copy_engines[nearest_engines(costs.machine)[node]]
+        self._each, self._first = sum(most), most[0]
+        self.copies = min(engine.contexts - 1, most[1])
+        self.scans = EventScans(costs, node, stages, pieces)
+
+    def play(
+        self, at: int, wires: int, copies: int, stage: Ints, entries: Floats
+    ) -> tuple[Floats, Floats]:
+        """Seconds by CPU and by the engine."""
+        key = at, wires, copies
+        if key not in self._states:
+            first = at * self._each
+            pieces = [first + k for k in range(wires)]
+            pieces += [first + self._first + k for k in range(min(copies, self.copies))]
+            self._states[key] = self.scans.state(pieces)
+        count = len(entries)
+        columns = (
+            np.full(count, self._states[key]),
+            stage,
+            np.full(count, self.homes[at]),
+            entries,
+        )
+        return self.scans.seconds(*columns, "cpu"), self.scans.seconds(*columns, "copy-engine")
+
+
+def train_on(
+    machine: Machine,
+    count: int,
+    seed: int,
+    on: str,
+    progress: Progress | None,
+    also: Machine | None = None,
+    online: int | None = None,
+    sizes: Sizes = "log-even",
+) -> AccessModel:
+    """Observes, and trains; scores under ``carried`` are of scans on ``also``.
+
+    ``online``: scans that are run by both paths before the model learns online. Raises InputError
+    where none are left for that.
+    """
+    if online is not None and online >= (left := count - round(HELD_OUT * count)):
+        raise InputError(
+            f"--online: {online} scans by both paths leave none to learn from",
+            expected=f"fewer than {left}, four fifths of the observations",
+        )
+    observed = observe(machine, count, seed, on, progress, sizes=sizes)
+    model = train(machine, observed, seed, on, online)
+    if also is None:
+        return model
+    elsewhere = observe(also, max(round(HELD_OUT * count), OBSERVATIONS_MIN), seed, on)
+    carried = {"machine": also.name, **scores(model, elsewhere, seed)}
+    return model.model_copy(update={"scores": {**model.scores, "carried": carried}})
+
+
+def train(
+    machine: Machine,
+    observed: Observations,
+    seed: int,
+    on: str = "flow",
+    online: int | None = None,
+) -> AccessModel:
+    """Fits regressions and a tree to four fifths, or learns them ``online`` from so many scans by
+    both paths on (without a tree); scores are of the rest.
+    """
+    order = np.random.default_rng(seed).permutation(len(observed))
+    held = round(HELD_OUT * len(observed))
+    test, fit = observed.part(order[:held]), observed.part(order[held:])
+    tree, curve = None, {}
+    if online is None:
+        cpu, engine, tree = _fitted(fit)
+    else:
+        learned = learn_online(fit.features, fit.cpu_s, fit.engine_s, online, seed)
+        cpu, engine, curve = learned.cpu, learned.engine, {"online": learned.curve}
+    model = AccessModel(
+        format=FORMAT,
+        version=VERSION,
+        features=FEATURES,
+        machine=machine.name,
+        on=on,
+        observations=len(observed),
+        seed=seed,
+        cpu=cpu,
+        engine=engine,
+        tree=tree,
+    )
+    return model.model_copy(update={"scores": {**scores(model, test, seed), **curve}})
+
+
+def _fitted(fit: Observations) -> tuple[Line, Line, Tree]:
+    """By CPU and by the engine, and the tree of choices."""
+    from sklearn.linear_model import LinearRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    lines = []
+    for seconds in (fit.cpu_s, fit.engine_s):
+        scale = np.maximum(np.abs(fit.features).max(axis=0), 1e-300)
+        found = LinearRegression().fit(fit.features / scale, seconds)
+        weights = tuple(float(w) for w in found.coef_ / scale)
+        lines.append(Line(weights=weights, intercept=float(found.intercept_)))
+    tree = DecisionTreeClassifier(
+        max_depth=TREE_DEPTH, min_samples_leaf=TREE_LEAF, random_state=0
+    ).fit(fit.features, fit.engine_s < fit.cpu_s)
+    return lines[0], lines[1], _tree(tree)
+
+
+def _tree(fitted: Any) -> Tree:
+    made, classes = fitted.tree_, fitted.classes_.tolist()
+    inner = made.children_left >= 0
+    return Tree(
+        feature=tuple(np.where(inner, made.feature, -1).tolist()),
+        threshold=tuple(np.where(inner, made.threshold, 0.0).tolist()),
+        below=tuple(np.where(inner, made.children_left, 0).tolist()),
+        above=tuple(np.where(inner, made.children_right, 0).tolist()),
+        engine=tuple(bool(classes[k]) for k in made.value[:, 0, :].argmax(axis=1).tolist()),
+    )
+
+
+def scores(model: AccessModel, test: Observations, seed: int) -> dict[str, Any]:
+    """Each figure with its interval: [value, low, high], 95% by resampling ``test``."""
+    random = np.random.default_rng([seed, 1])
+    choices = {"regression": model.by_regression(test.features)}
+    if model.tree is not None:
+        choices["tree"] = model.tree.chosen(test.features)
+    guessed = model.cpu.seconds(test.features), model.engine.seconds(test.features)
+
+    def figures(rows: Ints) -> dict[str, float]:
+        of = test.part(rows)
+        found = {
+            "r2_cpu": _r2(of.cpu_s, guessed[0][rows]),
+            "r2_engine": _r2(of.engine_s, guessed[1][rows]),
+            "engine_is_best": float((of.engine_s < of.cpu_s).mean()),
+        }
+        for name, chosen in choices.items():
+            for what, value in choice_scores(of, chosen[rows]).items():
+                found[f"{name}_{what}"] = value
+        never = choice_scores(of, np.zeros(len(rows), dtype=bool))["loss"]
+        return {**found, "always_cpu_loss": never, "always_engine_loss": _loss(of, of.engine_s)}
+
+    whole = figures(np.arange(len(test)))
+    drawn = [figures(random.integers(len(test), size=len(test))) for _ in range(RESAMPLES)]
+    found = {}
+    for name, value in whole.items():
+        of = np.array([one[name] for one in drawn])
+        low, high = np.nanpercentile(of, [2.5, 97.5]).tolist()
+        found[name] = [value, low, high]
+    return found
+
+
+def choice_scores(of: Observations, engine: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """Precision, recall and F1 of choosing the engine; ``loss``: time beyond the best choices'."""
+    best = of.engine_s < of.cpu_s
+    right = float((engine & best).sum())
+    precision = right / max(float(engine.sum()), 1.0)
+    recall = right / max(float(best.sum()), 1.0)
+    f1 = 2.0 * precision * recall / max(precision + recall, 1e-300)
+    taken = np.where(engine, of.engine_s, of.cpu_s)
+    return {"precision": precision, "recall": recall, "f1": f1, "loss": _loss(of, taken)}
+
+
+def _loss(of: Observations, taken: Floats) -> float:
+    return float(taken.sum() / np.minimum(of.cpu_s, of.engine_s).sum()) - 1.0
+
+
+def _r2(seconds: Floats, guessed: Floats) -> float:
+    spread = float(((seconds - seconds.mean()) ** 2).sum())
+    return 1.0 - float(((seconds - guessed) ** 2).sum()) / spread if spread > 0 else float("nan")

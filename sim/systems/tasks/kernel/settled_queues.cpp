@@ -1,0 +1,272 @@
+#include "systems/tasks/kernel/settled_queues.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace numatwin {
+namespace {
+
+using Values = std::vector<double>;
+
+constexpr int rounds_of_taking = 8;
+
+std::size_t at(std::int64_t position) {
+    return static_cast<std::size_t>(position);
+}
+
+bool below(const std::vector<std::int64_t>& positions, std::size_t end) {
+    return std::ranges::all_of(
+        positions, [end](std::int64_t at) { return at >= 0 && std::cmp_less(at, end); });
+}
+
+}  // namespace
+
+SettledQueues::SettledQueues(const QueueSetup& setup)
+    : of_(setup),
+      batches_(of_.query.size()),
+      kinds_(of_.kind_batch.size()),
+      queries_(of_.population.size()),
+      nodes_(of_.workers.size()),
+      moved_(!of_.kind_share.empty()) {
+    const std::size_t groups = of_.group_query.size();
+    const bool lengths = of_.home.size() == batches_ && of_.group.size() == batches_ &&
+                         of_.stealable.size() == batches_ && of_.kind_node.size() == kinds_ &&
+                         (!moved_ || of_.kind_share.size() == kinds_) &&
+                         of_.room.size() == nodes_ && of_.nearest.size() == nodes_ * nodes_ &&
+                         of_.distance.size() == nodes_ * nodes_ && of_.mixed.size() == queries_ &&
+                         of_.shares.size() == queries_ && of_.blocked.size() == queries_ &&
+                         (moved_ || kinds_ >= batches_);
+    const bool positions = below(of_.query, queries_) && below(of_.home, nodes_) &&
+                           below(of_.group, groups) && below(of_.group_query, queries_) &&
+                           below(of_.kind_batch, batches_) && below(of_.kind_node, nodes_) &&
+                           below(of_.able, nodes_) && below(of_.nearest, nodes_);
+    if (!lengths || !positions) throw std::invalid_argument("queues: columns do not fit together");
+    stealing_ = !moved_ && std::ranges::any_of(of_.stealable, [](auto may) { return may != 0; });
+    mix_ = std::ranges::any_of(of_.mixed, [](auto of_mix) { return of_mix != 0; });
+    for (Values* of_queries : {&rates, &response_s}) of_queries->assign(queries_, 0.0);
+    fit.assign(queries_, 1.0);
+    for (Values* of_batches : {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_})
+        of_batches->assign(batches_, 0.0);
+    for (Values* of_nodes :
+         {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
+        of_nodes->assign(nodes_, 0.0);
+    for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
+    for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
+    for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
+    response_.assign(groups, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
+}
+
+void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {
+    if (tasks.size() != batches_ || local_s.size() != batches_ || task_s.size() != kinds_)
+        throw std::invalid_argument("queues: columns do not fit together");
+    for (std::int64_t round = 0; round < of_.rounds_max; ++round) {
+        for (std::size_t b = 0; b < batches_; ++b) asked_[b] = rates[at(of_.query[b])] * tasks[b];
+        see(local_s);
+        steal(tasks, local_s, task_s);
+        respond(tasks, local_s);
+        const double change = ask();
+        for (std::size_t b = 0; b < batches_; ++b) {
+            const double found = rates[at(of_.query[b])] * tasks[b] * residence_s_[b];
+            present[b] += of_.damping * (found - present[b]);
+        }
+        run(tasks, task_s);
+        double most = 0.0;
+        for (const double rate : rates) most = std::max(most, rate);
+        if (change <= of_.tolerance * std::max(most, 1e-300)) break;
+    }
+}
+
+// What a task finds in the queue that it comes to, but for its own query's tasks; how long those
+// that come there run on average.
+void SettledQueues::see(const Values& local_s) {
+    std::ranges::fill(by_query_, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b)
+        by_query_[at(of_.query[b]) * nodes_ + at(of_.home[b])] += present[b];
+    for (std::size_t node = 0; node < nodes_; ++node) {
+        double all = 0.0, of_mix = 0.0;
+        for (std::size_t k = 0; k < queries_; ++k) {
+            const double there = by_query_[k * nodes_ + node];
+            all += there;
+            if (of_.mixed[k]) of_mix += there;
+            own_[k * nodes_ + node] = there / std::max(of_.population[k], 1.0);
+        }
+        together_[node] = all;
+        for (std::size_t k = 0; k < queries_; ++k) {
+            if (of_.mixed[k]) own_[k * nodes_ + node] = of_mix / std::max(of_.mix_clients, 1.0);
+            if (of_.arrivals_per_s > 0) own_[k * nodes_ + node] = 0.0;
+        }
+    }
+    std::ranges::fill(arriving_, 0.0);
+    std::ranges::fill(work_s_, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b) {
+        arriving_[at(of_.home[b])] += asked_[b];
+        work_s_[at(of_.home[b])] += asked_[b] * local_s[b];
+    }
+    for (std::size_t b = 0; b < batches_; ++b) {
+        const std::size_t node = at(of_.home[b]);
+        seen_[b] = together_[node] - own_[at(of_.query[b]) * nodes_ + node];
+        const double mean_s = arriving_[node] > 0 ? work_s_[node] / arriving_[node] : 0.0;
+        mean_s_[b] = mean_s > 0 ? mean_s : local_s[b];
+    }
+}
+
+// The part of a batch's tasks that workers of other nodes take.
+double SettledQueues::away(std::size_t b, double tasks) const {
+    const double own = of_.workers[at(of_.home[b])], excess = seen_[b] + tasks - own;
+    return excess > 0 ? (1.0 - own / able_[b]) * std::min(excess / tasks, 1.0) : 0.0;
+}
+
+// Workers that may take a batch's tasks, in workers of its own node: idle ones of the nearest nodes
+// take what is too much for a queue's own. A node whose tasks are taken by others has the more idle
+// workers; thieves who find less than they could do go on to queues of further nodes.
+void SettledQueues::steal(const Values& tasks, const Values& local_s, const Values& task_s) {
+    if (!stealing_) return;
+    std::ranges::fill(idle_, 0.0);
+    std::ranges::fill(excess_, 0.0);
+    std::ranges::fill(stolen_, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b) {
+        const std::size_t node = at(of_.home[b]);
+        const double work = asked_[b] * local_s[b], stolen = work * away(b, tasks[b]);
+        idle_[node] += work - stolen;
+        stolen_[node] += stolen;
+        if (of_.stealable[b])
+            excess_[node] = std::max(excess_[node], seen_[b] + tasks[b] - of_.workers[node]);
+    }
+    for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
+    for (std::size_t node = 0; node < nodes_; ++node) {
+        idle_[node] = std::max(of_.workers[node] - idle_[node], 0.0);
+        double came = 0.0;
+        for (std::size_t thief = 0; thief < nodes_; ++thief)
+            came += thieves_[thief * nodes_ + node];
+        busy_[node] = came > 0 ? std::min(stolen_[node] / came, 1.0) : 1.0;
+    }
+    std::ranges::fill(taken_, 0.0);
+    for (const std::int64_t thief_ : of_.able) {
+        const std::size_t thief = at(thief_);
+        const std::int64_t* const near = of_.nearest.data() + thief * nodes_;
+        const double* const distance = of_.distance.data() + thief * nodes_;
+        for (std::size_t from = 0, to = 0; from < nodes_; from = to) {
+            while (to < nodes_ &&
+                   (to == from || distance[at(near[to])] == distance[at(near[from])]))
+                ++to;
+            take(thief, from, to);
+        }
+    }
+    for (std::size_t pair = 0; pair < taken_.size(); ++pair)
+        thieves_[pair] += of_.damping * (taken_[pair] - thieves_[pair]);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
+        if (const std::size_t home = at(of_.home[b]); node != home)
+            able_[b] += thieves_[node * nodes_ + home] * local_s[b] / task_s[f];
+    }
+}
+
+// Idle workers take from equally far nodes, those of ranks `from` to `to`, in equal parts. Those
+// who find less there than they could do take more from the others.
+void SettledQueues::take(std::size_t thief, std::size_t from, std::size_t to) {
+    for (int round = 0; round < rounds_of_taking; ++round) {
+        double open = 0.0;
+        const auto each_open = [&](auto act) {
+            for (std::size_t rank = from; rank < to; ++rank) {
+                const std::size_t victim = at(of_.nearest[thief * nodes_ + rank]);
+                if (victim != thief && excess_[victim] > 0) act(victim);
+            }
+        };
+        each_open([&](std::size_t) { ++open; });
+        if (!(open > 0) || !(idle_[thief] > 0)) return;
+        const double part = idle_[thief] / open;
+        each_open([&](std::size_t victim) {
+            const double some = std::min(part, excess_[victim]);
+            taken_[thief * nodes_ + victim] += some;
+            idle_[thief] -= some * busy_[victim];
+            excess_[victim] -= some;
+        });
+    }
+}
+
+// When the last of a batch's tasks ends, and how long one is there on average.
+void SettledQueues::respond(const Values& tasks, const Values& local_s) {
+    std::ranges::fill(response_, 0.0);
+    std::ranges::fill(response_s, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b) {
+        const double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0);
+        const double last_s = local_s[b] + ahead * mean_s_[b] / able_[b];
+        const double behind = ahead <= tasks[b] ? ahead * (ahead + 1.0) / (2.0 * tasks[b])
+                                                : ahead - (tasks[b] - 1.0) / 2.0;
+        residence_s_[b] = local_s[b] + behind * mean_s_[b] / able_[b];
+        double& slowest = response_[at(of_.group[b])];
+        slowest = std::max(slowest, last_s);
+    }
+    for (std::size_t g = 0; g < response_.size(); ++g)
+        response_s[at(of_.group_query[g])] += response_[g];
+}
+
+// Queries per second that clients ask for at the present response times.
+double SettledQueues::ask() {
+    double of_mix = 0.0;
+    if (mix_ && !(of_.arrivals_per_s > 0)) {
+        double mean_s = 0.0;
+        for (std::size_t k = 0; k < queries_; ++k)
+            if (of_.mixed[k]) mean_s += of_.shares[k] * response_s[k];
+        of_mix = of_.mix_clients / std::max(of_.think_s + mean_s, 1e-300);
+    }
+    double change = 0.0;
+    for (std::size_t k = 0; k < queries_; ++k) {
+        double wanted = 0.0;
+        if (of_.arrivals_per_s > 0)
+            wanted = of_.arrivals_per_s * of_.shares[k];
+        else if (of_.mixed[k])
+            wanted = of_mix * of_.shares[k];
+        else if (of_.population[k] > 0)
+            wanted = of_.population[k] / (of_.think_s + response_s[k]);
+        if (of_.blocked[k]) wanted = 0.0;
+        change = std::max(change, std::abs(wanted - rates[k]));
+        rates[k] = wanted;
+    }
+    return change;
+}
+
+// Tasks that run: by Little's law, and no more on a node than it has workers. `asked_` is of the
+// rates before this round, as are those who are seen.
+void SettledQueues::run(const Values& tasks, const Values& task_s) {
+    for (std::size_t f = 0; f < kinds_; ++f) running[f] = asked_[at(of_.kind_batch[f])] * task_s[f];
+    if (moved_) {
+        for (std::size_t f = 0; f < kinds_; ++f) running[f] *= of_.kind_share[f];
+    } else {
+        std::ranges::fill(whole_, 0.0);
+        for (std::size_t f = batches_; f < kinds_; ++f) {
+            const std::size_t b = at(of_.kind_batch[f]);
+            worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
+            whole_[b] += worth_[f];
+        }
+        for (std::size_t f = 0; f < batches_; ++f) running[f] *= 1.0 - away(f, tasks[f]);
+        for (std::size_t f = batches_; f < kinds_; ++f) {
+            const std::size_t b = at(of_.kind_batch[f]);
+            running[f] *= away(b, tasks[b]) * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0);
+        }
+    }
+    std::ranges::fill(on_, 0.0);
+    for (std::size_t f = 0; f < kinds_; ++f) on_[at(of_.kind_node[f])] += running[f];
+    for (std::size_t node = 0; node < nodes_; ++node)
+        on_[node] =
+            on_[node] > 0 ? of_.room[node] / on_[node] : std::numeric_limits<double>::infinity();
+    // The approximation may ask for a little more than all workers do; what open clients ask for
+    // beyond that waits for ever longer.
+    std::ranges::fill(fit, 1.0);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];
+        if (running[f] > 0) of_query = std::min(of_query, on_[at(of_.kind_node[f])]);
+    }
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < queries_; ++k)
+        if (of_.mixed[k]) least = std::min(least, fit[k]);
+    for (std::size_t k = 0; k < queries_; ++k)
+        if (of_.mixed[k]) fit[k] = least;
+    for (std::size_t f = 0; f < kinds_; ++f) running[f] *= std::min(on_[at(of_.kind_node[f])], 1.0);
+}
+
+}  // namespace numatwin

@@ -1,0 +1,88 @@
+"""``numatwin emulate --count``: a Record of bytes, its report, and how it compares."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Refused
+from emulator_needed import needs_emulator
+
+from numatwin.reports import write_report
+from numatwin.sim.run.record import load_record
+
+# Two nodes, a processor each.
+SMALL = ("emulate", "opteron-4n", "--nodes", "2", "--scale", "1/128")
+
+
+@needs_emulator
+def test_a_counted_command_is_a_record_to_report_and_to_compare(
+    numatwin: CommandLine, tmp_path: Path
+) -> None:
+    command = [*SMALL, "--predict", "--out", "counted", "--json", "--", "sh", "-c", "exit 3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "numatwin", *command], stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["record"]["plane"] == "emulator"
+    record = load_record("counted")
+    assert (record.plane, record.title) == ("emulator", "sh -c 'exit 3'")
+    assert (record.horizon_s, record.resources, record.throughput) == (0.0, (), {})
+    traffic = record.traffic
+    assert (traffic["span"], traffic["regions"], traffic["levels"]) == ("command", 0, [1, 2, 3])
+    n = len(record.machine["nodes"])
+    for pairs in traffic["pairs"].values():
+        assert [len(row) for row in pairs] == [n] * n
+        assert not any(row[2:] != [0] * (n - 2) for row in pairs)  # of two nodes of four
+
+    def total(*names: str) -> int:
+        return sum(sum(map(sum, traffic["pairs"][name])) for name in names)
+
+    assert total("reads_user") > 10_000
+    read = sum(node["read_bytes"] for node in traffic["memory"])
+    assert read == 64 * total("memory_reads")
+    # All that crosses is between nodes 0 and 1, which have a link.
+    used = [link["ends"] for link in traffic["links"] if link["data_bytes"]]
+    assert all(set(ends) == {0, 1} for ends in used)
+    assert 0 < traffic["remote_share"] < 1
+    assert 0 <= traffic["user_remote_share"] <= 1
+    predicted = traffic["predicted"]
+    least_s, most_s = predicted["interval_s"]
+    assert 0 < least_s <= predicted["time_s"] <= most_s < 1
+    assert sum(predicted["binding"].values()) == pytest.approx(1)
+    assert predicted["placements_s"]["all local"] <= predicted["time_s"]
+
+    assert numatwin("run", "eris-fig1", "--on", "flow", "--out", "predicted").status == 0
+    compared = numatwin("compare", "counted", "predicted", "--json").json()["rows"]
+    rows = {row["metric"]: row for row in compared}
+    assert rows["traffic.memory_bytes"]["values"][0] == sum(
+        node["read_bytes"] + node["written_bytes"] for node in traffic["memory"]
+    )
+    assert rows["traffic.memory_bytes"]["values"][1] > 0
+    assert rows["traffic.remote_share"]["values"][0] == traffic["remote_share"]
+    assert "traffic memory" in numatwin("compare", "counted", "predicted").out
+
+    page = write_report([record], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Who accesses whose memory" in page
+    assert "Links and memory controllers" in page
+
+
+@pytest.mark.parametrize("words", [("--count",), ("--out", "counted")])
+def test_counting_needs_a_command(refused: Refused, words: tuple[str, ...]) -> None:
+    assert "a command after '--'" in refused(*SMALL, *words)
+
+
+def test_a_time_is_predicted_from_misses(refused: Refused) -> None:
+    words = ("--predict", "--detail", "accesses", "--", "true")
+    assert "expected --detail caches or coherence" in refused(*SMALL, *words)
+
+
+def test_a_time_is_predicted_where_caches_are_known(
+    refused: Refused,
+) -> None:
+    Path("bare.yaml").write_text(
+        "name: bare\nnode_types: {node: {cores: 1, memory: {size: 1 GiB, latency: 80 ns}}}\n"
+        "nodes: [{id: 0, type: node}]\n"
+    )
+    assert "caches" in refused("emulate", "bare.yaml", "--predict", "--", "true")

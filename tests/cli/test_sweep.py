@@ -1,0 +1,106 @@
+"""``numatwin sweep``: grids, table and curve, JSON and CSV, pictures, bad input."""
+
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Refused
+
+SWEEP = ("sweep", "eris-fig5", "--set")
+
+
+def test_rows_are_those_of_runs(numatwin: CommandLine) -> None:
+    found = numatwin(*SWEEP, "system.buffer_commands=16:64:2log", "--json").json()
+    assert found["factors"] == [{"path": "system.buffer_commands", "unit": "", "values": [16, 64]}]
+    assert len(found["rows"]) == 2
+    for row, value in zip(found["rows"], (16, 64), strict=True):
+        run = numatwin(
+            "run", "eris-fig5", "--set", f"system.buffer_commands={value}", "--json"
+        ).json()
+        assert row["settings"] == {"system.buffer_commands": value}
+        assert row["error"] is None
+        assert row["throughput"] == run["throughput"]
+        assert row["bandwidth_Bps"] == run["bandwidth_Bps"]
+        assert row["bottleneck"]["resource"] == run["bottleneck"]["resource"]
+        assert row["scenario_hash"] == run["scenario_hash"]
+
+
+def test_a_grid_of_several(numatwin: CommandLine) -> None:
+    done = numatwin(
+        *SWEEP,
+        "system.buffer_commands=16,64",
+        "--set",
+        "workload.clients.think_time=1 us:4 us:2",
+        "--machine",
+        "amd-8n-ht,intel-4s-qpi",
+        "--set",
+        "scale=0.5",
+        "--csv",
+    )
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["machine"] for row in rows] == ["amd-8n-ht"] * 4 + ["intel-4s-qpi"] * 4
+    think = [float(row["workload.clients.think_time"]) for row in rows]
+    assert think == [1.0, 4.0] * 4
+    assert all(float(row["throughput.lookup"]) > 0 for row in rows)
+    assert "scale" not in rows[0]
+
+
+def test_same_rows_from_two_processes(numatwin: CommandLine) -> None:
+    words = (*SWEEP, "system.buffer_commands=16:64:9", "--json")
+    assert numatwin(*words, "--jobs", "2").json() == numatwin(*words, "--jobs", "1").json()
+
+
+def test_table_and_curve(numatwin: CommandLine) -> None:
+    done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[0].split() == ["buffer", "commands", "lookup/s", "bottleneck"]
+    assert "buffer commands (log)" in done.out
+    assert done.out.count("o") > 6
+
+
+def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:
+    done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log", "--out", "here")
+    assert done.status == 0
+    names = {path.name for path in (tmp_path / "here").iterdir()}
+    browsers = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+    png = {"sweep.png"} if any(map(shutil.which, browsers)) else set()
+    assert names == {"sweep.csv", "sweep.html", "sweep.svg"} | png
+    svg = (tmp_path / "here" / "sweep.svg").read_text("utf-8")
+    assert svg.count("<circle") == 6
+    assert "buffer commands (log)" in svg
+
+
+def test_a_failed_run_does_not_stop_the_others(numatwin: CommandLine) -> None:
+    done = numatwin("sweep", "eris-fig8-amd", "--set", "system.nodes=4,99,8", "--json")
+    errors = [row["error"] for row in done.json()["rows"]]
+    assert [error is None for error in errors] == [True, False, True]
+    assert "1 of 3 runs failed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("system.nodez=1,2",), "unknown field 'nodez' in system: expected 'nodes'"),
+        (("system.buffer_commands=1:8:0",), "an empty range: found '0 values'"),
+        (("system.buffer_commands=1:8",), "not a range: found '1:8', expected from:to:n"),
+        (("system.buffer_commands",), "not a factor: expected path=v1,v2,v3"),
+        (("system.buffer_commands=1,,2",), "an empty value"),
+        (("machine.node_types.none.cores=1,2",), "unknown field 'none' in node_types"),
+        (("system.nodes=99,100",), "expected at most 8"),
+        (("seed=1,2", "--set", "seed=3,4"), "set twice"),
+        (("seed=1:2000:2000", "--set", "system.buffer_commands=1:1000:1000"), "too many runs"),
+        (("seed=1,2", "--metric", "throughput.scan"), "unknown metric: found 'throughput.scan'"),
+        (("seed=1,2", "--metric", "speed"), "unknown metric: found 'speed'"),
+        (("seed=1,2", "--metric", "model.what"), "--metric: no run has such a figure"),
+        (("seed=1,2", "--metric", "latency_ns.lookup.p98"), "unknown metric"),
+        (("seed=1,2", "--json", "--csv"), "expected --json or --csv, not both"),
+        (("seed=1,2", "--machine", "amd-8n-ht,none"), "--machine amd-8n-ht,none: unknown machine"),
+        (("seed=1,2", "--policy", "none,one"), "--policy none,one: unknown policy: found 'one'"),
+        (("policy=none,one",), "--set policy=none,one: unknown policy: found 'one'"),
+    ],
+)
+def test_bad_input(refused: Refused, words: tuple[str, ...], message: str) -> None:
+    scenario = "eris-fig8-amd" if "system.nodes=99" in words[0] else "eris-fig5"
+    assert message in refused("sweep", scenario, "--set", *words)

@@ -1,0 +1,137 @@
+"""The engine at the other end of a pipe: in a process of this host, then in a guest."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emulator_needed import needs_emulator
+
+pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
+
+import json
+import subprocess
+from typing import Any
+
+from numatwin import emulator
+from numatwin.engine_native import _engine
+from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
+from numatwin.engine_native.emulated.remote import RemoteEngine
+from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
+from numatwin.inputs import InputError
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.topologies import load_machine
+from numatwin.topologies.emulator import guest_machine
+
+KEYS = 5000
+
+
+class HostProcess(GuestProcess):
+    """The same process, without a guest."""
+
+    def __init__(self) -> None:
+        files = (str(_engine.__file__), str(emulator.__file__))
+        self._child = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(DRIVER), *files],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, *request: Any, limit_s: float = 60.0) -> Any:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(json.dumps(request) + "\n")
+        self._child.stdin.flush()
+        answer = json.loads(self._child.stdout.readline())
+        if "error" in answer:
+            raise RuntimeError(f"{answer['error']}: {answer['text']}")
+        return answer["value"]
+
+    def end(self) -> int:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()
+        with self._child.stdout:
+            return self._child.wait(60)
+
+
+def made(module: Any) -> Any:
+    """An engine of two workers whose clients look up, loaded."""
+    setup = module.EngineSetup([0, 0], [-1, -1], [-1])
+    setup.add_index("index", KEYS)
+    setup.add_operation("lookup", "lookup", 0)
+    setup.seed = 7
+    setup.set_phase([1.0], [module.KeyDraws(np.array([0, KEYS]), np.array([1.0]), True)])
+    engine = module.Engine(setup)
+    engine.begin_load()
+    while not engine.wait_loaded(0.1):
+        pass
+    return engine
+
+
+def test_an_engine_in_another_process_is_used_like_one_here() -> None:
+    process = HostProcess()
+    engine, here = made(RemoteEngine(process)), made(_engine)
+    assert engine.bounds(0) == here.bounds(0)
+    assert (engine.loaded, engine.to_load) == (KEYS, KEYS)
+    assert engine.memory()[0]["used_bytes"] == here.memory()[0]["used_bytes"]
+    engine.start()
+    assert engine.rebalance(0, [0, KEYS // 4, KEYS])
+    while engine.balancing(0):
+        process.ask("sleep", 0.01)
+    with pytest.raises(RuntimeError, match=r"ValueError: bounds"):
+        engine.rebalance(0, [0, 1])
+    process.ask("sleep", 0.05)
+    engine.stop()
+    assert engine.bounds(0) == [0, KEYS // 4, KEYS]
+    assert [cycle["object"] for cycle in engine.cycles()] == [0]
+    totals, types = engine.totals(), here.totals()
+    for name, found in types.items():
+        assert np.shape(totals[name]) == np.shape(found), name
+    assert totals["done"].sum() == totals["made"].sum() > 0
+    assert totals["object_entries"].tolist() == [[KEYS // 4, KEYS - KEYS // 4]]
+    assert engine.latencies(0).sum() == totals["done"].sum()
+    here.cancel()
+    assert process.end() == 0
+
+
+def test_when_requests_end_so_does_the_process_whatever_it_does() -> None:
+    process = HostProcess()
+    engine = made(RemoteEngine(process))
+    engine.start()
+    assert process.end() == 0
+
+
+def test_commits_by_threads_of_another_process_are_counted_there() -> None:
+    """On this host's one node, with the messages that the event plane counts for each commit."""
+    scenario = load_scenario("host-commit", settings=["system.clients=2"], scale=1e-3)
+    process = HostProcess()
+    with emulated_commits(process, 0.05) as make:
+        plane = make(scenario)
+        assert isinstance(plane, EmulatedCommits)
+        assert len(plane.plan.settings["cpus"]) == plane.plan.roles
+        plane.advance(0.3)
+        outcome = plane.outcome()
+    assert process.end() == 0
+    facts = outcome.model["checkout"]
+    assert facts["commits"] == outcome.operations["checkout"] > 10
+    assert (outcome.throughput, outcome.latency_ns, outcome.energy_J) == ({}, {}, None)
+    assert facts["native"]["transport"] == "threads"
+    messages = facts["messages_per_commit_by_type"]
+    tried = 1 + sum(facts["aborts"].values()) / facts["commits"]
+    workload = scenario.workload.operations["checkout"]
+    assert messages["read"] == pytest.approx(messages["record"], rel=0.01)
+    assert messages["write"] >= workload.updates + sum(workload.inserts.values())
+    assert messages["cas"] <= workload.updates * tried * 1.01
+
+
+@needs_emulator
+@pytest.mark.sweep
+def test_a_process_that_cannot_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "numatwin.engine_native.emulated.guest_process.DRIVER", Path("/no/such/driver.py")
+    )
+    guest = guest_machine(load_machine("opteron-4n"), nodes=1, scale=1 / 64)
+    with GuestProcess(guest) as process, pytest.raises(InputError, match="no/such/driver"):
+        process.ask("sleep", 0)

@@ -1,0 +1,100 @@
+"""Sensitivity indices against a function whose indices are known, and of studies."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from study_files import study_file
+
+import numatwin
+from numatwin.inputs import InputError
+from numatwin.sim.studies.base import Base
+from numatwin.sim.studies.factors import Factor
+from numatwin.sim.studies.levels import Levels
+from numatwin.sim.studies.sensitivity import (
+    _analysed,
+    _problem,
+    _salib,
+    _screened,
+    fact_factors,
+    screening,
+    sensitivity,
+)
+from numatwin.sim.studies.study import load_study
+
+pytest.importorskip("SALib")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ishigami() -> None:
+    """sin x1 + 7 sin² x2 + 0.1 x3⁴ sin x1 on [-π, π]: S = 0.314, 0.442, 0; ST = 0.558, 0.442, 0.244
+    (Ishigami and Homma, ISUMA 1990).
+    """
+    sample, analyze = _salib()
+    problem = {"num_vars": 3, "names": ["a", "b", "c"], "bounds": [[0.0, 1.0]] * 3}
+    x = (2 * sample.sample(problem, 4096, calc_second_order=False, seed=1) - 1) * math.pi
+    figures = np.sin(x[:, 0]) * (1 + 0.1 * x[:, 2] ** 4) + 7 * np.sin(x[:, 1]) ** 2
+    found = {index.path: index for index in _analysed("y", problem, figures, analyze, 1).indices}
+    for name, first, total in (("a", 0.314, 0.558), ("b", 0.442, 0.442), ("c", 0.0, 0.244)):
+        assert abs(found[name].first - first) < max(2 * found[name].first_half, 0.01)
+        assert abs(found[name].total - total) < max(2 * found[name].total_half, 0.01)
+        assert found[name].first_half < 0.1
+
+
+def test_screening_of_a_known_function() -> None:
+    """y = 6 a - 2 b + 0 c: a step of two thirds of the range brings 4, -4/3 and 0, everywhere."""
+    from SALib.analyze import morris as analyze
+    from SALib.sample import morris as sample
+
+    problem = _problem([Factor(name, Levels((0, 1))) for name in "abc"])
+    parts = np.asarray(sample.sample(problem, 8, num_levels=4, seed=1))
+    found = _screened("y", problem, parts, 6 * parts[:, 0] - 2 * parts[:, 1], analyze, 1)
+    assert [one.path for one in found.effects] == ["a", "b", "c"]
+    assert [one.size for one in found.effects] == pytest.approx([4, 4 / 3, 0])
+    assert [one.mean for one in found.effects] == pytest.approx([4, -4 / 3, 0])
+    assert max(one.deviation + one.size_half for one in found.effects) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_screening_of_a_study(tmp_path: Path) -> None:
+    """The factor that Sobol indices put last is last here too, in fewer runs."""
+    study = load_study(study_file(tmp_path))
+    found = screening(study, study.factors, "throughput.lookup", trajectories=6, jobs=1)
+    assert found.runs == 6 * 4
+    last, first = found.effects[-1], found.effects[0]
+    assert last.path == "machine.link_types.ht-full.bandwidth"
+    assert last.size + last.size_half < first.size - first.size_half
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_of_a_study(tmp_path: Path) -> None:
+    """Cores decide, links that are far from full do not."""
+    study = load_study(study_file(tmp_path))
+    found = sensitivity(study, study.factors, "throughput.lookup", base_points=16, jobs=1)
+    assert found.runs == 16 * 5
+    assert found.low < found.mean < found.high
+    assert found.indices[-1].path == "machine.link_types.ht-full.bandwidth"
+    assert found.indices[-1].total < 0.01 < found.indices[0].total
+    again = sensitivity(study, study.factors, "throughput.lookup", base_points=16, jobs=2)
+    assert again == found
+
+
+def test_doubtful_facts_are_factors() -> None:
+    factors = fact_factors(Base("eris-fig8-amd", {"machine": "xeon-8s-ivb"}))
+    assert factors
+    for factor in factors:
+        assert factor.path.startswith("machine.")
+        low, high = factor.levels.values
+        assert low < high
+        assert factor.drawn(np.array([0.0, 1.0])) == pytest.approx([low, high])
+    with pytest.raises(InputError, match="has no doubtful facts with a range"):
+        fact_factors(Base("eris-fig8-amd"))
+
+
+def test_from_python(tmp_path: Path) -> None:
+    table = numatwin.study(study_file(tmp_path), jobs=1, limit=4)
+    assert table.num_rows == 4
+    assert min(table["throughput.lookup"].to_pylist()) > 0
+    assert numatwin.study(study_file(tmp_path), out=tmp_path / "rows", jobs=1).num_rows == 18
+    assert (tmp_path / "rows" / "study.json").exists()

@@ -1,0 +1,53 @@
+"""What limits an operation, in words."""
+
+import pytest
+
+from numatwin import load_scenario, run_scenario
+from numatwin.sim.planes.outcome import ResourceUse, Why
+from numatwin.sim.run.limit import limit_in_words
+
+WORKERS = Why("time of the workers of all nodes", ())
+
+
+def use(name: str, kind: str, utilisation: float) -> ResourceUse:
+    return ResourceUse(name, kind, utilisation)
+
+
+def test_workers_are_told_with_what_they_wait_for() -> None:
+    uses = [
+        use("cores of node 0", "cores", 1.0),
+        use("misses of node 0", "misses", 0.6),
+        use("misses of node 1", "misses", 0.8),
+        use("memory of node 0", "memory", 0.7),
+        use("memory of node 1", "memory", 0.98),
+        use("0→1 (wire)", "link", 0.9),
+    ]
+    assert limit_in_words(WORKERS, uses) == (
+        "time of the workers of all nodes (for 70% of it they have reads under way; "
+        "next: memory of node 1, 98% in use)"
+    )
+
+
+def test_what_is_far_from_its_limit_is_not_told() -> None:
+    uses = [use("memory of node 0", "memory", 0.4), use("misses of node 0", "misses", 0.1)]
+    assert limit_in_words(WORKERS, uses) == (
+        "time of the workers of all nodes (for 10% of it they have reads under way)"
+    )
+    assert limit_in_words(WORKERS, uses[:1]) == WORKERS.resource
+
+
+def test_other_limits_speak_for_themselves() -> None:
+    why = Why("memory bandwidth of all nodes", ())
+    assert limit_in_words(why, [use("memory of node 0", "memory", 1.0)]) == why.resource
+
+
+@pytest.mark.parametrize("plane", ["flow", "event"])
+@pytest.mark.parametrize("scenario", ["eris-fig8-intel", "eris-fig8-intel-shared"])
+def test_cores_that_are_the_limit_are_in_use(plane: str, scenario: str) -> None:
+    """Two threads of a core may each have time left while their core has none."""
+    settings = ["system.nodes=1", "workload.objects.index.keys=10_000", "event_horizon=10ms"]
+    record = run_scenario(load_scenario(scenario, settings=settings, plane=plane, replications=1))
+    (use,) = [use for use in record.resources if use.kind == "cores"]
+    assert 0.97 < use.utilisation <= 1.0
+    words = record.why["lookup"].resource
+    assert plane == "event" or words == "instruction rate of the cores of node 0"

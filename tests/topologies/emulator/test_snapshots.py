@@ -1,0 +1,66 @@
+"""Guests that are kept when they are ready: the next one begins there."""
+
+import os
+from pathlib import Path
+
+import pytest
+from emulator_needed import needs_emulator
+
+from numatwin.topologies import load_machine
+from numatwin.topologies.emulator import guest_machine, run_in_guest, snapshots
+from numatwin.topologies.emulator.counting import run_counted
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(snapshots, "cache_folder", lambda: tmp_path)
+    return tmp_path / "ready"
+
+
+@needs_emulator
+def test_the_second_guest_begins_where_the_first_was_ready(own_cache: Path) -> None:
+    guest = guest_machine(
+        load_machine("opteron-4n"), nodes=2, scale=1 / 128, memory_bytes=256 * MIB
+    )
+    command = ["sh", "-c", "cat /proc/sys/kernel/random/boot_id; date +%s; nproc; ls /usr | wc -l"]
+    first = run_in_guest(guest, command, time_limit_s=300)
+    (kept,) = own_cache.glob("*.guest")
+    second = run_in_guest(guest, command, time_limit_s=300)
+    assert second.boot_s < first.boot_s / 2
+    found, again = first.output.split(), second.output.split()
+    assert found[2:] == again[2:]
+    assert int(again[1]) >= int(found[1])
+    # Its plugin counts as in a guest that has booted.
+    counted = run_counted(guest, ["true"], time_limit_s=300)
+    assert counted.traffic.whole.accesses.sum() > 0
+
+    kept.write_bytes(kept.read_bytes()[: 1 << 16])
+    third = run_in_guest(guest, command, time_limit_s=300)
+    assert third.status == 0
+    assert third.output.split()[2:] == found[2:]
+    assert kept.stat().st_size > 1 << 16
+
+
+def test_the_oldest_give_way(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    #   a: used first, b, c: used last; 300 bytes in all, room for 250 with 100 more
+    monkeypatch.setattr(snapshots, "KEPT_BYTES", 250)
+    own_cache.mkdir()
+    for age, name in enumerate("abc"):
+        file = own_cache / f"{name}.guest"
+        file.write_bytes(bytes(100))
+        os.utime(file, (1e9 + age, 1e9 + age))
+    (own_cache / "killed.7.part").write_bytes(b"")
+    os.utime(own_cache / "killed.7.part", (1e9, 1e9))
+    (own_cache / "under-way.8.part").write_bytes(b"")
+    snapshots._make_room(own_cache, 100)
+    assert sorted(file.name for file in own_cache.iterdir()) == ["c.guest", "under-way.8.part"]
+
+
+@needs_emulator
+def test_guests_that_differ_are_kept_apart() -> None:
+    one, same, other = (
+        snapshots.snapshot_file(words) for words in (["-m", "1"], ["-m", "1"], ["-m", "2"])
+    )
+    assert one == same != other

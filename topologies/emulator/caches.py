@@ -1,0 +1,121 @@
+"""The caches that are played for a guest: sets, ways, and which processor uses which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..machine import CacheLevel, Node
+from .command_line import topology
+from .guest_machine import GuestMachine
+
+ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
+WAYS_MIN = 8
+
+
+@dataclass(frozen=True)
+class PlayedLevel:
+    """Caches of one level, all of one shape. ``instance``: the cache of each processor."""
+
+    level: int
+    sets: int
+    ways: int
+    instances: int
+    instance: tuple[int, ...]
+
+    @property
+    def lines(self) -> int:
+        """Lines that one cache holds."""
+        return self.sets * self.ways
+
+
+@dataclass(frozen=True)
+class PlayedCaches:
+    """All levels, first level first; empty where the machine file tells of no caches.
+
+    ``cpu_node``: the node of each processor, by its position in the machine. ``notes``: what
+    differs from the machine file, or was assumed.
+    """
+
+    levels: tuple[PlayedLevel, ...]
+    cpu_node: tuple[int, ...]
+    line_bytes: int
+    notes: tuple[str, ...]
+
+    @staticmethod
+    def none(guest: GuestMachine) -> PlayedCaches:
+        """No caches, where accesses alone are counted."""
+        return PlayedCaches((), processor_nodes(guest), 64, ())
+
+
+def processor_nodes(guest: GuestMachine) -> tuple[int, ...]:
+    """The node, by its position in the machine, of each of QEMU's processors."""
+    places = topology(guest)
+    numbers = [k for k in range(len(guest.nodes)) if guest.node(k).threads]
+    return tuple(
+        guest.nodes[number] for number in numbers for _ in range(places.cores * places.threads)
+    )
+
+
+def shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
+    """(sets, ways) of a cache: the most sets, a power of two, that leave eight ways or more.
+
+    Machine files do not tell how many ways a cache has. The size is kept to a part in sixteen.
+    """
+    lines = max(WAYS_MIN, round(size_bytes / line_bytes))
+    sets = 1 << ((lines // WAYS_MIN).bit_length() - 1)
+    return sets, max(1, round(lines / sets))
+
+
+def played_caches(guest: GuestMachine) -> PlayedCaches:
+    """The caches of a guest's processors, as its machine file tells them."""
+    cpu_nodes = processor_nodes(guest)
+    kinds = {guest.machine.nodes[node].caches for node in cpu_nodes}
+    positions = sorted(set(cpu_nodes))
+    node = guest.machine.nodes[positions[0]]
+    line_bytes = int(node.caches[0].line_bytes) if node.caches else 64
+    if not node.caches:
+        return PlayedCaches((), cpu_nodes, line_bytes, ("no caches are known: none is played",))
+    notes = []
+    if len(kinds) > 1:
+        notes.append(f"all nodes have the caches of node {node.id}")
+    caches = list(node.caches)
+    if len(caches) == 1:
+        caches.insert(0, ASSUMED_FIRST)
+        notes.append("a first-level cache of 32 KiB is assumed")
+    size_bytes = [cache.size_bytes for cache in caches]
+    combined = _combined_bytes(node, caches)
+    if combined > size_bytes[-1]:
+        size_bytes[-1] = combined
+        notes.append(
+            "the last-level cache is smaller than those above it together, and cannot include "
+            "them: it is played with the size of them all"
+        )
+    notes.append("ways are not known: 8 to 15, so that sets are a power of two; LRU")
+    levels = tuple(
+        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes))
+        for cache, size in zip(caches, size_bytes, strict=True)
+    )
+    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes))
+
+
+def _combined_bytes(node: Node, caches: list[CacheLevel]) -> float:
+    """Bytes of a last-level cache and all above it, if those are more; else of it alone."""
+    last = caches[-1]
+    cores = max(1, min(node.cores, last.shared_by_cores))
+    above = sum(cache.size_bytes * -(-cores // cache.shared_by_cores) for cache in caches[1:-1])
+    return last.size_bytes + (above if above > last.size_bytes else 0.0)
+
+
+def _level(
+    cpu_nodes: tuple[int, ...], threads_per_core: int, cache: CacheLevel, shape: tuple[int, int]
+) -> PlayedLevel:
+    """Instances are counted over all nodes; processors of a core are neighbours."""
+    first = 0
+    instance: list[int] = []
+    for position in dict.fromkeys(cpu_nodes):
+        count = cpu_nodes.count(position)
+        of_node = [k // threads_per_core // cache.shared_by_cores for k in range(count)]
+        instance += [first + k for k in of_node]
+        first += of_node[-1] + 1
+    sets, ways = shape
+    return PlayedLevel(cache.level, sets, ways, first, tuple(instance))

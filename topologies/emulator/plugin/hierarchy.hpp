@@ -1,0 +1,171 @@
+// Caches of a machine and how they agree: a line's way through private caches, the last-level cache
+// of its processor's domain, and the directory at its home.
+//
+// A domain is a last-level cache and the private caches above it, which it includes. Domains follow
+// MESI, and the directory knows exactly who holds what (evictions of clean lines need no message):
+//
+//   read that misses   nobody, or others have it unmodified: home's memory sends it
+//                      (new state: Exclusive if nobody else has it, else Shared)
+//                      another has it Modified: its cache sends it, and writes it back home (in
+//                      one message to a reader who is there, where none snoops); both Shared
+//   write that misses  the same, but all others lose it, and a Modified line is not written back;
+//                      new state: Modified
+//   write, Shared      others lose it, no data move (upgrade): Modified
+//   write, Exclusive   Modified, silently
+//   eviction           a Modified line is written back home; others go silently
+//
+// With `owned` (MOESI) who has a line Modified keeps it as its owner when another reads it: nothing
+// is written back, and it sends the line to whoever misses it next, until it evicts it (and writes
+// it back) or loses it to a write.
+//
+// Messages without data, for each other domain that has to be asked: home → holder (probe), and the
+// holder's answer: to the home if it keeps its clean copy, to the writer if it loses it; data are
+// answer enough. Where the snoops of a miss have reached the holder anyway (same snoop domain),
+// none is counted here: snoops follow from misses and upgrades.
+//
+// Locking: all of a line's words, wherever it is cached, are changed under the lock of its stripe.
+// A stripe is the low bits of the line's number, and no cache has fewer sets than there are
+// stripes: what is evicted to make room is of the same stripe. Hits in the first level take no
+// lock.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cache_sets.hpp"
+#include "counters.hpp"
+#include "directory.hpp"
+#include "line_streams.hpp"
+#include "spin_lock.hpp"
+
+namespace numatwin {
+
+struct CacheShape {
+    std::size_t instances, sets, ways;
+};
+
+// `levels`: the first, those between, the last. `cpu_instance[l][cpu]`: its cache of level l.
+struct HierarchyShape {
+    std::size_t nodes = 0;
+    std::vector<CacheShape> levels;
+    std::vector<std::vector<unsigned>> cpu_instance;
+    std::vector<unsigned> cpu_node;
+    std::vector<unsigned> snoop_domain;  // by node; nodes of the same one (not 0) snoop each other
+    bool coherent = true;
+    bool owned = false;
+};
+
+class Hierarchy {
+  public:
+    static constexpr std::uint64_t WRITABLE = 1;    // in a private cache: this core may write it
+    static constexpr std::uint64_t HAS_WRITER = 1;  // in the last level: a private copy is writable
+    // In the last level: modified, where there is no coherence; else, of a shared line: its
+    // owner's.
+    static constexpr std::uint64_t DIRTY = 2;
+
+    // `homes`: the node of each block of 2^block_shift lines of memory.
+    Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, unsigned block_shift);
+
+    unsigned home(Line line) const { return homes_[line >> block_shift_]; }
+    CacheSets& first_level(unsigned cpu) { return *first_[cpu]; }
+
+    // The word of a first-level slot says that this access needs nothing from anybody.
+    static bool permits(std::uint64_t word, Line line, bool write) {
+        return (word & ~CacheSets::FLAGS) == CacheSets::tag(line) && (!write || (word & WRITABLE));
+    }
+
+    // An access of `cpu`; returns the slot of its first-level cache that now holds the line.
+    // `serial`: the next such access cannot begin before this one has ended.
+    std::size_t access(unsigned cpu, Line line, bool write, Mode mode, bool serial = false) {
+        CacheSets& first = *first_[cpu];
+        cpus_[cpu].serial = serial;
+        const std::size_t slot = first.find(line);
+        if (slot != CacheSets::NONE && permits(first.value(slot), line, write)) {
+            first.touch(slot);
+            return slot;
+        }
+        return miss(cpu, line, write, mode);
+    }
+
+    // -- counted, by cpu and node or level
+    const LineCounts& lines(unsigned cpu, std::size_t node) const { return cpus_[cpu].lines[node]; }
+    // Lines of `cpu` found at a level below the first (position 0), or past the last.
+    std::uint64_t found_at(unsigned cpu, std::size_t level) const {
+        return cpus_[cpu].found_at[level].get();
+    }
+    const PairCounts& downgrades() const { return downgrades_; }  // holder → home: write-backs
+    // Of these, those that the reader's data bring home, as it is there, and none snoops.
+    const PairCounts& home_downgrades() const { return home_downgrades_; }
+    const PairCounts& probes() const { return probes_; }    // home → holder
+    const PairCounts& answers() const { return answers_; }  // holder → home or writer
+    const HierarchyShape& shape() const { return shape_; }
+
+  private:
+    struct alignas(64) Cpu {
+        std::vector<LineCounts> lines;
+        std::vector<Count> found_at;  // by level from the second on, and past the last
+        LineStreams streams;
+        bool serial = false, streamed = false;  // of the access that is looked for
+    };
+    // A last-level cache, and which of its cores may hold each line of it.
+    struct Domain {
+        Domain(const CacheShape& shape, unsigned node, std::size_t in_order)
+            : node(node), cache(shape.sets, shape.ways, in_order), cores(cache.size()) {}
+        unsigned node;
+        CacheSets cache;
+        std::vector<std::uint64_t> cores;  // a bit each, cores 64 apart share one
+        std::vector<unsigned> cpus;        // one of each core, by its place in the domain
+    };
+
+    std::size_t miss(unsigned cpu, Line line, bool write, Mode mode);
+    std::size_t find_below(unsigned cpu, Line line, bool write, Mode mode);
+    std::size_t fetch(unsigned cpu, Line line, bool write, Mode mode);
+    bool sent_by_cache(unsigned cpu, Line line, bool write);
+    void take_from_others(unsigned cpu, Line line, bool data);
+    bool owns(unsigned holder, Line line);
+    void make_own(unsigned cpu, Line line, std::size_t slot);
+    void ask(unsigned node, unsigned home, unsigned holder);
+    void downgrade_cores(Domain& domain, std::size_t slot, Line line);
+    void take_from_cores(Domain& domain, Line line, std::uint64_t cores, unsigned keeper);
+    void evict(unsigned cpu, Domain& domain, std::size_t slot);
+    std::size_t put(unsigned cpu, Line line, bool writable, bool fetched);
+
+    // Calls `see` with a processor of each of the `cores` of a domain.
+    template <typename See>
+    void each_core(const Domain& domain, std::uint64_t cores, See see) const {
+        for (; cores; cores &= cores - 1)
+            for (std::size_t at = std::countr_zero(cores); at < domain.cpus.size(); at += 64)
+                see(domain.cpus[at]);
+    }
+    bool snoops(unsigned node, unsigned other) const {
+        return node != other && shape_.snoop_domain[node] != 0 &&
+               shape_.snoop_domain[node] == shape_.snoop_domain[other];
+    }
+    CacheSets& private_cache(std::size_t level, unsigned cpu) {
+        return privates_[level][shape_.cpu_instance[level][cpu]];
+    }
+    std::uint64_t core_bit(unsigned cpu) const { return std::uint64_t{1} << (core_of_[cpu] % 64); }
+    unsigned domain_of(unsigned cpu) const { return shape_.cpu_instance.back()[cpu]; }
+
+    HierarchyShape shape_;
+    std::size_t last_;                             // the last level's position
+    std::vector<std::deque<CacheSets>> privates_;  // by level and instance
+    std::deque<Domain> domains_;
+    std::vector<CacheSets*> first_;  // by cpu
+    std::vector<unsigned> core_of_;  // by cpu: the place of its first-level cache in its domain
+    std::vector<Cpu> cpus_;
+    std::vector<std::uint16_t> homes_;
+    unsigned block_shift_;
+    Directory directory_;
+    PairCounts downgrades_, home_downgrades_, probes_, answers_;
+    std::uint64_t stripe_mask_;
+    std::unique_ptr<SpinLock[]> stripes_;
+};
+
+}  // namespace numatwin

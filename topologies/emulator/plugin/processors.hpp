@@ -1,0 +1,191 @@
+// The guest's processors: from a virtual address to counts and caches, fast for what was just used.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "counters.hpp"
+#include "hierarchy.hpp"
+#include "memory_map.hpp"
+#include "settings.hpp"
+
+namespace numatwin {
+
+// What one instruction does to memory.
+struct Access {
+    std::uint64_t address;  // virtual
+    unsigned bytes;
+    bool write;
+    bool read_too;        // a locked read-modify-write
+    bool serial = false;  // a read whose address the next one depends on
+};
+
+// Each processor is used by its own thread alone.
+//
+// Two tables remember translations, one of lines (with their place in the first-level cache) and
+// one of pages. A user program's mapping changes only by kernel code, which on another processor
+// interrupts this one first: when the kernel has run here, all that was remembered of user
+// addresses is forgotten. Of the kernel's own addresses the last line alone is remembered.
+class Processors {
+  public:
+    explicit Processors(const Settings& settings)
+        : map_(settings), line_shift_(settings.line_shift), cpus_(settings.shape.cpu_node.size()) {
+        if (!settings.shape.levels.empty())
+            caches_ = std::make_unique<Hierarchy>(settings.shape, map_.homes(), map_.lines_shift());
+        for (unsigned cpu = 0; cpu < cpus_.size(); ++cpu) {
+            if (caches_) cpus_[cpu].first = &caches_->first_level(cpu);
+            for (auto& accesses : cpus_[cpu].accesses)
+                accesses = std::vector<Accesses>(settings.shape.nodes);
+        }
+    }
+
+    std::size_t size() const { return cpus_.size(); }
+    const Hierarchy* caches() const { return caches_.get(); }
+    const Accesses& accesses(unsigned cpu, Mode mode, std::size_t node) const {
+        return cpus_[cpu].accesses[mode][node];
+    }
+    std::uint64_t crossings(unsigned cpu) const { return cpus_[cpu].crossings.get(); }
+    std::uint64_t unknown(unsigned cpu) const { return cpus_[cpu].unknown.get(); }
+    std::uint64_t instructions(unsigned cpu) const { return cpus_[cpu].instructions.get(); }
+
+    // Instructions that a processor executed; returns how many since it was told of `interval`.
+    std::uint64_t executed(unsigned index, unsigned instructions, std::uint64_t interval) {
+        Cpu& cpu = cpus_[index];
+        cpu.instructions.add(instructions);
+        if (cpu.interval != interval) {
+            cpu.interval = interval;
+            cpu.interval_began = cpu.instructions.get();
+        }
+        return cpu.instructions.get() - cpu.interval_began;
+    }
+
+    // The kernel has run: from now on pages may lie elsewhere.
+    void kernel_ran(unsigned index) { cpus_[index].in_kernel = true; }
+
+    // `translate(address)`: the address as QEMU reports it, NO_MEMORY for a device.
+    template <Mode MODE, typename Translate>
+    void access(unsigned index, const Access& a, Translate translate) {
+        Cpu& cpu = cpus_[index];
+        const std::uint64_t line = a.address >> line_shift_;
+        std::uint64_t key = line;
+        Remembered* found = &cpu.kernel_line;
+        if constexpr (MODE == USER) {
+            if (cpu.in_kernel) forget(cpu);
+            key |= cpu.epoch << EPOCH_SHIFT;
+            found = &cpu.lines[line % LINES];
+        } else {
+            cpu.in_kernel = true;
+        }
+        const bool crosses =
+            (a.address & ((1U << line_shift_) - 1)) + a.bytes > (std::uint64_t{1} << line_shift_);
+        if (found->key != key || crosses ||
+            (caches_ && !Hierarchy::permits(cpu.first->value(found->slot), found->line, a.write))) {
+            if (!look_up<MODE>(cpu, index, key, a, *found, translate)) return;
+            if (crosses) touch_next<MODE>(cpu, index, a, translate);
+        } else if (caches_) {
+            cpu.first->touch(found->slot);
+        }
+        Accesses& to = *found->accesses;
+        if (!a.write || a.read_too) {
+            to.reads.add();
+            to.read_bytes.add(a.bytes);
+        }
+        if (a.write) {
+            to.writes.add();
+            to.written_bytes.add(a.bytes);
+        }
+    }
+
+    static constexpr std::uint64_t NO_MEMORY = ~std::uint64_t{0};
+
+  private:
+    static constexpr std::size_t LINES = 256, PAGES = 512;
+    static constexpr unsigned PAGE_SHIFT = 12;
+    // User addresses have 47 bits (56 with five levels): epochs stand above those of a line.
+    static constexpr unsigned EPOCH_SHIFT = 51;
+    static constexpr std::uint64_t EPOCHS = 1U << 12, NO_KEY = ~std::uint64_t{0};
+
+    struct Remembered {
+        std::uint64_t key = NO_KEY;
+        Line line = 0;
+        std::size_t slot = 0;
+        Accesses* accesses = nullptr;
+    };
+    struct Page {
+        std::uint64_t key = NO_KEY, address = 0;
+    };
+    struct alignas(64) Cpu {
+        CacheSets* first = nullptr;
+        std::uint64_t epoch = 0;
+        bool in_kernel = false;
+        std::array<Remembered, LINES> lines;
+        std::array<Page, PAGES> pages;
+        Remembered kernel_line;
+        std::array<std::vector<Accesses>, MODES> accesses;
+        Count crossings;  // accesses to two lines
+        Count unknown;    // accesses to memory of no node
+        Count instructions;
+        std::uint64_t interval = 0, interval_began = 0;
+    };
+
+    static void forget(Cpu& cpu) {
+        cpu.in_kernel = false;
+        if (++cpu.epoch < EPOCHS) return;
+        cpu.epoch = 0;
+        cpu.lines.fill({});
+        cpu.pages.fill({});
+    }
+
+    template <Mode MODE, typename Translate>
+    std::uint64_t translated(Cpu& cpu, std::uint64_t address, Translate translate) {
+        if constexpr (MODE == KERNEL) return translate(address);
+        const std::uint64_t page = address >> PAGE_SHIFT;
+        const std::uint64_t key = page | cpu.epoch << EPOCH_SHIFT;
+        Page& known = cpu.pages[page % PAGES];
+        const std::uint64_t within = address & ((1U << PAGE_SHIFT) - 1);
+        if (known.key != key) {
+            const std::uint64_t found = translate(address);
+            if (found == NO_MEMORY) return found;
+            known = {key, found - within};
+        }
+        return known.address + within;
+    }
+
+    // Finds a line by its page, and brings it into the first-level cache.
+    template <Mode MODE, typename Translate>
+    bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a, Remembered& found,
+                 Translate translate) {
+        const std::uint64_t address = translated<MODE>(cpu, a.address, translate);
+        if (address == NO_MEMORY || !map_.known(address)) {
+            if (address != NO_MEMORY) cpu.unknown.add();
+            return false;
+        }
+        found.key = key;
+        found.line = map_.line(address);
+        found.accesses = &cpu.accesses[MODE][map_.node(address)];
+        if (caches_) found.slot = caches_->access(index, found.line, a.write, MODE, a.serial);
+        return true;
+    }
+
+    // The second line of an access that lies in two. In the next page it is not looked for: QEMU
+    // tells where a page is that was just used, and of two only one is known to have been.
+    template <Mode MODE, typename Translate>
+    void touch_next(Cpu& cpu, unsigned index, const Access& a, Translate translate) {
+        const std::uint64_t end = a.address + a.bytes - 1;
+        if (!caches_ || end >> PAGE_SHIFT != a.address >> PAGE_SHIFT) return;
+        const std::uint64_t address = translated<MODE>(cpu, end, translate);
+        if (address == NO_MEMORY || !map_.known(address)) return;
+        cpu.crossings.add();
+        caches_->access(index, map_.line(address), a.write, MODE);
+    }
+
+    MemoryMap map_;
+    unsigned line_shift_;
+    std::unique_ptr<Hierarchy> caches_;
+    std::vector<Cpu> cpus_;
+};
+
+}  // namespace numatwin

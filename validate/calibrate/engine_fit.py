@@ -1,0 +1,280 @@
+"""The fit of an engine's few costs to its measured throughputs, and the profile that comes of it.
+
+Each row is a run of a scenario with one operation; its throughput is predicted by the flow plane in
+its steady state. One of each three configurations is held out. What the rows do not determine
+keeps what the system counts with, with a wide range; all else has the fit's interval as its range,
+so that predictions with the profile are intervals too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...inputs import Document, InputError
+from ...inputs.names import is_name
+from ...sim.run.engine_profile import on_machine
+from ...sim.run.scenario import Scenario, load_document, scenario_of_document
+from ...sim.run.what_if import flow_plane
+from ...sim.systems.descriptor import System
+from ...sim.systems.registry import system_of
+from ..systems.registry import validation_of, validations
+from .calibration import FITTED, HELD_OUT, Calibration, Progress, Residual, error_summary
+from .engine_calibration import OwnEngine
+from .engine_rows import EngineRow, load_rows
+from .few_costs import fit_few
+from .intervals import Fit, rounded
+from .observation import Kind, Measured, Observation, Origin
+from .parameters import Key, Parameter
+
+ENGINE = Kind("engine throughput", core=True, run=True)
+KEY = "engine"
+# Relative standard deviation of a figure of which none is told.
+ASSUMED_SPREAD = 0.03
+HELD_OUT_EACH = 3
+# Of its start, either way; and of a fact that is not determined.
+BOUND, UNKNOWN = 1e3, 2.0
+WORDS_PER_LINE = 96
+
+
+@dataclass(frozen=True)
+class EngineFit:
+    """``calibration``: of the rows, as of any measurements; ``facts``: by name, those that runs
+    like these meet, as a profile has them."""
+
+    calibration: Calibration
+    system: str
+    scenario: str
+    facts: Mapping[str, Mapping[str, Any]]
+
+
+def calibrate_engine(
+    machine: str,
+    file: Path,
+    *,
+    scenario: str | None = None,
+    settings: Sequence[str] = (),
+    share: float | None = None,
+    progress: Progress | None = None,
+) -> EngineFit:
+    """The costs of the engine of which ``file`` has measured throughputs on ``machine`` (a name or
+    path); raises InputError.
+
+    ``scenario``: what ran, with ``settings``; by default what the first system with such a fit
+    says. ``share`` of the configurations is held out, a third by default.
+    """
+    rows = load_rows(file)
+    base = load_document(scenario or _own_engines()[0].scenario)
+    whole = scenario_of_document(base, settings, machine=machine, plane="flow")
+    system, own = _fitted_system(whole, scenario)
+    runs = [_run(base, settings, machine, whole, own, row) for row in rows]
+    origin = Origin(str(file), file.name, _date(file))
+    fitted, held = divided([_observation(r, s, origin) for r, s in zip(rows, runs, strict=True)],
+                            rows, share)  # fmt: skip
+    parameters = _parameters(system, runs)
+    found = fit_few(parameters, fitted, Prediction(system), lambda one: one.at["facts"], progress)
+    residuals = tuple(
+        Residual(one, which, *figures)
+        for which, ones in ((FITTED, fitted), (HELD_OUT, held))
+        for one, figures in zip(ones, found.predicted(ones), strict=True)
+    )
+    calibration = Calibration(
+        whole.machine,
+        whole.machine.description,
+        found,
+        residuals,
+        (Measured(origin, tuple(fitted + held)),),
+        datetime.now(UTC).date().isoformat(),
+        0,
+        dict.fromkeys(found.estimates, (f"{origin.label} ({origin.date})",)),
+    )
+    return EngineFit(calibration, system.name, whole.name, _facts(found))
+
+
+class Prediction:
+    """What the flow plane predicts of a row, by values of the engine's costs; kept, as a search
+    comes back to them."""
+
+    def __init__(self, system: System) -> None:
+        assert system.profile is not None
+        self.system, self.profile = system.name, system.profile
+        self._kept: dict[tuple[str, tuple[tuple[Key, float], ...]], float] = {}
+
+    def __call__(self, values: Mapping[Key, float], of: Observation) -> float:
+        """Operations per second."""
+        run: Scenario = of.at["run"]
+        facts = of.at["facts"]
+        seen = tuple((key, value) for key, value in values.items() if key in facts)
+        if (run.hash, seen) not in self._kept:
+            profile = self.profile.model_validate({key[1]: value for key, value in seen})
+            machine = on_machine(run.machine, self.system, profile)
+            rates = flow_plane(replace(run, machine=machine)).steady()
+            self._kept[run.hash, seen] = float(rates.flows.sum())
+        return self._kept[run.hash, seen]
+
+
+def profile_yaml(found: EngineFit, name: str) -> str:
+    """The profile as a file's text."""
+    rows = found.calibration
+    errors = error_summary(rows.of(HELD_OUT))
+    checked = (
+        "none held out"
+        if errors is None
+        else f"{len(rows.of(HELD_OUT))} held out: error {100 * errors[0]:.2g}% in the median, "
+        f"{100 * abs(errors[1].error):.2g}% at worst"
+    )
+    plain = {
+        "name": name if is_name(name) else "engine",
+        "system": found.system,
+        "source": f"Fitted {rows.date} to {rows.sources[0].origin.label} as {found.scenario} on "
+        f"{rows.description.name}: {len(rows.of(FITTED))} rows, {checked}",
+    }
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=WORDS_PER_LINE)
+    lines = [
+        yaml.safe_dump(
+            {fact: dict(said)}, sort_keys=False, allow_unicode=True, default_flow_style=True,
+            width=math.inf,
+        ).strip()[1:-1]
+        for fact, said in found.facts.items()
+    ]  # fmt: skip
+    return text + "facts:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+def _own_engines() -> list[OwnEngine]:
+    engines = (of.calibration.load().own for of in validations() if of.calibration is not None)
+    return [own for own in engines if own is not None]
+
+
+def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngine]:
+    system = system_of(whole.system)
+    of = validation_of(system.name).calibration
+    own = None if of is None else of.load().own
+    if system.profile is None or own is None:
+        raise InputError(
+            "--scenario: engines of this kind are not fitted to throughputs",
+            token=f"{named}, a system of kind {system.name}",
+            expected="a scenario such as " + ", ".join(one.scenario for one in _own_engines()),
+        )
+    if whole.workload.change_times(whole.horizon_s):
+        raise InputError(
+            "--scenario: its workload changes over time", token=whole.name, expected="a steady one"
+        )
+    return system, own
+
+
+def _run(
+    base: Document,
+    settings: Sequence[str],
+    machine: str,
+    whole: Scenario,
+    own: OwnEngine,
+    row: EngineRow,
+) -> Scenario:
+    """The scenario that a row is of; raises InputError with the row's place."""
+    operations = whole.workload.at(0.0).operations
+    if row.operation not in operations:
+        raise row.error(
+            "operation",
+            f"scenario {whole.name} has no such operation",
+            row.operation,
+            f"one of {', '.join(operations)}, or another --scenario",
+        )
+    said = [
+        f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
+    ]
+    said += own.settings(whole, row)
+    try:
+        run = scenario_of_document(
+            base,
+            (*settings, *said, *(f"{path}={value}" for path, value in row.fields)),
+            machine=machine,
+            plane="flow",
+        )
+        flow_plane(run)  # which tells whether the data fit
+        return run
+    except InputError as failure:
+        path = next((p for p, _ in row.fields if p in f"{failure.file} {failure.message}"), "")
+        raise row.error(path, f"cannot be run: {failure}") from None
+
+
+def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
+    profile = system_of(run.system).profile
+    assert profile is not None
+    return Observation(
+        ENGINE,
+        row.label,
+        row.throughput,
+        "/s",
+        origin,
+        spread=ASSUMED_SPREAD if row.spread is None else row.spread,
+        at={
+            "run": run,
+            "facts": frozenset((KEY, name) for name in profile.in_play(run)),
+            "operation": row.operation,
+        },
+        line=row.line,
+    )
+
+
+def divided(
+    ones: Sequence[Observation], rows: Sequence[EngineRow], share: float | None
+) -> tuple[list[Observation], list[Observation]]:
+    """Those to fit to, and those held out: of each three (or as many as ``share`` says)
+    configurations one, in the order of the file, with its repetitions.
+
+    Not always the same of the three: in a file that goes through three sizes again and again, all
+    rows of one size would be missing.
+    """
+    if share is not None and not 0.0 <= share <= 0.5:
+        raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.5")
+    each = HELD_OUT_EACH if share is None else round(1.0 / share) if share else 0
+    order = {place: at for at, place in enumerate(dict.fromkeys(row.place for row in rows))}
+    fitted: list[Observation] = []
+    held: list[Observation] = []
+    for one, row in zip(ones, rows, strict=True):
+        group, at = divmod(order[row.place], each or 1)
+        (held if each and at == each - 1 - group % each else fitted).append(one)
+    return fitted, held
+
+
+def _parameters(system: System, runs: Sequence[Scenario]) -> list[Parameter]:
+    """What the runs meet of the engine's costs."""
+    assert system.profile is not None
+    met = {name: value for run in runs for name, value in system.profile.in_play(run).items()}
+    return [
+        Parameter((KEY, name), name, "1", value, value / BOUND, value * BOUND, core=True)
+        for name, value in met.items()
+    ]
+
+
+def _facts(found: Fit) -> dict[str, dict[str, Any]]:
+    """As a profile has them: those that are not determined, or at a bound, marked as doubtful."""
+    facts: dict[str, dict[str, Any]] = {}
+    for key, one in found.estimates.items():
+        value = rounded(one.value)
+        facts[key[1]] = {
+            "value": value,
+            "range": [min(rounded(one.low), value), max(rounded(one.high), value)],
+            "source": "fitted; range: 95%",
+        }
+        if one.at_bound:
+            facts[key[1]] |= {"doubtful": True}
+    for left in found.left:
+        value = rounded(left.parameter.start)
+        facts[left.parameter.key[1]] = {
+            "value": value,
+            "range": [rounded(value / UNKNOWN), rounded(value * UNKNOWN)],
+            "source": f"default, as the rows do not determine it: {left.reason}",
+            "doubtful": True,
+        }
+    return facts
+
+
+def _date(file: Path) -> str:
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()

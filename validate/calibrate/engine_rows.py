@@ -1,0 +1,217 @@
+"""Measured throughputs of a user's own engine: CSV, a run a row.
+
+``operation``, ``throughput`` and at least one more column; ``threads`` (in all), ``nodes``,
+``size`` (also ``keys`` or ``entries``), ``spread``, and any field of a scenario by its path, such
+as ``workload.objects.index.value_size``. Empty lines and those that begin with ``#`` are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...inputs import InputError, check_regular, parse_quantity
+from ...inputs.fields import near
+
+SUFFIX = ".csv"
+BYTES_MAX, ROWS_MAX = 2**20, 500
+COUNTS = {"threads": "threads", "nodes": "nodes", "size": "size", "keys": "size", "entries": "size"}
+COUNT_MAX = 2**48
+KNOWN = (*COUNTS, "operation", "throughput", "spread")
+REQUIRED = ("operation", "throughput")
+SPREAD_MAX = 1.0
+
+
+@dataclass(frozen=True)
+class EngineRow:
+    """A measured run: of ``operation`` alone, operations per second in all.
+
+    ``spread``: its relative standard deviation, None where that is not told. ``fields``: of the
+    scenario, by path. ``columns``: by name of a column, where its field begins, from 1.
+    """
+
+    file: str
+    line: int
+    columns: Mapping[str, int]
+    operation: str
+    throughput: float
+    threads: int | None = None
+    nodes: int | None = None
+    size: int | None = None
+    spread: float | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What was measured: rows with the same are repetitions."""
+        return (self.operation, self.threads, self.nodes, self.size, self.fields)
+
+    @property
+    def label(self) -> str:
+        """What was measured, in words."""
+        counts = (("threads", self.threads), ("nodes", self.nodes), ("keys", self.size))
+        words = [
+            f"{count:,} {name if count != 1 else name[:-1]}" for name, count in counts if count
+        ]
+        words += [f"{path.rpartition('.')[2]} {value}" for path, value in self.fields]
+        return ", ".join([self.operation, *words])
+
+    def error(
+        self, column: str, message: str, token: str | None = None, expected: str | None = None
+    ) -> InputError:
+        """The InputError for a column of this row; for the whole row where it has none such."""
+        at = self.columns.get(column, 1)
+        return InputError(message, self.file, self.line, at, token, expected)
+
+
+def load_rows(path: Path) -> tuple[EngineRow, ...]:
+    """The rows of the file at ``path``; raises InputError with line and column."""
+    name = str(path)
+    try:
+        check_regular(path)
+        with open(path, "rb") as stream:
+            content = stream.read(BYTES_MAX + 1)
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror}", name) from None
+    if len(content) > BYTES_MAX:
+        raise InputError(f"too large: expected at most {BYTES_MAX:,} bytes", name)
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as failure:
+        line = content.count(b"\n", 0, failure.start) + 1
+        raise InputError("not text", name, line, expected="UTF-8") from None
+    rows = _split(lines, name)
+    header = next(rows, None)
+    if header is None:
+        raise InputError("empty file", name, expected=f"a header such as {','.join(KNOWN[:3])},…")
+    names = _checked_header(header[1], name, header[0])
+    found = []
+    for line, fields in rows:
+        found.append(_row(names, fields, name, line))
+        if len(found) > ROWS_MAX:
+            raise InputError("too many rows", name, line, expected=f"at most {ROWS_MAX}")
+    if not found:
+        raise InputError("no rows", name, header[0] + 1, expected="a measured run a row")
+    return tuple(found)
+
+
+def _split(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    for line, text in enumerate(lines, 1):
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        try:
+            yield line, next(csv.reader([text], strict=True))
+        except csv.Error as failure:
+            raise InputError(f"not CSV: {failure}", name, line) from None
+
+
+def _begin(fields: list[str], at: int) -> int:
+    """Where a field begins, from 1."""
+    return sum(len(field) + 1 for field in fields[:at]) + 1
+
+
+def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
+    names = [field.strip() for field in fields]
+    meant: dict[str, str] = {}
+    for at, column in enumerate(names):
+        where = (name, line, _begin(fields, at))
+        if column not in KNOWN and "." not in column:
+            raise InputError(
+                "unknown column",
+                *where,
+                column,
+                near(column, KNOWN) or f"one of {', '.join(KNOWN)}, or the path of a field",
+            )
+        of = COUNTS.get(column, column)
+        if of in meant:
+            twice = "the same column twice" if meant[of] == column else f"{meant[of]} says it too"
+            raise InputError(twice, *where, column, "each once")
+        meant[of] = column
+    for column in REQUIRED:
+        if column not in names:
+            raise InputError(
+                f"no column '{column}'", name, line, 1, ",".join(names), f"also {column}"
+            )
+    if not any(column in COUNTS or "." in column for column in names):
+        raise InputError(
+            "nothing says how the runs differ",
+            name,
+            line,
+            1,
+            ",".join(names),
+            "also threads, nodes or keys",
+        )
+    return names
+
+
+def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow:
+    if len(fields) != len(names):
+        raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(names)} fields")
+    columns = {column: _begin(fields, at) for at, column in enumerate(names)}
+    texts = {column: text.strip() for column, text in zip(names, fields, strict=True)}
+
+    def refused(column: str, message: str, expected: str) -> InputError:
+        return InputError(
+            f"{column}: {message}", name, line, columns[column], texts[column], expected
+        )
+
+    counts: dict[str, int] = {}
+    for column, text in texts.items():
+        if column in COUNTS and text:
+            plain = text.replace("_", "")
+            if not (plain.isascii() and plain.isdigit() and 0 < int(plain) <= COUNT_MAX):
+                raise refused(column, "not a count", "a whole number above 0")
+            counts[COUNTS[column]] = int(plain)
+    if not texts["operation"]:
+        raise refused("operation", "missing", "an operation of the scenario, such as lookup")
+    throughput = _rate(texts["throughput"])
+    if throughput is None:
+        raise refused(
+            "throughput", "not a throughput", "operations per second, above 0, such as 12500000"
+        )
+    spread = None
+    if texts.get("spread"):
+        spread = _spread(texts["spread"], throughput)
+        if spread is None:
+            raise refused(
+                "spread",
+                "not a spread",
+                "the standard deviation, in operations per second or in percent, such as 2%",
+            )
+    return EngineRow(
+        name,
+        line,
+        columns,
+        texts["operation"],
+        throughput,
+        spread=spread,
+        fields=tuple((path, text) for path, text in texts.items() if "." in path and text),
+        **counts,
+    )
+
+
+def _rate(text: str) -> float | None:
+    """Per second: a plain number, or one with its unit; None for anything else, and 0 or less."""
+    try:
+        found = float(text)
+    except ValueError:
+        try:
+            found = parse_quantity(text, "rate")
+        except ValueError:
+            return None
+    return found if 0.0 < found < math.inf else None
+
+
+def _spread(text: str, throughput: float) -> float | None:
+    """Relative to the throughput; None where it is none."""
+    if text.endswith("%"):
+        try:
+            found = float(text[:-1]) / 100.0
+        except ValueError:
+            return None
+    else:
+        found = (_rate(text) or math.nan) / throughput
+    return found if 0.0 < found <= SPREAD_MAX else None

@@ -1,0 +1,77 @@
+"""Scans that another thread copies ahead for, as a copy engine would: what overlaps of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from .bench import Bench
+from .samples import Samples, Windows
+
+METHODS = {
+    "direct-scan": "a column scanned where it lies",
+    "copies-ahead": "a thread copies it chunk by chunk into two buffers; nobody scans them",
+    "cached-scan": "as many chunks scanned in one buffer that was scanned before",
+    "copied-scan": "scanned in the buffers, each copied while the other is scanned",
+}
+RESULTS = ("direct_ns", "copies_ns", "cached_ns", "overlap_ns")
+CHUNKS = (16 << 10, 128 << 10, 1 << 20)
+QUICK_CHUNKS = (128 << 10,)
+# Of a column that lies in caches, and of one that lies in memory, in last caches.
+CACHED_BYTES, LAST_CACHES, MEMORY_BYTES_MAX = 2 << 20, 4, 256 << 20
+# Linux's driver of Data Streaming Accelerators shows each one here.
+DSA = Path("/sys/bus/dsa/devices")
+
+
+def dsa_devices(listed: Path = DSA) -> tuple[str, ...]:
+    """Names of the data streaming accelerators that Linux shows, such as ``dsa0``."""
+    if not listed.is_dir():
+        return ()
+    names = (path.name for path in listed.iterdir())
+    return tuple(sorted(name for name in names if name[:3] == "dsa" and name[3:].isdigit()))
+
+
+def measure(bench: Bench) -> Iterator[float]:
+    """By chunk and place of the column: times of one whole scan, four ways."""
+    from ...engine_native._engine import measure_copied_scan
+
+    if devices := dsa_devices():
+        bench.warn(
+            f"buffering: this host has {', '.join(devices)}; measured is a thread that copies, "
+            "not these"
+        )
+    start = bench.layout.starts[0]
+    if len(start.cores) < 2:
+        return
+    home = start if start.memory_bytes else bench.layout.homes[0]
+    chunks = QUICK_CHUNKS if bench.effort.quick else CHUNKS
+    last_bytes = max(start.last_cache_bytes, 8 << 20)
+    sizes = {
+        "cache": CACHED_BYTES,
+        "memory": min(LAST_CACHES * last_bytes, MEMORY_BYTES_MAX, home.memory_bytes // 4),
+    }
+    rounds = 3 if bench.effort.quick else 7
+    for at, (place, size) in enumerate(sizes.items()):
+        for chunk in chunks:
+            found = measure_copied_scan(size, chunk, rounds + 1, *start.cores[:2])
+            for (name, method), times in zip(METHODS.items(), RESULTS, strict=True):
+                # The first round meets pages and caches that nobody has used.
+                samples = _undisturbed(found[times][1:])
+                bench.add(name, samples, "time", method, size=size, buffer=chunk, place=place,
+                          node=start.id, home=home.id)  # fmt: skip
+        yield (at + 1) / len(sizes)
+
+
+def _undisturbed(rounds: Sequence[tuple[int, bool]]) -> Samples:
+    """Those in which nobody took a processor; too few of them: all."""
+    elapsed_ns, disturbed = np.array(rounds, dtype=np.float64).T
+    return Windows(np.ones((len(rounds), 1)), elapsed_ns[:, None], disturbed > 0).ns_each()
+
+
+def double_buffered_s(copies_s: float, scan_s: float, chunks: float) -> float:
+    """Of both alone the time together: the first chunk is copied, the last one scanned, between
+    these each takes as long as the longer of both."""
+    copy_s, scanned_s = copies_s / chunks, scan_s / chunks
+    return copy_s + (chunks - 1.0) * max(copy_s, scanned_s) + scanned_s
