@@ -28,6 +28,8 @@ _FENCE = re.compile(
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
+# Whether a command takes so long that it tells how far it is depends on the host.
+_PROGRESS = re.compile(r"numatwin: [\w ]+: [\d.]+% done, about .+ to go")
 _PICTURE = re.compile(r"\]\(pictures/([\w-]+)\.svg\)")
 _IN_A_COPY = "<!-- commands: in a copy of the repository -->\n"
 ROOT = Path(__file__).parents[2]
@@ -124,7 +126,8 @@ def run(step: Step, folder: Path) -> str:
     )
     if "numatwin: this is a bug" in done.stdout:
         raise RuntimeError(f"$ {step.command}\n{done.stdout}")  # nothing to write into a document
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    lines = (line.rstrip() for line in done.stdout.splitlines())
+    return "".join(f"{line}\n" for line in lines if not _PROGRESS.fullmatch(line))
 
 
 def drawn(text: str, folder: Path) -> Iterator[tuple[str, Path]]:

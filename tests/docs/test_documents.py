@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from console_blocks import drawn, fits, prepare, renew, renewed, run, steps
+from console_blocks import Step, drawn, fits, prepare, renew, renewed, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -33,6 +33,12 @@ def name(path: Path) -> str:
 
 def test_long_documents_exist() -> None:
     assert {path.name for path in DOCUMENTS} >= LONG
+
+
+def test_progress_is_no_output_of_a_command(tmp_path: Path) -> None:
+    lines = "numatwin: simulating: 13.5% done, about 64 s to go", "get  20.04 M/s"
+    step = Step(1, f"printf '%s\\n' '{lines[0]}' '{lines[1]}'", "", (0, 0))
+    assert run(step, tmp_path) == f"{lines[1]}\n"
 
 
 @pytest.mark.parametrize(
