@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-FILES, TESTS = 25, 25
+FILES, TESTS = 100, 60
 
 
 def cpu_s() -> float:

@@ -35,6 +35,7 @@ def test_a_scenario_in_a_guest_has_traffic_and_no_times(numatwin: CommandLine) -
 
 
 @needs_emulator
+@pytest.mark.sweep
 def test_commits_in_a_guest_cross_its_nodes(numatwin: CommandLine) -> None:
     """Storage servers are nodes 4 to 6: what clients of 0 to 3 create they write there."""
     done = numatwin(

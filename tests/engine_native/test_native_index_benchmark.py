@@ -23,6 +23,7 @@ def has_libnuma() -> bool:
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not has_libnuma(), reason="no C++ compiler, or no libnuma headers")
 def test_tiny_run_prints_figures_and_hash() -> None:
     sizes = ["--keys", "20000", "--repeat", "2", "--lookups", "5000"]

@@ -12,6 +12,7 @@ pytest.importorskip("numatwin.engine_native._engine", reason="built without libn
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "native_scan.py"
 
 
+@pytest.mark.sweep
 def test_tiny_run_prints_figures_and_a_hash() -> None:
     command = [sys.executable, str(SCRIPT), "--mebibytes", "8", "--steps", "2"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -43,8 +43,9 @@ def without_threads() -> set[str]:
     return set(listed.split())
 
 
+# The slower build is for sweeps; whatever starts threads is played in `make test` too.
 RUNS = [
-    (sanitizer, suite)
+    pytest.param(sanitizer, suite, marks=[pytest.mark.sweep] if sanitizer == "address" else [])
     for sanitizer in SANITIZERS
     for suite in SUITES
     if sanitizer != "thread" or suite not in without_threads()
@@ -118,6 +119,7 @@ def test_suite(
     assert re.search(r"PASSED  \] [1-9]", done.stdout), said
 
 
+@pytest.mark.sweep
 def test_only_suites_that_start_no_thread_are_left_out(built: Callable[[str], Path]) -> None:
     """Each program holds just those parts of the engine that its suite may come to."""
     folder = built("address")

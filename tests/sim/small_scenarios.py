@@ -7,6 +7,7 @@ from pathlib import Path
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.run.what_if import flow_plane
 from numatwin.sim.systems.eris.spec import ErisSystem
 
 CORES, MEMORY_BPS, LINK_BPS, LATENCY_S = 4, 40e9, 10e9, 100e-9
@@ -87,8 +88,8 @@ def ran(path: Path, *settings: str) -> Record:
 
 
 def rate(path: Path, *settings: str) -> float:
-    """All operations per second."""
-    return sum(ran(path, *settings).throughput.values())
+    """All operations per second on the flow plane, while nothing changes."""
+    return float(flow_plane(small(path, *settings)).rates().flows.sum())
 
 
 def eris_of(scenario: Scenario) -> ErisSystem:

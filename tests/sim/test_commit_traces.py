@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from commit_clusters import RSI_MESSAGES, US, cluster, configurations, reference, told, traces
+from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,12 +45,14 @@ def check(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str
     return Counter(KINDS[row[1]] for row in plain)
 
 
-@settings(deadline=None, max_examples=150)
-@given(configurations(), st.integers(0, 2**64 - 1))
-def test_the_traces_are_equal_and_keep_snapshot_isolation(
-    parameters: CommitParameters, seed: int
-) -> None:
-    check(parameters, seed, 100 * US)
+@few_and_many(50, 200)
+def test_the_traces_are_equal_and_keep_snapshot_isolation(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(configurations(), st.integers(0, 2**64 - 1))
+    def check_one(parameters: CommitParameters, seed: int) -> None:
+        check(parameters, seed, 100 * US)
+
+    check_one()
 
 
 def test_a_bit_that_lands_as_its_client_begins_again() -> None:
@@ -75,9 +78,13 @@ def test_a_bit_that_lands_as_its_client_begins_again() -> None:
     assert check(parameters, 0, 100 * US)["commit"] > 20
 
 
-@settings(deadline=None, max_examples=50)
-@given(configurations(), st.integers(0, 2**64 - 1))
-def test_the_planes_count_the_same(parameters: CommitParameters, seed: int) -> None:
+@few_and_many(15, 60)
+def test_the_planes_count_the_same(examples: int) -> None:
+    drawn = given(configurations(), st.integers(0, 2**64 - 1))
+    settings(max_examples=examples)(drawn(check_counts))()
+
+
+def check_counts(parameters: CommitParameters, seed: int) -> None:
     plain, compiled = reference(parameters, seed), KernelCommitModel(parameters, seed)
     for until_ps in (7 * US, 50 * US, 100 * US):
         plain.run(until_ps)

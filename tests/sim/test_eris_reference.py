@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import simpy
 from eris_pairs import US, Case, cases, difference, kernel_trace, players
+from examples import few_and_many
 from hypothesis import given, settings
 
 from numatwin.inputs import InputError
@@ -49,10 +50,9 @@ def check(case: Case) -> None:
     )
 
 
-@settings(deadline=None, max_examples=150)
-@given(cases())
-def test_the_traces_and_counts_are_equal(case: Case) -> None:
-    check(case)
+@few_and_many(40, 200)
+def test_the_traces_and_counts_are_equal(examples: int) -> None:
+    settings(max_examples=examples)(given(cases())(check))()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.sweep]
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parents[1] / "sim" / "kernel"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,12 +79,16 @@ def clusters(draw: st.DrawFn) -> tuple[str, ...]:
     )
 
 
-@settings(max_examples=25, deadline=None)
-@given(cluster=clusters())
-def test_both_models_give_one_trace(cluster: tuple[str, ...]) -> None:
-    event, reference = both(cluster, 20_000_000_000)
-    assert len(event.counts()["latencies_ps"])
-    check_same(event, reference)
+@few_and_many(3, 30)
+def test_both_models_give_one_trace(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(cluster=clusters())
+    def check(cluster: tuple[str, ...]) -> None:
+        event, reference = both(cluster, 20_000_000_000)
+        assert len(event.counts()["latencies_ps"])
+        check_same(event, reference)
+
+    check()
 
 
 @pytest.mark.parametrize("operators", [(1, 0), (3, 2)])

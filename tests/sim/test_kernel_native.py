@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_flow_solver_native import WARNINGS, compiler, sanitizers
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.sweep]
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parents[1] / "sim" / "kernel"

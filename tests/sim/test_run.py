@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import few_and_many
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, rate, small_file
 
@@ -156,6 +157,7 @@ def test_why_names_what_is_full(name: str) -> None:
         assert why.resource
 
 
+@pytest.mark.sweep
 def test_a_machine_of_1024_nodes() -> None:
     """Every node does the same in a hypercube; 1,024 nodes scan 1,024 times as much as one."""
 
@@ -237,10 +239,6 @@ SETTINGS = st.fixed_dictionaries(
 )
 MIXED = "{lookup: {kind: lookup, object: index}, upsert: {kind: upsert, object: index, share: 0.3}}"
 
-hand_made = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None
-)
-
 
 def written(chosen: dict[str, float], cores: int) -> list[str]:
     fields = [f"{KNOBS[name][0]}={value:.6g}{KNOBS[name][1]}" for name, value in chosen.items()]
@@ -249,16 +247,27 @@ def written(chosen: dict[str, float], cores: int) -> list[str]:
 
 @pytest.mark.parametrize("placement", ["partitioned", "interleaved", "single-ram"])
 @pytest.mark.parametrize("operation", [LOOKUP, UPSERT, SCAN, MIXED])
-@hand_made
-@given(data=st.data())
+@few_and_many(8, 50)
 def test_more_of_anything_never_lowers_throughput(
-    tmp_path: Path, operation: str, placement: str, data: st.DataObject
+    tmp_path: Path, operation: str, placement: str, examples: int
 ) -> None:
     """On four nodes, each linked to each: where flows are equal, what is fair is also most.
 
     Elsewhere, fair shares may fall in total where one of them rises. A scan's memory latency is
     left out: the lines that streams have under way are worked out from it and the bandwidth seen.
     """
+
+    @settings(max_examples=examples)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        check_more_of_anything(tmp_path, operation, placement, data)
+
+    check()
+
+
+def check_more_of_anything(
+    tmp_path: Path, operation: str, placement: str, data: st.DataObject
+) -> None:
     protocol = data.draw(st.sampled_from(["directory", "snoop"]))
     path = small_file(tmp_path, operation, placement, nodes=4, protocol=protocol, caches=CACHE)
     cores, chosen = data.draw(st.integers(1, 20)), data.draw(SETTINGS)
@@ -274,14 +283,21 @@ def test_more_of_anything_never_lowers_throughput(
 
 @pytest.mark.parametrize("placement", ["partitioned", "interleaved", "single-ram"])
 @pytest.mark.parametrize("operation", [LOOKUP, SCAN])
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None
-)
-@given(data=st.data())
+@few_and_many(6, 30)
 def test_more_cores_never_lower_throughput(
-    tmp_path: Path, operation: str, placement: str, data: st.DataObject
+    tmp_path: Path, operation: str, placement: str, examples: int
 ) -> None:
     """A quarter more at least: one core more may cost one more level of the partition table."""
+
+    @settings(max_examples=examples)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        check_more_cores(tmp_path, operation, placement, data)
+
+    check()
+
+
+def check_more_cores(tmp_path: Path, operation: str, placement: str, data: st.DataObject) -> None:
     path = small_file(tmp_path, operation, placement, nodes=4, caches=CACHE)
     few, chosen = data.draw(st.integers(1, 16)), data.draw(SETTINGS)
     many = data.draw(st.integers(math.ceil(1.25 * few), 2 * few + 1))

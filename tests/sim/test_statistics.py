@@ -133,6 +133,7 @@ def test_stopping_where_the_interval_is_narrow() -> None:
 # -- within one run -------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 def test_batch_means_of_a_dependent_series() -> None:
     """Where they tell, they hold the truth; taking values for independent holds far less."""
     held = naive = known = 0
@@ -150,6 +151,7 @@ def test_batch_means_of_a_dependent_series() -> None:
     assert naive < 0.6 * 600
 
 
+@pytest.mark.sweep
 def test_batches_that_depend_on_each_other_tell_nothing() -> None:
     """Batches of fifty are far shorter than what the series remembers."""
     told = sum(
@@ -308,6 +310,7 @@ def test_median_of_a_hundred_by_order_statistics() -> None:
     assert value_error(ranks, 0.5) == 0.5
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", [0.5, 0.9])
 def test_percentiles_of_independent_values(part: float) -> None:
     """At least as sure as asked for, as counts are whole; and not much surer."""
@@ -335,6 +338,7 @@ def test_too_few_values_for_a_percentile(count: int, known: bool) -> None:
     assert (quantile_interval(counted(values), 0.999, LEVEL) is not None) is known
 
 
+@pytest.mark.sweep
 def test_percentiles_over_replications_of_dependent_values() -> None:
     """Ten runs of values that remember those before them for a while.
 

@@ -55,7 +55,17 @@ def checks(names: tuple[str, ...]) -> list[str]:
     return [word for name in names for word in ("--check", name)]
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES)
+# `make gate` plays what is as it is before every merge; of the broken ones one is enough there.
+IN_SWEEPS = ("counts accesses twice", "the wrong way round")
+
+
+@pytest.mark.parametrize(
+    "sabotage",
+    [
+        pytest.param(name, marks=[pytest.mark.sweep] if name in IN_SWEEPS else [])
+        for name in SABOTAGES
+    ],
+)
 def test_a_sabotaged_balancer(
     sabotage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,7 +165,7 @@ OF_TASKS = {
 }
 
 
-@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.sweep), True])
 @pytest.mark.parametrize("check", OF_TASKS)
 def test_a_sabotaged_policy_of_tasks(
     check: str, broken: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -147,6 +147,7 @@ def test_counting_leaves_no_file_whatever_ends_it(
     assert done.traffic.whole.accesses.sum() > 0
 
 
+@pytest.mark.sweep
 def test_what_the_kernel_accesses_is_left_out(programs: Path) -> None:
     found = run_counted(
         small("amd-8n-ht", nodes=2),

@@ -20,6 +20,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_emulator
+@pytest.mark.sweep
 def test_the_second_guest_begins_where_the_first_was_ready(own_cache: Path) -> None:
     guest = guest_machine(
         load_machine("opteron-4n"), nodes=2, scale=1 / 128, memory_bytes=256 * MIB
