@@ -13,7 +13,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "tpch.py"
 tpch = SimpleNamespace(**runpy.run_path(str(TOOL)))
 
 
-@pytest.mark.parametrize("scale", [1, 100])
+@pytest.mark.parametrize("scale", [1, pytest.param(100, marks=pytest.mark.sweep)])
 def test_the_bundled_files_are_what_the_tool_writes(scale: int) -> None:
     assert (BUNDLED / f"tpch-{scale}.yaml").read_text(encoding="utf-8") == tpch.written(scale)
 
