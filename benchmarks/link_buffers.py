@@ -85,6 +85,8 @@ class Fabric:
         self.leaving: list[deque[Packet]] = [deque() for _ in self.nodes]
         self.passing: dict[Link, deque[Packet]] = {link: deque() for link in self.kind}
         self.came = 0
+        self.homes: Sequence[int] = ()
+        self.page_lines = 1
 
     def path(self, home: int, reader: int) -> list[Link]:
         """Of data: the way of the request, back."""
@@ -96,14 +98,14 @@ class Fabric:
     def at(self, delay_ns: float, do: Callable[[], None]) -> None:
         heapq.heappush(self.events, (self.now + delay_ns, next(self.order), do))
 
-    def ask(self, core: Core, homes: Sequence[int], page_lines: int) -> None:
+    def ask(self, core: Core) -> None:
         """The core's next line: after a page, of the next home; of any where pages are lines."""
-        home = core.home
+        home, homes = core.home, self.homes
         core.left -= 1
         if core.left <= 0:
-            core.left = page_lines
+            core.left = self.page_lines
             after = homes[(homes.index(home) + 1) % len(homes)]
-            core.home = after if page_lines > 1 else self.random.choice(homes)
+            core.home = after if self.page_lines > 1 else self.random.choice(homes)
         path = self.path(home, core.node)
         there_ns = sum(self.hop_ns[self.kind[link]] for link in path)
 
@@ -118,9 +120,8 @@ class Fabric:
                 self.send_home(home)
             else:
                 self.came += 1
-                self.ask(core, homes, page_lines)
+                self.ask(core)
 
-        self.done = lambda of: self.ask(of, homes, page_lines)
         self.at(there_ns, arrive)
 
     def send_home(self, home: int) -> None:
@@ -155,7 +156,7 @@ class Fabric:
         if packet.crossed == len(packet.path):
             self.release(link)
             self.came += 1
-            self.done(packet.core)
+            self.ask(packet.core)
         else:
             following = packet.path[packet.crossed]
             self.passing[following].append(packet)
@@ -175,12 +176,13 @@ class Fabric:
         self, readers: Sequence[int], homes: Sequence[int], page_lines: int, span_ns: float
     ) -> float:
         """GB/s of all readers, after a third of the time."""
+        self.homes, self.page_lines = homes, page_lines
         for node in readers:
             facts = self.machine.nodes[node]
             for _ in range(facts.cores):
                 core = Core(node, self.random.choice(homes), self.random.randint(1, page_lines))
-                for _ in range(int(facts.streaming_misses)):
-                    self.ask(core, homes, page_lines)
+                for _ in range(int(facts.streaming_misses or 1)):
+                    self.ask(core)
         before: int | None = None
         while self.events[0][0] < span_ns:
             self.now, _, do = heapq.heappop(self.events)

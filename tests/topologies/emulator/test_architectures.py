@@ -27,8 +27,13 @@ def _missing() -> str | None:
     return None
 
 
-def words_of(**options: float) -> Sequence[str]:
-    guest = guest_machine(load_machine("epyc-2s-cxl"), architecture="aarch64", **options)
+def words_of(scale: float, memory_bytes: float) -> Sequence[str]:
+    guest = guest_machine(
+        load_machine("epyc-2s-cxl"),
+        scale=scale,
+        memory_bytes=memory_bytes,
+        architecture="aarch64",
+    )
     return machine_arguments(guest, Image(Path("kernel"), Path("files")))
 
 
