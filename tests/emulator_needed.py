@@ -7,11 +7,13 @@ import pytest
 from numatwin.inputs import InputError
 from numatwin.topologies.emulator.host_files import find_busybox, find_qemu
 from numatwin.topologies.emulator.kernel import find_kernel
+from numatwin.topologies.emulator.platforms import host_architecture, platform_of
 
 
 def _missing() -> str | None:
     try:
-        find_qemu(), find_busybox(), find_kernel()
+        host = platform_of(host_architecture())
+        find_qemu(host), find_busybox(host), find_kernel(host)
     except InputError as failure:
         return str(failure)
     return None

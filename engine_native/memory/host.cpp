@@ -1,6 +1,7 @@
 #include "memory/host.hpp"
 
 #include <numa.h>
+#include <numaif.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -142,6 +143,20 @@ void pin_thread(int cpu) {
     throw std::invalid_argument("CPU " + std::to_string(cpu) +
                                 " is not one that this process may use (" +
                                 in_ranges(allowed_cpus()) + ")");
+}
+
+PreferredNode::PreferredNode(int node) noexcept {
+    if (node < 0 || static_cast<unsigned long>(node) >= nodes_max) return;
+    if (get_mempolicy(&mode_, before_.data(), nodes_max, nullptr, 0) != 0) return;
+    constexpr unsigned long bits = 8 * sizeof(unsigned long);
+    const auto number = static_cast<unsigned long>(node);
+    Mask here{};
+    here[number / bits] = 1UL << number % bits;
+    set_ = set_mempolicy(MPOL_PREFERRED, here.data(), nodes_max) == 0;
+}
+
+PreferredNode::~PreferredNode() {
+    if (set_) set_mempolicy(mode_, mode_ == MPOL_DEFAULT ? nullptr : before_.data(), nodes_max);
 }
 
 }  // namespace numatwin::native

@@ -1,6 +1,7 @@
 // What this host has for the engine: nodes, the CPUs that it may use, memory, huge pages.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,5 +34,22 @@ HostFacts host_facts();
 /// For life: the calling thread runs on this CPU alone. Throws std::invalid_argument if the host
 /// has no such CPU or the cpuset forbids it.
 void pin_thread(int cpu);
+
+/// While it lives, pages that the calling thread touches first come from this host node where it
+/// has some; a negative one changes nothing.
+class PreferredNode {
+  public:
+    explicit PreferredNode(int node) noexcept;
+    ~PreferredNode();
+    PreferredNode(const PreferredNode&) = delete;
+    PreferredNode& operator=(const PreferredNode&) = delete;
+
+  private:
+    static constexpr unsigned long nodes_max = 1024;  // the kernel's largest
+    using Mask = std::array<unsigned long, nodes_max / (8 * sizeof(unsigned long))>;
+    int mode_ = 0;
+    Mask before_{};
+    bool set_ = false;
+};
 
 }  // namespace numatwin::native

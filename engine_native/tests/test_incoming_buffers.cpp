@@ -9,6 +9,7 @@
 
 #include "memory/heap_memory.hpp"
 #include "pause_gate.hpp"
+#include "scarce_memory.hpp"
 #include "systems/eris/incoming_buffers.hpp"
 
 namespace numatwin::native {
@@ -16,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-class Incoming : public testing::Test {
+class Incoming : public ::testing::Test {
   protected:
     bool write(const Words& words) { return buffers.write(std::as_bytes(std::span(words))); }
     Words swap() {
@@ -236,6 +237,32 @@ TEST(IncomingBuffers, EachCommandOfManyWritersComesOnceAndInOrder) {
         EXPECT_EQ(next, std::vector<std::uint64_t>(writers, commands));
         EXPECT_TRUE(buffers.is_empty());
     }
+}
+
+// Descriptors are in the block that the buffers' owner gave, as the commands are.
+TEST(PlacedBuffers, AreAllInTheOwnersMemory) {
+    testing::ScarceMemory memory;
+    {
+        const PlacedBuffers buffers = placed_buffers(memory, 64);
+        EXPECT_GE(memory.bytes_out(), sizeof(IncomingBuffers) + 2 * 64);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffers.get()) % alignof(IncomingBuffers), 0u);
+        const Words words{7};
+        EXPECT_TRUE(buffers->write(std::as_bytes(std::span(words))));
+        EXPECT_EQ(buffers->swap().size(), 8u);
+    }
+    EXPECT_EQ(memory.bytes_out(), 0u);
+}
+
+TEST(PlacedBuffers, ThatFindNoMemoryLeaveNothing) {
+    testing::ScarceMemory memory;
+    for (std::uint64_t allocations = 0; allocations < 2; ++allocations) {
+        memory.fail_after(allocations);
+        EXPECT_THROW(placed_buffers(memory, 64), std::bad_alloc);
+        EXPECT_EQ(memory.bytes_out(), 0u);
+    }
+    memory.never_fail();
+    EXPECT_THROW(placed_buffers(memory, 7), std::invalid_argument);
+    EXPECT_EQ(memory.bytes_out(), 0u);
 }
 
 }  // namespace

@@ -70,6 +70,15 @@ def emulate(
             show_default=False,
         ),
     ] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of the processors: x86_64 or aarch64; by default this host's, whose programs run "
+            "there. In others, programs that need no libraries of this host do.",
+            show_default=False,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -131,7 +140,13 @@ def emulate(
     if count and not command:
         raise typer.BadParameter("--count: expected a command after '--'")
     shares = [_share(text) for text in share or ()]
-    guest = guest_machine(load_machine(machine), nodes=nodes, memory_bytes=memory, scale=scale)
+    guest = guest_machine(
+        load_machine(machine),
+        nodes=nodes,
+        memory_bytes=memory,
+        scale=scale,
+        architecture=architecture,
+    )
     if predict and not any(node.caches for node in guest.machine.nodes):
         raise typer.BadParameter(
             f"--predict needs misses, and no caches of {guest.machine.name} are known: expected "

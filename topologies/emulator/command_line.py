@@ -11,16 +11,10 @@ from .distances import guest_bandwidth_MBps, guest_latency_ns, guest_slit
 from .guest_machine import GuestMachine
 from .image import Image
 
-APIC_IDS_MAX = 255  # QEMU's own processor knows no more; the last one is for all
-_LOW_END = 0x80000000  # of the memory below the hole for devices, where there is more than
+# Of x86: of the memory below the hole for devices, where there is more than
+_LOW_END = 0x80000000
 _LOW_ALL_BYTES = 0xB0000000  # this much in all
 _HIGH_BEGIN = 1 << 32
-
-_KERNEL_WORDS = (
-    "console=ttyS0 quiet panic=-1 nokaslr mitigations=off audit=0 cryptomgr.notests "
-    "random.trust_cpu=on no_timer_check nowatchdog tsc=reliable clocksource=tsc lpj=4000000 "
-    "numa_balancing=disable"
-)
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ def topology(guest: GuestMachine) -> Topology:
 
 
 def memory_ranges(guest: GuestMachine) -> list[tuple[int, int, int]]:
-    """(first byte, byte after the last, node) of the guest's physical memory, by rising address."""
+    """(first byte, byte after the last, node) of an x86 guest's memory, by rising address."""
     low = _LOW_END if sum(guest.memory_bytes) >= _LOW_ALL_BYTES else _LOW_ALL_BYTES
     found = []
     at = 0
@@ -85,20 +79,23 @@ def memory_ranges(guest: GuestMachine) -> list[tuple[int, int, int]]:
 def machine_arguments(guest: GuestMachine, image: Image) -> list[str]:
     """The machine itself, without the ways in and out of it."""
     places = topology(guest)
-    if places.apic_ids() > APIC_IDS_MAX:
+    if places.apic_ids() > guest.platform.processors_max:
         raise InputError(
             f"{guest.machine.name} with {guest.processors} processors cannot be emulated: QEMU "
-            f"holds {APIC_IDS_MAX} at most, and fewer of uneven numbers (--scale takes a part)"
+            f"holds {guest.platform.processors_max} at most, and fewer of uneven numbers (--scale "
+            "takes a part)"
         )
     total = sum(guest.memory_bytes)
     return [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35,hmat=on,hpet=off,i8042=off,vmport=off"),
+        *("-machine", guest.platform.machine),
         *("-m", f"size={total >> 20}M"),
-        *("-kernel", str(image.kernel), "-initrd", str(image.files), "-append", _KERNEL_WORDS),
+        *("-kernel", str(image.kernel), "-initrd", str(image.files), "-append"),
+        guest.platform.kernel_words,
         *_nodes(guest),
         *_processors(guest, places),
         *_distances(guest),
+        *("-accel", "tcg,thread=multi", "-cpu", guest.platform.processor),
     ]
 
 
@@ -125,17 +122,20 @@ def _nodes(guest: GuestMachine) -> Iterator[str]:
         if size:
             yield from ("-object", f"memory-backend-ram,id=memory{k},size={size},reserve=off")
             memory = f",memdev=memory{k}"
-        yield from ("-numa", f"node,nodeid={k}{memory},initiator={nearest}")
+        initiator = f",initiator={nearest}" if guest.platform.attributes else ""
+        yield from ("-numa", f"node,nodeid={k}{memory}{initiator}")
 
 
 def _distances(guest: GuestMachine) -> Iterator[str]:
     count = len(guest.nodes)
     slit = guest_slit(guest)
-    latency, bandwidth = guest_latency_ns(guest), guest_bandwidth_MBps(guest)
     for a in range(count):
         for b in range(count):
             if a != b:
                 yield from ("-numa", f"dist,src={a},dst={b},val={slit[a, b]}")
+    if not guest.platform.attributes:
+        return
+    latency, bandwidth = guest_latency_ns(guest), guest_bandwidth_MBps(guest)
     for k in (k for k in range(count) if guest.node(k).threads):
         for home in range(count):
             pair = f"hmat-lb,initiator={k},target={home},hierarchy=memory,data-type=access"

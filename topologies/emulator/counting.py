@@ -16,6 +16,7 @@ from .command_line import Plugin, memory_ranges
 from .guest import GuestRun, run_in_guest
 from .guest_machine import GuestMachine, guest_machine
 from .host_files import qemu_version
+from .platforms import X86_64
 from .plugin_build import command_marker, traffic_plugin
 from .traffic import Traffic, read_counts, snoop_domains
 
@@ -58,6 +59,12 @@ def run_counted(
             "counting needs a command", expected="numatwin emulate … --count -- COMMAND"
         )
     guest = machine if isinstance(machine, GuestMachine) else guest_machine(machine)
+    if guest.platform is not X86_64:
+        raise InputError(
+            "traffic is not counted of this architecture",
+            token=guest.architecture,
+            expected=X86_64.architecture,
+        )
     counting = counting or Counting()
     caches = played_caches(guest) if counting.caches else PlayedCaches.none(guest)
     with _unnamed_file() as settings, _unnamed_file() as counts:

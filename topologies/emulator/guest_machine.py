@@ -11,6 +11,7 @@ from ...inputs import InputError
 from ..build import build_machine
 from ..machine import Machine, Node
 from ..schema import Cache, MachineDescription, NodeType
+from .platforms import X86_64, Platform, host_architecture, platform_of
 
 PROCESSORS_MAX = 64  # unless asked for more: beyond, the start takes minutes
 NODES_MAX = 128  # QEMU's own bound
@@ -32,6 +33,12 @@ class GuestMachine:
     nodes: tuple[int, ...]
     memory_bytes: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    architecture: str = X86_64.architecture
+
+    @property
+    def platform(self) -> Platform:
+        """What guests of its architecture are like."""
+        return platform_of(self.architecture)
 
     @property
     def processors(self) -> int:
@@ -53,14 +60,17 @@ def guest_machine(
     nodes: int | None = None,
     memory_bytes: float | None = None,
     scale: float | None = None,
+    architecture: str | None = None,
 ) -> GuestMachine:
     """The guest of ``machine``, or of its first ``nodes``.
 
     ``scale`` is the part of the memory, the processors and the caches that it has,
     ``memory_bytes`` its memory in all. Where neither is given, it is made to fit: at most 64
-    processors, and half of the host's free memory. Raises InputError where no guest can be so.
+    processors, and half of the host's free memory. ``architecture``: of its processors, by default
+    this host's, whose programs run there. Raises InputError where no guest can be so.
     """
     name = machine.name
+    platform = platform_of(architecture or host_architecture())
     if scale is not None and not 0 < scale <= 1:
         raise InputError("scale", token=f"{scale:g}", expected="more than 0, at most 1")
     if nodes is not None and not 1 <= nodes <= len(machine.nodes):
@@ -98,6 +108,8 @@ def guest_machine(
         notes.append(f"each node with processors has {places} of them, as the largest")
     if any(node.caches for node in whole):
         notes.append("its system files show QEMU's caches")
+    if not platform.attributes:
+        notes.append("its firmware tells no latencies and bandwidths")
     # Linux numbers nodes as it finds them: those with processors first.
     order = sorted(chosen, key=lambda k: not machine.nodes[k].threads)
     if [machine.nodes[k].id for k in order] != list(range(len(order))):
@@ -105,7 +117,13 @@ def guest_machine(
             "nodes are numbered anew: "
             + ", ".join(f"{machine.nodes[k].id} is {number}" for number, k in enumerate(order))
         )
-    return GuestMachine(machine, tuple(order), tuple(sizes[k] for k in order), tuple(notes))
+    return GuestMachine(
+        machine,
+        tuple(order),
+        tuple(sizes[k] for k in order),
+        tuple(notes),
+        platform.architecture,
+    )
 
 
 def _part_of_processors(nodes: Sequence[Node]) -> float:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ...inputs import InputError
+from .platforms import X86_64, Platform
 
 
 def cache_folder() -> Path:
@@ -23,19 +24,42 @@ def cache_folder() -> Path:
     return folder
 
 
-def find_qemu() -> str:
+def find_qemu(platform: Platform = X86_64) -> str:
     """The path of QEMU; raises InputError that says what to install."""
-    return find_program("qemu-system-x86_64", "qemu-system-x86")
+    return find_program(platform.qemu, platform.qemu_package)
 
 
-def find_busybox() -> Path:
+def find_busybox(platform: Platform = X86_64) -> Path:
     """The path of a busybox that needs no libraries; raises InputError."""
+    if platform.foreign:
+        found = unpacked_folder(platform) / "bin" / "busybox"
+        if not found.exists():
+            raise missing_kernel(platform)
+        return found
     found = Path(find_program("busybox", "busybox-static"))
     if b"/ld-linux" in found.read_bytes():
         raise InputError(
             "needs libraries", str(found), expected="that of Debian's package busybox-static"
         )
     return found
+
+
+def unpacked_folder(platform: Platform) -> Path:
+    """Where Debian's kernel of the platform is unpacked, if it was; of others busybox too."""
+    return cache_folder() / (f"kernel-{platform.debian}" if platform.foreign else "kernel")
+
+
+def missing_kernel(platform: Platform) -> InputError:
+    """What to do where there is no kernel."""
+    if platform.foreign:
+        return InputError(
+            f"the emulator needs a kernel and a busybox for {platform.architecture} (unpacked into "
+            f"the cache: python -m {__package__} {platform.architecture})"
+        )
+    return InputError(
+        "the emulator needs a Linux kernel with its modules (Debian: apt-get install "
+        f"{platform.kernel_package}; or, unpacked into the cache only: python -m {__package__})"
+    )
 
 
 def find_program(name: str, package: str) -> str:

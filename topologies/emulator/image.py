@@ -12,6 +12,7 @@ from pathlib import Path
 from ...inputs import InputError, write_bytes_atomically
 from .host_files import cache_folder, find_busybox
 from .kernel import Kernel, find_kernel, module_files
+from .platforms import X86_64, Platform
 
 INIT = Path(__file__).with_name("init.sh")
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
@@ -19,6 +20,7 @@ _APPLETS = (
     *(
         "cat",
         "chroot",
+        "cp",
         "date",
         "echo",
         "head",
@@ -42,9 +44,9 @@ class Image:
     files: Path
 
 
-def guest_image() -> Image:
+def guest_image(platform: Platform = X86_64) -> Image:
     """The image of the kernel found on this host, made if it is not in the cache yet."""
-    kernel, busybox = find_kernel(), find_busybox()
+    kernel, busybox = find_kernel(platform), find_busybox(platform)
     digest = hashlib.sha256(INIT.read_bytes() + Path(__file__).read_bytes())
     for path in (kernel.image, busybox):
         state = path.stat()

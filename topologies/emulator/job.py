@@ -44,9 +44,13 @@ mount -t tmpfs -o mode=755 tmpfs /root/run && mkdir /root/run/numatwin
 ln -sf /proc/self/fd /root/dev/fd
 """
 
+_BUSYBOX = "/run/numatwin/busybox"
+_NATIVE = "shell=/bin/sh\n"
+_FOREIGN = f"cp /bin/busybox /root{_BUSYBOX} && shell='{_BUSYBOX} sh'\n"
+
 # What the command leaves running ends with it, so that its output has an end.
 _RUN = """\
-begin() { echo 0 > /groups/command/cgroup.procs; exec chroot /root /bin/sh /run/numatwin/command; }
+begin() { echo 0 > /groups/command/cgroup.procs; exec chroot /root $shell /run/numatwin/command; }
 mkfifo /out /err
 cat /out >&4 & out=$!
 cat /err >&5 & err=$!
@@ -59,7 +63,7 @@ printf %s "$mark" >&5
 """
 
 _SHELL = """\
-setsid -c chroot /root /bin/sh /run/numatwin/command \\
+setsid -c chroot /root $shell /run/numatwin/command \\
     < /dev/hvc0 > /dev/hvc0 2>&1 3<&- 4>&- 5>&- 6<&-
 status=$?
 """
@@ -83,6 +87,8 @@ class Job:
     shares: Sequence[Share] = ()
     """Besides the host's files, which are the first."""
     terminal: os.terminal_size | None = None
+    foreign: bool = False
+    """Whether the host's programs do not run there: the shell is the guest's, its user root."""
 
     def script(self) -> str:
         """The whole script."""
@@ -96,6 +102,7 @@ class Job:
             problem = quote(f"{share.folder}: cannot be shared")
             parts.append(f"mkdir -p {at} && files share{number} {at} {access} || fail {problem}\n")
         parts.append(_SYSTEM)
+        parts.append(_FOREIGN if self.foreign else _NATIVE)
         parts.append(f"printf %s {quote(self._command())} > /root/run/numatwin/command\n")
         if self.terminal is None:
             parts += [f"mark={self.mark}\n", _RUN]
@@ -112,16 +119,18 @@ class Job:
         ]
         folder = quote(str(self.folder))
         if self.terminal is not None:
-            lines.append(f"stty rows {self.terminal.lines} cols {self.terminal.columns}")
+            stty = f"{_BUSYBOX} stty" if self.foreign else "stty"
+            lines.append(f"{stty} rows {self.terminal.lines} cols {self.terminal.columns}")
         lines.append(f"cd {folder} || exit {NOT_STARTED}")
-        if os.getuid():
+        if os.getuid() and not self.foreign:
             groups = ",".join(map(str, os.getgroups())) or str(os.getgid())
             ids = f"--reuid {os.getuid()} --regid {os.getgid()} --groups {groups}"
             prefix = f"exec setpriv {ids}"
         else:
             prefix = "exec"
         if not self.command:
-            lines.append(f'{prefix} "${{SHELL:-/bin/sh}}"')
+            shell = f"{_BUSYBOX} sh" if self.foreign else '"${SHELL:-/bin/sh}"'
+            lines.append(f"{prefix} {shell}")
             return "\n".join([*lines, ""])
         words = " ".join(map(quote, self.command))
         program = quote(self.command[0])

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...inputs import InputError
-from .host_files import cache_folder, find_program
-
-PACKAGE = "linux-image-amd64"
+from .host_files import find_program, missing_kernel, unpacked_folder
+from .platforms import X86_64, Platform
 
 
 @dataclass(frozen=True)
@@ -25,16 +24,13 @@ class Kernel:
     modules: Path
 
 
-def find_kernel() -> Kernel:
+def find_kernel(platform: Platform = X86_64) -> Kernel:
     """The newest kernel unpacked in the cache, else of this host; raises InputError."""
-    found = max(_kernels(cache_folder() / "kernel"), key=_age, default=None)
-    if found is None:
+    found = max(_kernels(unpacked_folder(platform)), key=_age, default=None)
+    if found is None and not platform.foreign:
         found = max(_kernels(Path("/")), key=_age, default=None)
     if found is None:
-        raise InputError(
-            "the emulator needs a Linux kernel with its modules (Debian: apt-get install "
-            f"{PACKAGE}; or, unpacked into the cache only: python -m {__package__})"
-        )
+        raise missing_kernel(platform)
     return found
 
 
@@ -61,29 +57,58 @@ def module_files(kernel: Kernel) -> dict[str, Path]:
     }
 
 
-def fetch_kernel() -> Kernel:
-    """Unpacks Debian's kernel package into the cache, without installing it; raises InputError."""
+def fetch_kernel(platform: Platform = X86_64) -> Kernel:
+    """Unpacks Debian's kernel package into the cache, without installing it; raises InputError.
+
+    For guests whose programs are not those of this host, Debian's busybox too.
+    """
     for program in ("apt-get", "apt-cache", "dpkg-deb"):
         find_program(program, "apt dpkg")
-    folder = cache_folder() / "kernel"
-    depends = _output(["apt-cache", "depends", "--important", PACKAGE])
-    match = re.search(r"Depends: (linux-image-\d\S*)", depends)
-    package = match[1] if match else PACKAGE
+    folder = unpacked_folder(platform)
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as work:
-        _output(["apt-get", "download", "-q", package], cwd=work)
-        (archive,) = Path(work).glob("*.deb")
+        environment = _apt_of(platform, Path(work)) if platform.foreign else None
+        depends = _output(
+            ["apt-cache", "depends", "--important", platform.kernel_package],
+            environment=environment,
+        )
+        match = re.search(r"Depends: (linux-image-\d\S*)", depends)
+        packages = [match[1] if match else platform.kernel_package]
+        if platform.foreign:
+            packages.append("busybox-static")
+        _output(["apt-get", "download", "-q", *packages], work, environment)
         unpacked = Path(work) / "unpacked"
-        _output(["dpkg-deb", "-x", str(archive), str(unpacked)])
+        for archive in Path(work).glob("*.deb"):
+            _output(["dpkg-deb", "-x", str(archive), str(unpacked)])
         kernels = list(_kernels(unpacked))
         if not kernels:
-            raise InputError("no kernel with modules in this package", package)
+            raise InputError("no kernel with modules in this package", packages[0])
         shutil.rmtree(folder, ignore_errors=True)
         unpacked.rename(folder)
-    return find_kernel()
+    return find_kernel(platform)
 
 
-def _output(command: list[str], cwd: str | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+def _apt_of(platform: Platform, work: Path) -> dict[str, str]:
+    """What makes apt read the packages of another architecture, and leave this host's as it is."""
+    for part in ("state/lists/partial", "cache/archives/partial"):
+        (work / part).mkdir(parents=True)
+    (work / "state" / "status").touch()
+    settings = work / "apt.conf"
+    settings.write_text(
+        f'APT::Architecture "{platform.debian}";\nAPT::Architectures {{ "{platform.debian}"; }};\n'
+        f'Dir::State "{work}/state";\nDir::State::status "{work}/state/status";\n'
+        f'Dir::Cache "{work}/cache";\nAPT::Sandbox::User "root";\n'
+    )
+    environment = {**os.environ, "APT_CONFIG": str(settings)}
+    _output(["apt-get", "update", "-q"], environment=environment)
+    return environment
+
+
+def _output(
+    command: list[str], cwd: str | None = None, environment: dict[str, str] | None = None
+) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         raise InputError(f"'{' '.join(command[:2])}' failed: {lines[-1]}")

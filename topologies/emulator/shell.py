@@ -28,6 +28,7 @@ def run_shell(guest: GuestMachine, *, shares: Sequence[Share] = ()) -> int:
         folder=Path.cwd(),
         environment=os.environ,
         shares=shares,
+        foreign=guest.platform.foreign,
         terminal=shutil.get_terminal_size(),
     )
     with Qemu(guest, shares, terminal=True) as qemu:

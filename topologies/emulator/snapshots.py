@@ -18,19 +18,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .host_files import cache_folder, find_qemu
+from .host_files import cache_folder
 
 KEPT_BYTES = 2 << 30
 LOOK_S = 0.02
 _BANDWIDTH_BPS = 10**11  # as fast as the disk
 
 
-def snapshot_file(command: Sequence[str]) -> Path:
-    """Of guests that QEMU is to start with ``command``, which names no files of the host's.
+def snapshot_file(command: Sequence[str], qemu: str) -> Path:
+    """Of guests that ``qemu`` is to start with ``command``, which names no files of the host's.
 
     Its folder is there; the file itself may not be.
     """
-    state = Path(find_qemu()).stat()
+    state = Path(qemu).stat()
     words = [f"{state.st_size} {state.st_mtime_ns}", *command]
     digest = hashlib.sha256("\0".join(words).encode()).hexdigest()
     folder = cache_folder() / "ready"

@@ -41,6 +41,9 @@ class Rest {
     int turns_, slept_ = 0;
 };
 
+// Two pages, of the largest size that is usual (16 KiB on some aarch64 hosts).
+constexpr std::size_t stack_skipped_bytes = 2 * 16384;
+
 }  // namespace
 
 Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup), setup)) {
@@ -56,7 +59,17 @@ Engine::~Engine() {
 
 // -- threads --------------------------------------------------------------------------------------
 
+// The first pages of a stack hold what the creator of the thread wrote there, and so lie on its
+// node. What the worker uses all the time begins behind them.
 void Engine::run(std::size_t number) noexcept {
+    std::byte first_pages[stack_skipped_bytes];
+    const auto keep = [&] { asm volatile("" : : "r"(first_pages) : "memory"); };
+    keep();
+    work(number);
+    keep();  // so that the call above is not the last thing that is done here
+}
+
+void Engine::work(std::size_t number) noexcept {
     EngineWorker& worker = *workers_[number];
     try {
 #if defined(__linux__)

@@ -85,8 +85,11 @@ class Engine {
 
     void build();
     void build_object(std::size_t number);
+    template <class Worker, class... Arguments>
+    void build_worker(std::size_t number, Arguments&&... arguments);
     void share(ObjectState& object);
     void run(std::size_t worker) noexcept;
+    [[gnu::noinline]] void work(std::size_t worker) noexcept;
     void expect(State state, const char* message) const;
     void join() noexcept;
     void halt() noexcept;

@@ -1,6 +1,8 @@
 // Engine: memory, tables, buffers and workers are made; nothing runs yet.
 #include <algorithm>
+#include <utility>
 
+#include "memory/host.hpp"
 #include "systems/eris/aeu.hpp"
 #include "systems/eris/engine.hpp"
 #include "systems/eris/shared_worker.hpp"
@@ -39,21 +41,28 @@ void Engine::build() {
     for (std::size_t node = 0; node < setup.host_node.size(); ++node)
         world_.buffer_managers.push_back(manager(on_node(node), setup, "buffers"));
     if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
-    for (std::size_t k = 0; k < setup.workers(); ++k)
-        world_.counts.push_back(
-            std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
     bounds_.resize(setup.objects.size());
     for (std::size_t k = 0; k < setup.objects.size(); ++k) build_object(k);
     if (setup.placement != Layout::partitioned) {
         for (std::uint32_t k = 0; k < setup.workers(); ++k)
-            workers_.push_back(std::make_unique<SharedWorker>(world_, common_, k));
+            build_worker<SharedWorker>(k, world_, common_, k);
         return;
     }
     for (std::size_t k = 0; k < setup.workers(); ++k)
-        world_.incoming.push_back(std::make_unique<IncomingBuffers>(
-            world_.buffer_managers[setup.node[k]]->add_cache(), incoming_bytes(setup)));
-    for (std::uint32_t k = 0; k < setup.workers(); ++k)
-        workers_.push_back(std::make_unique<Aeu>(world_, k));
+        world_.incoming.push_back(placed_buffers(world_.buffer_managers[setup.node[k]]->add_cache(),
+                                                 incoming_bytes(setup)));
+    for (std::uint32_t k = 0; k < setup.workers(); ++k) build_worker<Aeu>(k, world_, k);
+}
+
+// What is a worker's own comes from the heap, and lies on the worker's node as far as its pages are
+// new.
+template <class Worker, class... Arguments>
+void Engine::build_worker(std::size_t number, Arguments&&... arguments) {
+    const EngineSetup& setup = world_.setup;
+    const PreferredNode here(setup.host_node[setup.node[number]]);
+    world_.counts.push_back(
+        std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
+    workers_.push_back(std::make_unique<Worker>(std::forward<Arguments>(arguments)...));
 }
 
 // One structure for all, on all nodes in turn or on one.

@@ -1,5 +1,6 @@
 #include "systems/eris/incoming_buffers.hpp"
 
+#include <new>
 #include <stdexcept>
 
 namespace numatwin::native {
@@ -24,6 +25,27 @@ IncomingBuffers::IncomingBuffers(Memory& memory, std::size_t bytes)
 
 IncomingBuffers::~IncomingBuffers() {
     memory_.release(buffer_[0], block_bytes());
+}
+
+// Blocks are aligned to 64 bytes: so much more, and there is a place in it.
+constexpr std::size_t placed_bytes = sizeof(IncomingBuffers) + alignof(IncomingBuffers) - 64;
+
+void PlacedBuffersEnd::operator()(IncomingBuffers* buffers) const noexcept {
+    buffers->~IncomingBuffers();
+    memory->release(block, placed_bytes);
+}
+
+PlacedBuffers placed_buffers(Memory& memory, std::size_t bytes) {
+    void* const block = memory.allocate(placed_bytes);
+    void* place = block;
+    std::size_t room = placed_bytes;
+    try {
+        std::align(alignof(IncomingBuffers), sizeof(IncomingBuffers), place, room);
+        return {new (place) IncomingBuffers(memory, bytes), {&memory, block}};
+    } catch (...) {
+        memory.release(block, placed_bytes);
+        throw;
+    }
 }
 
 std::span<const std::byte> IncomingBuffers::swap() {

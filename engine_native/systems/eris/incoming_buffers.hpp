@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include "memory/memory.hpp"
@@ -58,5 +59,17 @@ class IncomingBuffers {
     std::byte* buffer_[2];
     IncomingProtocol<RealPlatform> protocol_;
 };
+
+/// Ends buffers that lie in a block of their owner's memory.
+struct PlacedBuffersEnd {
+    Memory* memory = nullptr;
+    void* block = nullptr;
+    void operator()(IncomingBuffers* buffers) const noexcept;
+};
+using PlacedBuffers = std::unique_ptr<IncomingBuffers, PlacedBuffersEnd>;
+
+/// Incoming buffers whose descriptors lie in the owner's memory, too: each flush of others takes
+/// their line from there. Throws as the constructor does.
+PlacedBuffers placed_buffers(Memory& memory, std::size_t bytes);
 
 }  // namespace numatwin::native

@@ -66,7 +66,7 @@ struct World {
     std::vector<std::unique_ptr<MemoryManager>> buffer_managers;
     std::vector<ObjectState> objects;
     std::vector<std::unique_ptr<WorkerCounts>> counts;
-    std::vector<std::unique_ptr<IncomingBuffers>> incoming;
+    std::vector<PlacedBuffers> incoming;
     std::vector<TransferMailbox> mailboxes;
     std::vector<Client> clients;
     std::vector<RunningScans> running_scans;  // [O]

@@ -169,12 +169,15 @@ def _fig12_scan(runs: Runs) -> Prediction:
 INTERLEAVED = "system.placement=interleaved"
 # Of both engines: what is known to make them too fast.
 PACE_NOTE = (
-    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source: the "
-    "machine file states neither completions of reads nor questions of a directory that replaces "
-    "entries (`coherence`), as what is known of them could not be looked up. A link is taken to "
-    "carry what its best pair was seen to draw, however far its lines come from; but pairs of one "
-    "and of two hops have about as many lines under way (10 and 11 on undivided sublinks), so that "
-    "buffers hold links, and lines from farther away hold them for longer. {more}"
+    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source; with "
+    "completions of reads and questions of a directory that replaces entries (completion and "
+    "replacement_probes of `coherence`) they would be 2.22, and memory at 64 GB/s. The machine "
+    "file states neither, as no source says what this processor does. A link is taken to carry "
+    "what its best pair was seen to draw. But its other end has buffers for three lines (AMD's "
+    "own firmware), which lines that go on over a second link keep for longer, and lines behind "
+    "those wait: benchmarks/link_buffers.py plays that, calibrated on pairs one hop apart, and "
+    "finds 3.74 of 3.7 GB/s of an undivided pair two hops apart, and {buffers:.0f} GB/s of memory"
+    " in place of 78; the planes do not play it. {more}"
 )
 
 
@@ -188,14 +191,22 @@ def _traffic(kind: str, scenario: str, *settings: str, note: str = "") -> Callab
 
 
 def _shared_traffic(
-    kind: str, more: str, links: float, memory: float, scenario: str, *settings: str
+    kind: str,
+    more: str,
+    links: float,
+    memory: float,
+    buffers: float,
+    scenario: str,
+    *settings: str,
 ) -> Callable[..., Prediction]:
-    """As ``_traffic``, of a baseline; ``links``, ``memory``: what the source measured."""
+    """As ``_traffic``, of a baseline; ``links``, ``memory``: what the source measured;
+    ``buffers``: GB/s of memory that few buffers leave (benchmarks/link_buffers.py).
+    """
 
     def predict(runs: Runs) -> Prediction:
         found = runs(scenario, *settings).bandwidth_Bps
         model = (found["links"] or 0.0) / (found["memory"] or 1.0)
-        note = PACE_NOTE.format(model=model, source=links / memory, more=more)
+        note = PACE_NOTE.format(model=model, source=links / memory, buffers=buffers, more=more)
         return Prediction(found[kind] or 0.0, note=note)
 
     return predict
@@ -205,13 +216,15 @@ SHARED_LOOKUPS = (
     "The source gives no throughput: with fewer lines a lookup, its pace could be nearer.",
     83.8e9,
     41.6e9,
+    60,
     "eris-fig8-amd-shared",
 )
 SHARED_SCANS = (
-    "And a worker's stream comes from one node at a time, page by page: workers that meet at a "
-    "node wait for each other, where the model spreads each stream over all nodes.",
+    "A worker's stream comes from one node at a time, page by page, which is played there too; "
+    "requests and their buffers are not.",
     75.6e9,
     33.8e9,
+    47,
     "eris-fig12-scan",
     INTERLEAVED,
 )

@@ -1,0 +1,23 @@
+"""The benchmark that plays few buffers at the ends of links."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "link_buffers.py"
+
+
+def test_neighbours_are_as_calibrated_and_all_together_hold_each_other_up() -> None:
+    """A buffer is taken for 3 · 64 B / 5.8 GB/s between neighbours on a whole link, and so on; of
+    an undivided pair two hops apart, and of all nodes, nothing is calibrated."""
+    done = subprocess.run([sys.executable, SCRIPT, "--us", "9"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    neighbours, apart, together = found[:3], found[3], found[-2:]
+    assert [one["ratio"] for one in neighbours] == pytest.approx([1.0, 1.0, 1.0], rel=0.02)
+    assert apart["ratio"] == pytest.approx(1.0, rel=0.05)
+    # Links alone would leave 78 GB/s (docs/published.md).
+    assert all(30 < one["value"] < 70 for one in together)
