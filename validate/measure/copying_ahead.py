@@ -93,13 +93,13 @@ def _measured(
     """Times of all rounds, and whose they are: a queue that fails is left for good."""
     from ...engine_native._engine import measure_copied_scan
 
-    cpus = bench.layout.starts[0].cores[:2]
+    scanner, copier = bench.layout.starts[0].cores[:2]
     if queue is not None:
         try:
-            return measure_copied_scan(size, chunk, rounds, *cpus, str(queue)), queue
+            return measure_copied_scan(size, chunk, rounds, scanner, copier, str(queue)), queue
         except RuntimeError as failure:
             bench.warn(f"buffering: {failure}; a thread copies instead")
-    return measure_copied_scan(size, chunk, rounds, *cpus), None
+    return measure_copied_scan(size, chunk, rounds, scanner, copier), None
 
 
 def _undisturbed(rounds: Sequence[tuple[int, bool]]) -> Samples:
