@@ -16,12 +16,18 @@ _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
 def measure_copied_scan(
-    column_bytes: int, chunk_bytes: int, rounds: int, scanner_cpu: int, copier_cpu: int
+    column_bytes: int,
+    chunk_bytes: int,
+    rounds: int,
+    scanner_cpu: int,
+    copier_cpu: int,
+    queue: str = "",
 ) -> dict[str, Any]:
     """By round: a column scanned where it lies, copied in chunks, as many chunks scanned in a
     cache, and scanned while it is copied: storage/chunk_copier.hpp. Each a time and whether
-    a processor was taken from one of both meanwhile. CPUs: negative for any. Raises
-    ValueError, and RuntimeError where two ways find different values.
+    a processor was taken from one of both meanwhile. CPUs: negative for any. The data streaming
+    accelerator of a queue's file copies, a thread where there is none. Raises ValueError, and
+    RuntimeError where two ways find different values, or the accelerator fails.
     """
 
 class KeyDraws:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numatwin import topologies
 from numatwin.inputs import InputError
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.record import Record
@@ -16,6 +17,7 @@ from numatwin.sim.systems.tasks.access_models import Tree, load_access_model
 from numatwin.sim.systems.tasks.access_training import (
     Observations,
     observe,
+    scores,
     train,
     train_on,
 )
@@ -26,6 +28,7 @@ from numatwin.topologies import load_machine
 PATH = "workload.operations.scan.operators.scan.path"
 SMALL = ("workload.objects.column.rows=4194304", "horizon=50 ms")
 MACHINE = "sgi-uv300h-8s"
+BUNDLED = Path(topologies.__file__).with_name(f"{MACHINE}.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -210,3 +213,20 @@ def test_a_model_says_how_it_does_elsewhere() -> None:
     carried = train_on(machine, 1_000, 1, "flow", None, other).scores["carried"]
     assert carried["machine"] == other.name
     assert carried["regression_loss"][0] > carried["always_engine_loss"][0]
+
+
+def test_a_model_carries_over_where_only_latency_differs(
+    observed: Observations, tmp_path: Path
+) -> None:
+    """Locality is a latency in ns, so that another one is nothing new: better than either path
+    alone on a machine whose other blade is nearer."""
+    model = train(load_machine(MACHINE), observed, 1)
+    far, near = ("value: 500 ns, range: [300 ns", "value: 350 ns, range: [300 ns")
+    text = BUNDLED.read_text("utf-8")
+    assert far in text
+    (tmp_path / "nearer.yaml").write_text(text.replace(far, near))
+    elsewhere = observe(load_machine(str(tmp_path / "nearer.yaml")), 1_000, 1)
+    carried = scores(model, elsewhere, 1)
+    best = min(carried[f"always_{path}_loss"][0] for path in ("cpu", "engine"))
+    for chooser in ("regression", "tree"):
+        assert carried[f"{chooser}_loss"][0] < 0.25 * best
