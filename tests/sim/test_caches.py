@@ -37,8 +37,8 @@ def test_runs_that_share_work_share_answers() -> None:
         assert hit_rates(lines.copy(), rate.copy(), small.copy()) is first
         assert hit_rates(lines, rate, large) is not first
         # As many numbers, of two caches.
-        two = [np.concatenate([part, part]) for part in (lines[:, :2], rate[:, :2])]
-        assert hit_rates(*two, np.array([100.0, 100.0])).shape == (2, 2)
+        of_two, rates = (np.concatenate([part[:, :2]] * 2) for part in (lines, rate))
+        assert hit_rates(of_two, rates, np.array([100.0, 100.0])).shape == (2, 2)
     assert first.tobytes() == alone.tobytes()
     assert hit_rates(lines, rate, small) is not alone
 
