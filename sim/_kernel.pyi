@@ -2241,3 +2241,13 @@ class TaskModel:
         """Queries."""
     def service_use(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Indices]:
         """Lines read [n], written [n], controllers' [n], links' [2L] and cores' [C] busy ps."""
+
+def water_filling(height: _AnyFloats | float, cost: _AnyFloats | float) -> _Floats:
+    """Shares of 1 that raise columns to one level: share[N].
+
+    Column k stands at height[k], and rises by cost[k] for each unit that it gets. The lowest ones are
+    filled up to a common level; columns above it get nothing. The sum is 1 but for rounding.
+
+    Raises ValueError for no column, for arrays of different lengths, for a cost that is not above 0
+    and for a height that is no number.
+    """

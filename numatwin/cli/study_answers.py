@@ -112,7 +112,13 @@ def explain_step(
     file: File,
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="N", min=0, help="The point to start from; by default 0."),
+        typer.Option(
+            "--from",
+            metavar="N",
+            min=0,
+            help="The point to start from; by default the first one that has the figure.",
+            show_default=False,
+        ),
     ] = None,
     second: Annotated[
         int | None,
@@ -125,6 +131,8 @@ def explain_step(
     json: Json = False,
 ) -> None:
     """Explain why one run of a study beats another, factor by factor."""
+    import numpy as np
+
     from ..inputs import InputError
     from ..sim.studies.explanation import explained
 
@@ -133,7 +141,10 @@ def explain_step(
     best = results.best()
     if second is None and not best:
         raise InputError("no best run: expected --to N, or an objective")
-    ends = (first or 0, int(results.points[best[0]]) if second is None else second)
+    if first is None:
+        known = np.flatnonzero(np.isfinite(results.column(name)))
+        first = int(results.points[known[0]]) if len(known) else 0
+    ends = (first, int(results.points[best[0]]) if second is None else second)
     for point in ends:
         if point >= study.design.count:
             expected = f"0 to {study.design.count - 1}"

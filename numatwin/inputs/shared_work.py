@@ -54,6 +54,11 @@ def shared(work: SharedWork) -> Iterator[None]:
         _PRESENT.reset(token)
 
 
+def sharing() -> bool:
+    """Whether ``once`` keeps anything now: who makes long keys asks first."""
+    return _PRESENT.get() is not None
+
+
 def once(
     kind: str,
     key: Hashable,

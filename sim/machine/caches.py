@@ -13,7 +13,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.shared_work import KEPT_MAX, once, sharing
+
 Floats = npt.NDArray[np.float64]
+
+# Answers of this many numbers at most are kept while work is shared: of 32 nodes, not of 1,024.
+KEPT_SIZE_MAX = 2**13
 
 
 def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
@@ -21,8 +26,18 @@ def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
 
     ``lines`` (n, R): cache lines of each region; ``rate`` (n, R): how often the whole region is
     used, of which only the proportions matter; ``capacity_lines`` (n,). Lines that are never used
-    take no room; a region without lines always hits.
+    take no room; a region without lines always hits. The answer must not be changed: runs that
+    share work and have the same question get the same one.
     """
+    if not sharing() or lines.size > KEPT_SIZE_MAX:
+        return _hit_rates(lines, rate, capacity_lines)
+    key = (lines.shape, lines.tobytes(), rate.tobytes(), capacity_lines.tobytes())
+    return once(
+        "hit rates", key, lambda: _hit_rates(lines, rate, capacity_lines), lambda made: 4 * KEPT_MAX
+    )
+
+
+def _hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
     used = (lines > 0) & (rate > 0)
     n = np.where(used, lines, 0.0)
     per_line = np.divide(rate, lines, out=np.zeros_like(rate), where=used)

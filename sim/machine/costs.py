@@ -309,6 +309,11 @@ class CostModel:
         )
 
     @cached_property
+    def pairs_limited(self) -> bool:
+        """Whether any of ``pair_Bps`` is known."""
+        return bool(np.isfinite(self.pair_Bps).any())
+
+    @cached_property
     def pair_Bps(self) -> Floats:
         """(n, n) bytes per second that a node can draw from another, infinite where not measured.
 
@@ -424,7 +429,7 @@ class CostModel:
         Data flow from i to j, an acknowledgement the other way.
         """
         routes, n = self.machine.routes, len(self.machine.nodes)
-        remote = lines * (1.0 - np.eye(n))
+        remote = lines * self.others
         if not self.machine.links or not remote.any():
             return np.zeros((2, n, len(self.link_Bps)))
         data = routes.link_rows(remote) * (LINE_BYTES + self.link_header_bytes)
@@ -438,9 +443,9 @@ class CostModel:
         home asks the holder both times, which answers the second time. Holders are other nodes, as
         homes but for the reader's own.
         """
-        routes, n = self.machine.routes, len(self.machine.nodes)
+        routes = self.machine.routes
         wire = self.wire_rows(lines)
-        remote = lines * (1.0 - np.eye(n))
+        remote = lines * self.others
         if not self.machine.links or not remote.any():
             return wire
         forward, backward = routes.link_rows(remote), routes.link_columns(remote.T)
@@ -461,7 +466,7 @@ class CostModel:
         routes, n = self.machine.routes, len(self.machine.nodes)
         if not self.machine.links:
             return np.zeros((2, n, 0))
-        remote = lines * (1.0 - np.eye(n))
+        remote = lines * self.others
         messages, backward = routes.link_rows(remote), routes.link_columns(remote.T)
         data = backward * (LINE_BYTES + self.link_header_bytes)
         more = self._more_control(messages, backward, asked=True)
@@ -476,6 +481,11 @@ class CostModel:
                 messages[row] += answered
                 more[row] += answered * (self.link_response_bytes - self.link_probe_bytes)
         return np.stack([data, messages * self.link_probe_bytes + more])
+
+    @cached_property
+    def others(self) -> Floats:
+        """(n, n) 1 but for a node and itself; not to be changed."""
+        return np.asarray(1.0 - np.eye(len(self.machine.nodes)))
 
     @cached_property
     def snoop_domain(self) -> Floats | None:

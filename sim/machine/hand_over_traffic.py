@@ -68,16 +68,16 @@ def hand_over_traffic(
     n = len(source)
     coherence = costs.machine.description.coherence
     owned = coherence is not None and bool(coherence.owned)
-    remote = np.outer(source, target)
-    local = np.diag(remote).copy()
-    np.fill_diagonal(remote, 0.0)
+    remote = source[:, None] * target
+    local = remote.diagonal().copy()
+    _no_diagonal(remote)
     by_other = np.maximum(1.0 - source[:, None] - source[None, :], 0.0)  # (i, t): p is neither
     fetched = remote * (1.0 - source[:, None])
     from_memory = np.zeros((n, n)) if owned else remote * by_other
     written = np.zeros((n, n)) if owned else remote
     back = written if _all_snoop(costs) else np.zeros((n, n))
-    passed = np.outer(source, source) * passed_on  # (p, i): from who wrote before
-    np.fill_diagonal(passed, 0.0)
+    passed = source[:, None] * source * passed_on  # (p, i): from who wrote before
+    _no_diagonal(passed)
     moved = remote + remote.T
     wire = np.zeros((2, len(costs.link_Bps)))
     crossing = float(remote.sum())
@@ -123,11 +123,10 @@ def _messages(
     back: Floats,
 ) -> Floats:
     """(2L,) bytes of messages without data: those with an address, and responses."""
-    n = len(source)
     coherence = costs.machine.description.coherence
     lines = remote + np.diag(local)
     domain = costs.snoop_domain if _all_snoop(costs) else None
-    unseen = 1.0 - np.eye(n)  # (a, b): no snoop of a reaches b
+    unseen = costs.others  # (a, b): no snoop of a reaches b
     if domain is not None:
         unseen = unseen * (1.0 - domain)
     # The one before loses its copy: home asks, it answers the writer; an owner's data do.
@@ -158,9 +157,9 @@ def _passing(costs: CostModel, passed: Floats, target: Floats) -> Floats:
     """
     coherence = costs.machine.description.coherence
     before, after = passed.sum(axis=1), passed.sum(axis=0)
-    misses = np.outer(after, target)
+    misses = after[:, None] * target
     domain = costs.snoop_domain if _all_snoop(costs) else None
-    probes = misses if domain is not None else misses + np.outer(target, before)
+    probes = misses if domain is not None else misses + target[:, None] * before
     found = _over(costs, probes) * costs.link_probe_bytes
     if coherence is not None and coherence.completion:
         found += _over(costs, misses) * costs.link_response_bytes
@@ -172,5 +171,10 @@ def _passing(costs: CostModel, passed: Floats, target: Floats) -> Floats:
 def _over(costs: CostModel, pairs: Floats) -> Floats:
     """(2L,) sums over the routes."""
     crossing = pairs.copy()
-    np.fill_diagonal(crossing, 0.0)
+    _no_diagonal(crossing)
     return np.asarray(costs.machine.routes.link_sums(crossing))
+
+
+def _no_diagonal(pairs: Floats) -> None:
+    """Sets what each node has with itself to 0, in place."""
+    pairs.ravel()[:: len(pairs) + 1] = 0.0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.shared_work import once
 from ...topologies.machine import Machine
 
 Ints = npt.NDArray[np.int64]
@@ -27,7 +29,7 @@ class Workers:
     core: Ints
     core_node: Ints
 
-    @property
+    @cached_property
     def node(self) -> Ints:
         """(A,) position of each worker's node."""
         return self.core_node[self.core]
@@ -42,7 +44,7 @@ class Workers:
         """C, the number of cores that workers may use."""
         return len(self.core_node)
 
-    @property
+    @cached_property
     def on_cores(self) -> Floats:
         """(C,) how many workers each core has."""
         return np.bincount(self.core, minlength=self.cores).astype(np.float64)
@@ -65,10 +67,15 @@ def place_workers(machine: Machine, nodes: Ints) -> Workers:
 
     The workers of a node are dealt to its cores in turn; they may use no more cores than that.
     """
+    cores_of = tuple(node.cores for node in machine.nodes)
+    return once("workers", (nodes.tobytes(), cores_of), lambda: _placed(cores_of, nodes))
+
+
+def _placed(cores_of: Sequence[int], nodes: Ints) -> Workers:
     core_of: list[int] = []
     core_node: list[int] = []
     for position, count in zip(*np.unique(nodes, return_counts=True), strict=True):
-        cores = min(int(count), machine.nodes[position].cores)
+        cores = min(int(count), cores_of[position])
         core_of += [len(core_node) + k % cores for k in range(count)]
         core_node += [int(position)] * cores
     return Workers(np.array(core_of, dtype=np.int64), np.array(core_node, dtype=np.int64))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .._kernel import water_filling
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel
 from ..machine.demands import Exchange
@@ -112,14 +113,6 @@ def spare_time_shares(own_s: Floats, issue_s: Floats) -> Floats:
     ``own_s`` (C,): time each core spends on its own part of a unit, ``issue_s`` (C,): on the whole
     of the shared part. Cores up to a common level of time fill up: water-filling.
     """
-    # Only differences in time count, and only in proportion to the shared part.
-    cost_s = np.maximum(issue_s, 1e-30)
-    head = (own_s - own_s.min()) / cost_s
-    order = own_s.argsort(kind="stable")
-    rate, weighted = 1.0 / cost_s[order], head[order]
-    # With the first k cores taking part, the level is (1 + sum own/cost) / (sum 1/cost).
-    level = (1.0 + weighted.cumsum()) / rate.cumsum()
-    # It falls as long as the next core is below it, and rises from there on.
-    share = np.maximum(level.min() / cost_s - head, 0.0)
+    share = water_filling(own_s, np.maximum(issue_s, 1e-30))
     each: Floats = share / share.sum()
     return each

@@ -126,6 +126,8 @@ class FlowLog:
         with np.errstate(divide="ignore", invalid="ignore"):
             use = np.nan_to_num(drawn / limit, nan=0.0, posinf=0.0)
         np.fill_diagonal(use, 0.0)  # of a node's own memory, the controller tells
+        if use.max() < PAIR_USE_MIN:
+            return []
         found = []
         for flat in np.argsort(-use, axis=None, kind="stable")[:PAIRS_MAX]:
             i, j = divmod(int(flat), len(use))

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ...topologies.machine import Machine
+from ...inputs.shared_work import once
+from ...topologies.machine import Machine, kept_machines
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
 from .outcome import ResourceUse
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is said of a machine's part beside its use: the fields of its ResourceUse, and where its
+    traffic stands among those of its kind; -1 where it has none."""
+
+    name: str
+    kind: str
+    traffic_at: int = -1
+    capacity_Bps: float | None = None
+    node: int | None = None
+    ends: tuple[int | str, int | str] | None = None
 
 
 class MachineUse:
@@ -25,7 +41,13 @@ class MachineUse:
         self._core_node = workers.core_node
         self._in_use = np.unique(workers.core_node)
         self._cores_of = np.bincount(workers.core_node, minlength=len(machine.nodes))
-        self.names = self._names()
+        self._kept = once(
+            "machine use",
+            (id(costs), self._in_use.tobytes()),
+            lambda: (costs, *self._parts()),  # as costs are kept, no others have their id
+            lambda made: kept_machines(machine),
+        )
+        self.names: list[str] = self._kept[1]
 
     def row(self, cores: Floats, misses: Floats, memory: Floats, links: Floats) -> Floats:
         """One row from the use (0 to 1) of the C cores, their miss slots (C,), memories (n,) and
@@ -38,51 +60,48 @@ class MachineUse:
         ]
         return np.concatenate([*means, memory, links])
 
-    def _names(self) -> list[str]:
-        nodes, name = self.machine.nodes, self.machine.vertex_name
-        links = [self.machine.link_name(k) for k in range(2 * len(self.machine.links))]
-        return [
-            *(f"cores of node {name(int(k))}" for k in self._in_use),
-            *(f"misses of node {name(int(k))}" for k in self._in_use),
-            *(f"memory of node {node.id}" for node in nodes),
-            *links,
-        ]
+    def _parts(self) -> tuple[list[str], list[_Part | None]]:
+        """The names of all parts, and what is said of each; None: nothing, as it has no memory."""
+        machine, costs = self.machine, self.costs
+        nodes, vertex_name = machine.nodes, machine.vertex_name
+        parts: list[_Part | None] = []
+        for kind in ("cores", "misses"):
+            for k in self._in_use.tolist():
+                name = f"{kind} of node {vertex_name(k)}"
+                parts.append(_Part(name, kind, node=nodes[k].id))
+        for k, node in enumerate(nodes):
+            name, limit = f"memory of node {node.id}", _known(costs.memory_Bps[k])
+            parts.append(_Part(name, "memory", k, limit, node.id))
+        for k, name in enumerate(machine.link_names):
+            a, b = (vertex_name(v) for v in machine.links[k // 2].ends)
+            ends = (a, b) if k % 2 == 0 else (b, a)
+            parts.append(_Part(name, "link", k, float(costs.link_Bps[k]), ends=ends))
+        names = [part.name for part in parts if part is not None]
+        first = 2 * len(self._in_use)
+        for k, node in enumerate(nodes):
+            if node.memory_bytes == 0:
+                parts[first + k] = None
+        return names, parts
 
     def resource_uses(
         self, use: Floats, memory_Bps: Floats, link_Bps: Floats
     ) -> tuple[ResourceUse, ...]:
         """Of a row of use, and of the traffic of memories (n,) and links (2L,)."""
-        machine, names = self.machine, self.names
-        found = []
-        for k, (name, share) in enumerate(zip(names, use.tolist(), strict=True)):
-            in_use, n = len(self._in_use), len(machine.nodes)
-            if k < 2 * in_use:
-                node = machine.nodes[int(self._in_use[k % in_use])].id
-                kind = "cores" if k < in_use else "misses"
-                found.append(ResourceUse(name, kind, share, node=node))
-            elif k < 2 * in_use + n:
-                at = k - 2 * in_use
-                limit = _known(self.costs.memory_Bps[at])
-                if machine.nodes[at].memory_bytes != 0:
-                    found.append(
-                        ResourceUse(
-                            name,
-                            "memory",
-                            share,
-                            float(memory_Bps[at]),
-                            limit,
-                            machine.nodes[at].id,
-                        )
-                    )
-            else:
-                at = k - 2 * in_use - n
-                ends = [machine.vertex_name(v) for v in machine.links[at // 2].ends]
-                a, b = ends if at % 2 == 0 else reversed(ends)
-                limit = float(self.costs.link_Bps[at])
-                found.append(
-                    ResourceUse(name, "link", share, float(link_Bps[at]), limit, ends=(a, b))
-                )
-        return tuple(found)
+        traffic = {"memory": memory_Bps.tolist(), "link": link_Bps.tolist()}
+        parts: list[_Part | None] = self._kept[2]
+        return tuple(
+            ResourceUse(
+                part.name,
+                part.kind,
+                share,
+                traffic[part.kind][part.traffic_at] if part.traffic_at >= 0 else None,
+                part.capacity_Bps,
+                part.node,
+                part.ends,
+            )
+            for part, share in zip(parts, use.tolist(), strict=True)
+            if part is not None
+        )
 
     def energy_J(
         self, active_cores: Floats, memory_Bps: Floats, link_Bps: Floats, total_s: float
@@ -93,19 +112,21 @@ class MachineUse:
         Workers poll: their cores are active, whether they find work or not.
         """
         watts = 0.0
-        for k, node in enumerate(self.machine.nodes):
+        each = zip(self.machine.nodes, active_cores.tolist(), memory_Bps.tolist(), strict=True)
+        for node, active, traffic in each:
             if node.cores:
                 if node.core_active_W is None or node.core_idle_W is None:
                     return None
-                active = float(active_cores[k])
                 watts += active * node.core_active_W + (node.cores - active) * node.core_idle_W
-            if memory_Bps[k] > 0:
+            if traffic > 0:
                 if node.memory_energy_J_per_bit is None:
                     return None
-                watts += 8.0 * float(memory_Bps[k]) * node.memory_energy_J_per_bit
-        for at, traffic in enumerate(link_Bps.tolist()):
-            per_bit = self.machine.links[at // 2].energy_J_per_bit
-            watts += 8.0 * traffic * (per_bit or 0.0)
+                watts += 8.0 * traffic * node.memory_energy_J_per_bit
+        of_links = link_Bps.tolist()
+        for at, link in enumerate(self.machine.links):
+            per_bit = link.energy_J_per_bit or 0.0
+            watts += 8.0 * of_links[2 * at] * per_bit
+            watts += 8.0 * of_links[2 * at + 1] * per_bit
         return watts * total_s
 
 

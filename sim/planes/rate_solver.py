@@ -87,7 +87,8 @@ class _Search:
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
         self.cap = self._capped_by_pairs()
-        self._placed: list[bytes] = []
+        self._flow_of_core = demand.flow_of[self.node]
+        self._present = np.zeros(0, dtype=bool)
         self._place()
         self.transfers: TransferFlows | None = None
         if transfers is not None:
@@ -159,11 +160,10 @@ class _Search:
 
     def _capped_by_pairs(self) -> Floats:
         """(F,) caps. Only one flow uses a pair, but for transfers, whose part is small."""
-        pairs = self.costs.pair_Bps
-        if not np.isfinite(pairs).any():
+        if not self.costs.pairs_limited:
             return np.full(self.flows, np.inf)
         with np.errstate(divide="ignore"):
-            allowed = (pairs / LINE_BYTES / self.all_lines).min(axis=1)
+            allowed = (self.costs.pair_Bps / LINE_BYTES / self.all_lines).min(axis=1)
         cap = np.full(self.flows, np.inf)
         np.minimum.at(cap, self.demand.flow_of, allowed)
         return cap
@@ -171,16 +171,15 @@ class _Search:
     def _place(self) -> None:
         """Where coefficients stand: flows in rows, first those that waits do not change."""
         parts = self.memory, self.data, self.control
-        places = [np.nonzero(part) for part in parts]
-        fixed = [part[place] for part, place in zip(parts, places, strict=True)]
-        self._fixed = np.concatenate([*fixed, np.ones(self.flows)])
+        every_fixed = np.concatenate([part.ravel() for part in parts])
+        present = every_fixed != 0
+        self._fixed = np.concatenate([every_fixed[present], np.ones(self.flows)])
         self._control_part = np.where(self.data.any(axis=0), 1.0 - DATA_PART_MIN, 1.0)
-        rows, (memory, link, control) = zip(*places, strict=True)
-        key = [positions.tobytes() for place in places for positions in place]
-        if key == self._placed:
+        if np.array_equal(present, self._present):
             return
-        self._placed = key
-        columns, flow_of_core = self.columns, self.demand.flow_of[self.node]
+        self._present = present
+        rows, (memory, link, control) = zip(*map(np.nonzero, parts), strict=True)
+        columns, flow_of_core = self.columns, self._flow_of_core
         cores, every = np.arange(len(self.node)), np.arange(self.flows)
         row = np.concatenate([*rows, every, *[flow_of_core] * 3, every])
         resource = np.concatenate(
@@ -196,6 +195,7 @@ class _Search:
         self._order = np.argsort(row, kind="stable")
         self._resource = resource[self._order].astype(np.int64)
         self._counts = np.bincount(row, minlength=self.flows)
+        self._row_ptr = _row_ptr(self._counts)
 
     # -- what depends on waits --------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class _Search:
             iteration += 1
         of_node = rates.flows[self.demand.flow_of]
         drawn = np.zeros(0)
-        if np.isfinite(self.costs.pair_Bps).any():
+        if self.costs.pairs_limited:
             drawn = of_node[:, None] * self.all_lines * LINE_BYTES
         return replace(
             rates,
@@ -309,7 +309,7 @@ class _Search:
 
     def _solve(self, loads: Loads) -> Rates:
         times = self._core_times(loads)
-        resource, counts, cap = self._resource, self._counts, self.cap
+        resource, row_ptr, cap = self._resource, self._row_ptr, self.cap
         value = np.concatenate([self._fixed, *times, self._line_s])[self._order]
         capacity = self.columns.capacity.copy()
         capacity[self.columns.links] *= np.maximum(1.0 - loads.control, DATA_PART_MIN)
@@ -317,7 +317,7 @@ class _Search:
         capacity[self.columns.clients] = self.demand.offered_per_s
         # The worker that has most to do of a flow sets its weight.
         heaviest = np.full(self.flows, 1e-30)
-        np.maximum.at(heaviest, self.demand.flow_of[self.node], times[0])
+        np.maximum.at(heaviest, self._flow_of_core, times[0])
         weight = 1.0 / heaviest
         if self.transfers is not None:
             t = self.transfers
@@ -326,9 +326,9 @@ class _Search:
                 np.concatenate([resource, t.resource]),
                 np.concatenate([value, t.value]),
             )
-            counts, weight = np.concatenate([counts, t.counts]), np.concatenate([weight, t.weight])
+            weight = np.concatenate([weight, t.weight])
+            row_ptr = _row_ptr(np.concatenate([self._counts, t.counts]))
             cap = np.concatenate([cap, np.full(t.count, np.inf)])
-        row_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         rate, binding, use = solve_max_min(capacity, row_ptr, resource, value, cap, weight)
         return self._rates(rate[: self.flows], rate[self.flows :], binding[: self.flows], use)
 
@@ -345,3 +345,8 @@ class _Search:
         if self.transfers is not None:
             memory_Bps = memory_Bps + self.transfers.memory_Bps(transfers)
         return Rates(flows, transfers, share, binding, loads, memory_Bps, link_Bps)
+
+
+def _row_ptr(counts: Ints) -> Ints:
+    """(F + 1,) where the coefficients of each flow begin, of flows with so many each."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

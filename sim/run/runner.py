@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -344,10 +345,16 @@ def provenance(wall_s: float, events: int) -> dict[str, Any]:
         "events": events,
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "python": platform.python_version(),
-            "cpus": os.cpu_count(),
-        },
+        "host": dict(_host()),
+    }
+
+
+@cache
+def _host() -> Mapping[str, Any]:
+    """The facts of this host that a Record has."""
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
     }

@@ -215,18 +215,17 @@ def extended(document: Document, depth: int = 0) -> Document:
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    document = with_present_names(document)
     inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
+    outer = []
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
             inner[setting.path[0]].append(setting.inside())
         else:
-            schema = description_of(described_system(document))
-            document = with_present_names(with_setting(document, schema, setting))
-    document = _with_set_horizon(document, [setting.path for setting in settings])
-    system = described_system(document)
-    document = without_foreign_families(document, system)
-    description = document.read_as(description_of(system))
+            outer.append(setting)
+    said = tuple((setting.path, repr(setting.value), setting.source) for setting in outer)
+    # As what was read keeps the document it was read from, no other one has its id.
+    read = once("description", (id(document), said), lambda: _read(document, outer))
+    document, system, description = read.document, read.system, read.description
     _check_plane(document, description.plane)
     machine = machine_of(document, inner["machine"])
     described, folder, written = workload_of(document, inner["workload"])
@@ -246,11 +245,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         description.system.check_horizon(_played(description)[1])
     chosen = policies_of(document, description, system)
     _check_asked(document, description, chosen)
-    # What an engine costs is in the machine's part.
-    whole = description.model_dump(mode="json", exclude_none=True, exclude={"engine"}) | {
-        "machine": machine.plain,
-        "workload": described.plain,
-    }
+    whole = {**read.plain, "machine": machine.plain, "workload": described.plain}
     return Scenario(
         name=description.name,
         title=description.title,
@@ -268,6 +263,34 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         settings=with_files(whole, chosen, lambda path: anywhere(path, folder)),
         hash=hash_of(whole, machine, workload, chosen),
     )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A scenario's description, of which ``plain`` is what a Scenario's settings have of it; the
+    ``document`` that it was read from was itself made from ``source``.
+    """
+
+    source: Document
+    document: Document
+    system: System
+    description: ScenarioDescription
+    plain: Mapping[str, Any]
+
+
+def _read(source: Document, settings: Sequence[Setting]) -> _Read:
+    """The description in a document with ``settings`` of its own fields."""
+    document = with_present_names(source)
+    for setting in settings:
+        schema = description_of(described_system(document))
+        document = with_present_names(with_setting(document, schema, setting))
+    document = _with_set_horizon(document, [setting.path for setting in settings])
+    system = described_system(document)
+    document = without_foreign_families(document, system)
+    description = document.read_as(description_of(system))
+    # What an engine costs is in the machine's part.
+    plain = description.model_dump(mode="json", exclude_none=True, exclude={"engine"})
+    return _Read(source, document, system, description, plain)
 
 
 def _check_plane(document: Document, plane: str) -> None:

@@ -87,14 +87,20 @@ def _made_once(
     make: Callable[[], Made],
     most: Callable[[Made], int] = lambda made: KEPT_MAX,
 ) -> Made:
-    """What ``make`` makes of a part of ``document`` as set; where that is named, made once while
-    work is shared.
-    """
+    """What ``make`` makes of a part of ``document`` as set: made once while work is shared."""
     named = document.part((part,))
-    if not isinstance(named, str):
-        return make()
     said = tuple((setting.path, repr(setting.value)) for setting in settings)
-    return once(part, (named, str(folder_of(document, (part,))), said), make, most)
+    folder = str(folder_of(document, (part,)))
+    if isinstance(named, str):
+        return once(part, (named, folder, said), make, most)
+    # As a part that is held in full is kept beside what was made of it, no other one has its id.
+    _, made = once(
+        f"{part} in full",
+        (id(named), folder, said),
+        lambda: (named, make()),
+        lambda kept: most(kept[1]),
+    )
+    return made
 
 
 def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
@@ -212,6 +218,9 @@ def anywhere(path: Path, folder: Path) -> str:
     return str(relative) if relative.exists() and relative.parent != WORKLOADS.folder else str(path)
 
 
+_as_text = json.JSONEncoder(sort_keys=True).encode
+
+
 def hash_of(
     whole: dict[str, Any],
     machine: Machine,
@@ -222,7 +231,7 @@ def hash_of(
     said = with_files(whole, chosen, lambda path: path.name)
     # As JSON with sorted keys; the text of a machine, most of it, is made once.
     del said["machine"]
-    texts = {name: json.dumps(part, sort_keys=True) for name, part in said.items()}
+    texts = {name: _as_text(part) for name, part in said.items()}
     texts["machine"] = machine.plain_text
     text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(f"{{{text}}}".encode())

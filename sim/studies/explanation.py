@@ -117,6 +117,8 @@ def _rows(runs: Runs, values: Sequence[tuple[Any, ...]], metric: str) -> list[Ro
     for rows in run_points(asked, iter(list(enumerate(values))), expected=len(values)):
         for row in rows:
             if ERROR in row or not is_number(row.get(metric)):
-                raise InputError(row.get(ERROR) or f"the run has no figure '{metric}'")
+                why = row.get(ERROR) or f"the run has no figure '{metric}'"
+                again = asked.command(row[POINT], values[row[POINT]])
+                raise InputError(f"a run on the way failed: {why} ({again})")
             found[row[POINT]] = row
     return [found[k] for k in range(len(values))]

@@ -205,7 +205,8 @@ def _figures(
             value = row.get(metric)
             if ERROR in row or not is_number(value):
                 why = row.get(ERROR) or f"the run has no figure '{metric}'"
-                raise InputError(f"point {row[POINT]}: {why}")
+                again = runs.command(row[POINT], design.of(row[POINT]))
+                raise InputError(f"a run of the sample failed: {why} ({again})")
             figures[row[POINT]] = value
         done += len(rows)
         if progress is not None:

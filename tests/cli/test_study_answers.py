@@ -51,4 +51,21 @@ def test_bad_input(refused: Refused, numatwin: CommandLine, tmp_path: Path) -> N
     assert "--points: found '6'" in refused(*sensitivity, "--points", "6")
     assert "has no doubtful facts" in refused(*sensitivity, "--facts")
     study_file(tmp_path, SMALL.replace("[4, 8]", "[4, 99]"))
-    assert "point " in refused(*sensitivity, "--points", "2")
+    said = refused(*sensitivity, "--points", "2")
+    assert "a run of the sample failed: " in said
+    assert "(numatwin run eris-fig8-amd --set " in said
+    assert "--set system.nodes=99)" in said
+
+
+def test_explained_from_the_first_run_that_did_not_fail(
+    numatwin: CommandLine, refused: Refused, tmp_path: Path
+) -> None:
+    study_file(tmp_path, SMALL.replace("[4, 8]", "[99, 4, 8]"))
+    numatwin("study", "run", "study.yaml")
+    found = numatwin("study", "explain", "study.yaml", "--json").json()
+    assert found["before"] > 0
+    assert found["from"] > 0
+    said = refused("study", "explain", "study.yaml", "--from", "0")
+    assert "a run on the way failed: " in said
+    assert "(numatwin run eris-fig8-amd --set " in said
+    assert "--set system.nodes=99)" in said

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lru_caches import lru_hits, mean_interval, mesif_hits, uses
 
+from numatwin.inputs.shared_work import SharedWork, shared
 from numatwin.sim.machine.caches import hit_rates, shared_state
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +26,21 @@ HOT_AND_COLD = (np.array([500.0, 2500]), np.array([0.8, 0.2]))
 def one_cache(case: tuple[Floats, Floats], capacity: float) -> Floats:
     lines, rate = case
     return np.asarray(hit_rates(lines[None], rate[None], np.array([float(capacity)]))[0])
+
+
+def test_runs_that_share_work_share_answers() -> None:
+    lines, rate = (part[None] for part in ZIPF_LIKE)
+    small, large = np.array([100.0]), np.array([1000.0])
+    alone = hit_rates(lines, rate, small)
+    with shared(SharedWork()):
+        first = hit_rates(lines, rate, small)
+        assert hit_rates(lines.copy(), rate.copy(), small.copy()) is first
+        assert hit_rates(lines, rate, large) is not first
+        # As many numbers, of two caches.
+        of_two, rates = (np.concatenate([part[:, :2]] * 2) for part in (lines, rate))
+        assert hit_rates(of_two, rates, np.array([100.0, 100.0])).shape == (2, 2)
+    assert first.tobytes() == alone.tobytes()
+    assert hit_rates(lines, rate, small) is not alone
 
 
 @pytest.mark.parametrize("case", [ZIPF_LIKE, TREE_LIKE, ONE, HOT_AND_COLD])

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
+from numatwin.sim._kernel import water_filling
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import closed_rate
@@ -86,6 +87,32 @@ def test_work_that_any_core_can_do_goes_to_who_has_time(cores: list[tuple[float,
     slack = 1e-9 * max(level, issue_s.max())
     assert (done_s[share > 0] >= level - slack - 1e-6 * level).all()
     assert (own_s[share == 0] >= level - slack - 1e-6 * level).all()
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5, 1e-9]), st.floats(1e-9, 1e3))))
+def test_water_filling_by_its_formula(columns: list[tuple[float, float]]) -> None:
+    """To the last digit, equal heights in their order."""
+    height, cost = (np.array([column[k] for column in columns]) for k in (0, 1))
+    if not columns:
+        with pytest.raises(ValueError, match="at least one"):
+            water_filling(height, cost)
+        return
+    head = (height - height.min()) / cost
+    order = height.argsort(kind="stable")
+    level = (1.0 + head[order].cumsum()) / (1.0 / cost[order]).cumsum()
+    expected = np.maximum(level.min() / cost - head, 0.0)
+    assert water_filling(height, cost).tobytes() == expected.tobytes()
+
+
+def test_water_filling_refuses() -> None:
+    for height, cost, said in [
+        ([1.0], [1.0, 2.0], "as many as heights, 1"),
+        ([1.0], [0.0], "cost: expected above 0"),
+        ([1.0], [np.nan], "cost: expected above 0"),
+        ([np.nan], [1.0], "height: expected a number"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            water_filling(np.array(height), np.array(cost))
 
 
 def test_no_more_misses_overlap_than_a_batch_has(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ whose snapshot has it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log, pi, sqrt
 
 import numpy as np
@@ -30,7 +30,7 @@ class Popularity:
     chance: Floats
     count: Floats
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """(B,) how likely a draw is of that bin."""
         return self.chance * self.count
