@@ -316,10 +316,18 @@ def compare_in_guest(program: Path) -> None:
     setup, scenes = guest_setup(), list(GUEST_SCENES.values())
     for (name, scene), seen in zip(GUEST_SCENES.items(), in_guest(program, scenes), strict=True):
         model = play(setup, scene)
-        most = [one.most_together() for one in (seen, model)]
-        print_figure(f"guest, {name}: most on a processor at last", *most, "threads")
-        moved = [sum(one.far_moves) for one in (seen, model)]
-        print_figure(f"guest, {name}: moves between nodes", *moved, "moves")
+        print_figure(
+            f"guest, {name}: most on a processor at last",
+            seen.most_together(),
+            model.most_together(),
+            "threads",
+        )
+        print_figure(
+            f"guest, {name}: moves between nodes",
+            sum(seen.far_moves),
+            sum(model.far_moves),
+            "moves",
+        )
 
 
 def main() -> None:
