@@ -85,6 +85,8 @@ def check_placement(
             check.position(f"{what}node", command.node, nodes)
             if len(parts) < 2:
                 check.refuse(f"{what}a single part cannot be merged", "a table of several parts")
+        if not isinstance(getattr(command, "queries_wait", True), bool):
+            check.refuse(f"{what}queries_wait {command.queries_wait!r}", "True or False")
         if isinstance(command, PartitionTable):
             if len(command.nodes) not in (0, 2 * len(parts)):
                 check.refuse(

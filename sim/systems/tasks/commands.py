@@ -59,11 +59,14 @@ class PlacerObservation:
 
 @dataclass(frozen=True)
 class MovePart:
-    """Move part ``part`` of a table to a node (a position). Its queries wait meanwhile."""
+    """Move part ``part`` of a table to a node (a position). ``queries_wait``: its queries do,
+    meanwhile; else they go on where it was, as while pages are moved (``move_pages``).
+    """
 
     table: str
     part: int
     node: int
+    queries_wait: bool = True
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,13 @@ class PartitionTable:
     """Double the parts of a table: part p becomes parts 2p and 2p + 1. Queries go on meanwhile.
 
     ``nodes``: a position for each of the new parts; those that are not to stay on the node of the
-    part that they are made from are moved there once all is split. Empty: all stay.
+    part that they are made from are moved there once all is split, as ``queries_wait`` says (see
+    ``MovePart``). Empty: all stay.
     """
 
     table: str
     nodes: tuple[int, ...] = ()
+    queries_wait: bool = True
 
 
 @dataclass(frozen=True)

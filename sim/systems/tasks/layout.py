@@ -27,7 +27,7 @@ PAGE_BYTES = 4096
 class PartState:
     """A part of a table now. ``node``: a position; None: on all nodes with memory in turn.
 
-    ``busy``: no command may touch it. ``blocked``: its tasks wait, since it is being moved.
+    ``busy``: no command may touch it. ``blocked``: its tasks wait until it has been moved.
     ``targets``: nodes that rows of it are copied to, now or later.
     """
 
@@ -204,9 +204,7 @@ class Layout:
             targets: tuple[int, ...] = (copy.target,)
             if isinstance(command, PartitionTable):
                 targets = command.nodes[2 * p : 2 * p + 2] or targets
-            self._replace(
-                command.table, p, busy=True, blocked=isinstance(command, MovePart), targets=targets
-            )
+            self._replace(command.table, p, busy=True, blocked=_blocks(command), targets=targets)
         for copy in copies:
             self._under_way[copy.number] = copy
             self.sent_pages += copy.pages
@@ -241,7 +239,8 @@ class Layout:
         copies: list[Copy] = []
         for p, node in enumerate(command.nodes):
             if node != halves[p].node:
-                copies += self.order(MovePart(table.name, p, node), time_s)
+                move = MovePart(table.name, p, node, command.queries_wait)
+                copies += self.order(move, time_s)
         return tuple(copies)
 
     def _replace(self, table: str, part: int, **fields: Any) -> None:
@@ -262,6 +261,11 @@ class Layout:
         self, time_s: float, kind: str, text: str, details: dict[str, Any] | None = None
     ) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details or {}))
+
+
+def _blocks(command: PlacerCommand) -> bool:
+    """Whether queries of what it copies wait meanwhile."""
+    return isinstance(command, MovePart) and command.queries_wait
 
 
 def _words(command: PlacerCommand, layout: Layout) -> str:

@@ -65,8 +65,10 @@ class PartsInPlay:
             for k, (part, before) in enumerate(zip(parts, known, strict=True)):
                 if part.blocked and not before.blocked:
                     self.model.block(table, k)
-                elif before.blocked and not part.blocked:
+                elif before.blocked > part.blocked or before.node != part.node:
                     assert part.node is not None
+                    if not before.blocked:  # what waits for workers goes there, too
+                        self.model.block(table, k)
                     self.model.place(table, k, part.node)
             self._known[name] = parts
 

@@ -4,7 +4,7 @@
 scheduling for analytical workloads in main-memory column-stores, PVLDB 10 (2016). Each period:
 
 1. The use of each part, recent and past. A part may be moved if it is in use and its average use
-   over the time that a move would take (twice, as its queries wait meanwhile) differs from the
+   over the time that a move would take (twice, if its queries wait meanwhile) differs from the
    recent one by less than ``eligibility``, CPU and memory throughput alike. It may be partitioned
    if that holds also over the time that the move and the partitioning take together, and twice
    its table's parts are no more than the nodes.
@@ -57,8 +57,11 @@ Ratio = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
 
 
 class PlacerSpec(PolicySpec):
-    """A placer; what its bundled options mean, ``placer.py`` tells."""
+    """A placer; what its bundled options mean, ``placer.py`` tells. ``queries_wait``: queries of a
+    part wait while it is moved, as in the source (the default); else they go on where it was.
+    """
 
+    queries_wait: Annotated[bool, Field(strict=True)] | None = None
     eligibility: Ratio | None = None
     imbalance: Ratio | None = None
     saturated: Ratio | None = None
@@ -95,7 +98,11 @@ class AdaptivePlacer:
         eligibility: float = ELIGIBILITY,
         imbalance: float = IMBALANCE,
         saturated: float = SATURATED,
+        queries_wait: bool = True,
     ) -> None:
+        if not isinstance(queries_wait, bool):
+            raise ValueError("queries_wait: expected true or false")
+        self.queries_wait = queries_wait
         for name, value in (
             ("eligibility", eligibility),
             ("imbalance", imbalance),
@@ -125,7 +132,7 @@ class AdaptivePlacer:
         for use in observation.parts:
             parts = parts_of[use.table]
             key = (use.table, parts, use.part)
-            move_s = 2.0 * use.pages * observation.move_s
+            move_s = (2.0 if self.queries_wait else 1.0) * use.pages * observation.move_s
             split_s = move_s + use.pages * observation.partition_s
             history = self._histories.get(key) or UseHistory(max(split_s, SAMPLE_S))
             kept[key] = history
@@ -163,13 +170,13 @@ class AdaptivePlacer:
         for hot, cold in pairs:
             for part in _by_use(seen, hot):
                 if part.may_move and self._helps(observation, part, hot, cold, 1.0):
-                    return MovePart(part.use.table, part.use.part, cold)
+                    return MovePart(part.use.table, part.use.part, cold, self.queries_wait)
         for hot, cold in pairs:
             for part in _by_use(seen, hot):
                 if not part.may_split or not self._helps(observation, part, hot, cold, 0.5):
                     continue
                 if (nodes := self._halves(observation, seen, part, cold)) is not None:
-                    return PartitionTable(part.use.table, nodes)
+                    return PartitionTable(part.use.table, nodes, self.queries_wait)
         return None
 
     def _pairs(

@@ -44,6 +44,20 @@ def test_a_move_blocks_its_part_until_it_has_arrived() -> None:
     assert of.events[-1].details["took_s"] == 2.0
 
 
+def test_queries_may_go_on_during_a_move() -> None:
+    """Also while a half moves that was split off."""
+    of = layout(table("t", Part(1_000, 0)), table("u", Part(1_000, 1)))
+    (copy,) = of.order(MovePart("t", 0, 2, queries_wait=False), 0.0)
+    assert (of.parts["t"][0].blocked, of.parts["t"][0].busy) == (False, True)
+    of.arrived(copy.number, 1.0)
+    assert (of.parts["t"][0].node, of.parts["t"][0].busy) == (2, False)
+    (copy,) = of.order(PartitionTable("u", (1, 3), queries_wait=False), 1.0)
+    (move,) = of.arrived(copy.number, 2.0)
+    assert [(part.blocked, part.busy) for part in of.parts["u"]] == [(False, False), (False, True)]
+    of.arrived(move.number, 3.0)
+    assert [part.node for part in of.parts["u"]] == [1, 3]
+
+
 def test_partitioning_splits_on_the_node_then_moves_what_lies_elsewhere() -> None:
     of = layout(table("t", Part(1_001, 1)))
     (copy,) = of.order(PartitionTable("t", (1, 3)), 0.0)

@@ -138,6 +138,21 @@ def test_its_times_follow_from_pages_and_time_per_page(fig10: Shared) -> None:
     assert partitioned_s == np.ceil(0.7 * split_s)
 
 
+def test_queries_that_go_on_halve_the_look_back_of_a_move() -> None:
+    """Nobody waits for it: 70% of pages × time per page. Planes are told that queries go on."""
+    tables = [Table(name, (Part(ROWS, 0),), 4.0, 0.0) for name in ("a", "b")]
+    shared = Shared(*tables, used=frozenset({"a", "b"}))
+    shared.placer = AdaptivePlacer(queries_wait=False)
+    shared.run(60)
+    (moved_s, moved), *_ = shared.done
+    pages = shared.layout.parts["a"][0].pages
+    assert moved_s == np.ceil(0.7 * pages * MOVE_S)
+    assert isinstance(moved, MovePart)
+    assert not moved.queries_wait
+    with pytest.raises(ValueError, match="queries_wait: expected true or false"):
+        AdaptivePlacer(queries_wait="no")  # type: ignore[arg-type]
+
+
 def test_nothing_is_done_where_all_nodes_are_in_use() -> None:
     tables = [Table(f"t{k}", (Part(ROWS, k),), 4.0, 0.0) for k in range(NODES)]
     shared = Shared(*tables, used=frozenset(f"t{k}" for k in range(NODES)))
@@ -193,6 +208,7 @@ def _wrong() -> Iterator[tuple[object, str]]:
     yield [MovePart("a", 1, 0)], "part 1"
     yield [MovePart("a", 0, 4)], "node 4"
     yield [MovePart("a", 0, True)], "node True"
+    yield [MovePart("a", 0, 1, "no")], "queries_wait 'no'"  # type: ignore[arg-type]
     yield [MergeTable("a", 0)], "a single part cannot be merged"
     yield [PartitionTable("a", (1,))], "1 nodes for 2 new parts"
     yield [MovePart("a", 0, 1), MovePart("a", 0, 2)], "two commands"

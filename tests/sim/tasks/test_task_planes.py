@@ -21,6 +21,7 @@ from numatwin.sim.systems.tasks.commands import (
     StealingObservation,
 )
 from numatwin.sim.systems.tasks.event_plane import TasksEvents, event_plane, reference_plane
+from numatwin.sim.systems.tasks.history import BEGAN
 from numatwin.sim.systems.tasks.layout import PAGE_BYTES, Layout
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.parameters import TaskParameters
@@ -172,6 +173,36 @@ def test_what_policies_see(make: Callable[[Scenario, int], TasksEvents]) -> None
     # No sample yet, none since: nothing that is not a number.
     assert not placer.node_cpu.any()
     assert all(np.isfinite(part.cpu.mean()) for part in placer.parts)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=NAMES)
+@pytest.mark.parametrize("queries_wait", [True, False])
+def test_queries_may_go_on_while_their_part_moves(make: Maker, queries_wait: bool) -> None:
+    """Three clients' tasks of 10 µs, a worker on each of two nodes, nothing is stolen. From 15 µs
+    on the part, of one page, moves for 100 µs.
+
+    | | 0 to 20 µs | to 115 µs | then |
+    | --- | --- | --- | --- |
+    | they wait | node 0, two tasks | nothing | node 1 |
+    | they go on | node 0, two tasks | node 0, ten more, the last one to 120 µs | node 1 |
+    """
+    queries = [query(stage("a", cost(2, 1e-6)), clients=3)]
+    made = program(queries, [1, 1], [table((10, 0))], concurrency=1)
+    model = make(parameters(made), 1, 1, True)
+    layout = Layout(made.tables, np.array([1000, 1000]), 100e-6, 30e-6, [0, 1])
+    parts = PartsInPlay(layout, model)
+    model.run(15 * US)
+    parts.order(MovePart("t", 0, 1, queries_wait), 15e-6)
+    while not model.run(150 * US):
+        parts.arrived(model.now_ps / 1e12)
+    trace = model.trace()
+    nodes = [(row[0] // US, row[4]) for row in trace[trace[:, 1] == BEGAN].tolist()]
+    assert [at for at, node in nodes if node == 1] == [115, 125, 135, 145]
+    if queries_wait:
+        assert [at for at, node in nodes if node == 0] == [0, 10]
+    else:
+        assert [at for at, node in nodes if node == 0] == list(range(0, 120, 10))
+    assert model.parts_waiting == 0
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=NAMES)
