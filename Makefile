@@ -11,6 +11,7 @@ KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'en
 SCHEMAS := build/schemas/machine.json
 BYTECODE := $(VENV)/.bytecode
 MODULES := $(shell find numatwin topologies workloads sim engine_native validate reports -name '*.py')
+TEMPLATES := $(wildcard reports/*.html)
 DESCRIPTIONS := $(shell find numatwin/cli/schema.py topologies workloads sim -name '*.py')
 COMPILE := $(PY) setup.py -q build_ext --inplace --force
 CPP_FILES = $(shell git ls-files '*.cpp' '*.hpp')
@@ -62,8 +63,9 @@ $(SCHEMAS): $(DESCRIPTIONS) tools/schemas.py | $(KERNEL)
 	@touch $@
 
 # Commands are quick the first time too, and where Python may not write bytecode.
-$(BYTECODE): $(MODULES) | $(PACKAGES)
+$(BYTECODE): $(MODULES) $(TEMPLATES) | $(KERNEL)
 	@$(PY) -m compileall -q $(MODULES)
+	@$(PY) -c 'from numatwin.reports.report import compile_templates; compile_templates()'
 	@touch $@
 
 # In a folder of its own: 'numatwin run eris-fig13' writes to another.

@@ -30,10 +30,12 @@
     for (const [name, number] of Object.entries(count)) root.dataset[name] = String(number);
   }
 
-  // Ink, soft ink, grid, axes and black of charts.py, and what they are on a dark page.
+  // Ink, soft ink, grid, axes and black of charts.py, pale ink and frames of machines' pictures, and
+  // what they are on a dark page.
   const DARK = {
     "#1b2733": "#dde5ec", "#5b6875": "#a3b1be", "#e6eaee": "#2c3742", "#b4bec8": "#566472",
     "#000000": "#ffffff", "#0072b2": "#4aa8e0",
+    "#5b6b7b": "#a3b1be", "#eef1f5": "#27333f", "#e2e7ee": "#31404e", "#c3ccd7": "#4a5a69",
   };
 
   function forDark(text) {

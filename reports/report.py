@@ -73,6 +73,9 @@ _BIDIRECTIONAL = re.compile("[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206
 class _Compiled(jinja2.BytecodeCache):
     """Keeps compiled templates where Python keeps bytecode of modules beside them, if it does."""
 
+    def __init__(self, always: bool = False) -> None:
+        self.always = always
+
     def get_cache_key(self, name: str, filename: str | None = None) -> str:
         """The file."""
         return cache_from_source(str(HERE / f"{name}.py"))
@@ -84,19 +87,30 @@ class _Compiled(jinja2.BytecodeCache):
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         """Keeps it."""
-        if not sys.dont_write_bytecode:
+        if self.always or not sys.dont_write_bytecode:
             with suppress(InputError):
                 write_bytes_atomically(bucket.key, bucket.bytecode_to_string())
 
 
+def compile_templates() -> None:
+    """Compiles all of them, for an installation whose users may or do not write bytecode."""
+    environment = _environment(_Compiled(always=True))
+    for path in HERE.glob("*.html"):
+        environment.get_template(path.name)
+
+
 def _template(name: str) -> jinja2.Template:
+    return _environment(_Compiled()).get_template(name)
+
+
+def _environment(compiled: _Compiled) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_Compiled(),
+        bytecode_cache=compiled,
     )
     environment.filters |= {
         "si": words.si,
@@ -109,7 +123,7 @@ def _template(name: str) -> jinja2.Template:
         "between": intervals.between,
         "listed": intervals.listed,
     }
-    return environment.get_template(name)
+    return environment
 
 
 def _asset(name: str) -> Markup:

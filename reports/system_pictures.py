@@ -29,7 +29,7 @@ def system_pictures(record: Record) -> Iterator[tuple[Figure, str]]:
     """
     system = record.settings.get("system")
     kind = system.get("kind") if isinstance(system, Mapping) else None
-    pictures = system_named(kind).pictures if kind in SYSTEMS else None
+    pictures = system_named(kind).pictures if isinstance(kind, str) and kind in SYSTEMS else None
     if pictures is None:
         return
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,13 @@ def _check_nics(description: MachineDescription, nodes: tuple[Node, ...]) -> Non
 
 def _doubtful(value: Any, place: Place) -> Iterator[str]:
     """Paths of the quantities marked as doubtful in a description, or a part of one."""
-    parts = value.plain if isinstance(value, OpenPart) else value
+    parts = dict(value.plain) if isinstance(value, OpenPart) else value
     parts = vars(parts) if isinstance(parts, BaseModel) else parts
-    marked = parts.get("doubtful") if isinstance(parts, Mapping) else getattr(parts, "doubtful", 0)
+    marked = parts.get("doubtful") if isinstance(parts, dict) else getattr(parts, "doubtful", 0)
     if marked is True:
         yield ".".join(map(str, place))
     inside: Iterable[tuple[Any, Any]] = ()
-    if isinstance(parts, Mapping):
+    if isinstance(parts, dict):
         inside = parts.items()
     elif isinstance(parts, (list, tuple)):
         inside = enumerate(parts)

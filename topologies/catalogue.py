@@ -22,7 +22,7 @@ def machine_names() -> list[str]:
 
 def load_machine(name_or_path: str | Path) -> Machine:
     """The bundled machine of that name, or the one in that file; raises InputError."""
-    path = CATALOGUE.path(str(name_or_path))
+    path = name_or_path if isinstance(name_or_path, Path) else CATALOGUE.path(name_or_path)
     try:
         state = path.stat()
     except OSError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -172,7 +173,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[
@@ -196,6 +196,23 @@ def _root(
     _help_alone(context)
 
 
+app.callback(invoke_without_command=True)(_root)
+
+
+def _only(word: str) -> typer.Typer:
+    """The application with no other command or group than this; all of it where there is none such.
+
+    To read the parameters of all commands takes longer than to print an answer.
+    """
+    commands = [one for one in app.registered_commands if one.name == word]
+    groups = [one for one in app.registered_groups if one.name == word]
+    if not commands and not groups:
+        return app
+    only = copy(app)
+    only.registered_commands, only.registered_groups = commands, groups
+    return only
+
+
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
     """See ``main``."""
     for stream in (sys.stdout, sys.stderr):
@@ -213,7 +230,8 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> object:
     _refuse_empty(words)
-    return app(with_log_options_first(words), prog_name="numatwin", standalone_mode=False)
+    chosen = _only(words[0]) if words else app
+    return chosen(with_log_options_first(words), prog_name="numatwin", standalone_mode=False)
 
 
 def _refuse_empty(words: Sequence[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 import sys
 import threading
 import traceback
@@ -88,6 +90,8 @@ def _other(failure: Exception) -> int:
         return NO_ROOM
     if isinstance(failure, OSError) and failure.strerror:
         where = f"{failure.filename}: " if failure.filename is not None else ""
+        if not where and failure.errno == errno.ENOSPC and _output_is_full():
+            where = "standard output: "
         _say(f"error: {where}{failure.strerror}")
         return BAD_INPUT
     # A library that cannot be mapped for want of address space says so in an ImportError.
@@ -97,6 +101,18 @@ def _other(failure: Exception) -> int:
     what = type(failure).__name__ + (f": {failure}" if str(failure) else "")
     _say(f"this is a bug: {what} (run it again with {DEBUG_VARIABLE}=1 and report the traceback)")
     return BUG
+
+
+def _output_is_full() -> bool:
+    """Whether standard output takes no more: an error of writing there names no file."""
+    try:
+        sys.stdout.flush()
+        state = os.fstat(sys.stdout.fileno())
+        if stat.S_ISREG(state.st_mode):
+            return os.fstatvfs(sys.stdout.fileno()).f_bavail == 0
+        return state.st_rdev == os.stat("/dev/full").st_rdev
+    except (OSError, ValueError) as failure:  # ValueError: a stream without a file
+        return isinstance(failure, OSError) and failure.errno == errno.ENOSPC
 
 
 def _usage_text(failure: Any) -> str:

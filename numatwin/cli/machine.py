@@ -144,6 +144,7 @@ def import_(
     if processor is not None and not catalogue:
         raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
     description = import_machine(file, name=name)
+    left_out = description.notes
     done = complete(description, processor) if catalogue else Completed(description, (), ())
     description = done.description
     machine = build_machine(description)
@@ -164,7 +165,7 @@ def import_(
             f"{f'{cores} cores' if cores else 'cores unknown'}, "
             f"{'memory unknown' if memory == '–' else memory}"
         )
-        for line in lines:
+        for line in (*left_out, *lines):
             print(line)
         print(f"'numatwin machine show {out}' shows it")
 

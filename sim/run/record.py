@@ -337,8 +337,11 @@ def _finite(text: str) -> float:
 def _from_json(head: dict[str, Any], path: Path) -> Record:
     from pydantic import ValidationError
 
+    from .record_shape import check_shape
+
     try:
         checked = _head_model().model_validate(head)
+        check_shape(head)
     except ValidationError as failure:
         first = failure.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -347,8 +350,6 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
             message = f"missing field '{place}'"
         raise InputError(f"not a record: {message}", str(path)) from None
     values = {name: getattr(checked, name) for name in type(checked).model_fields}
-    if not isinstance(values["machine"].get("name"), str):
-        raise InputError("not a record: missing field 'machine.name'", str(path))
     series_path = path.parent / SERIES_FILE
     try:
         series = series_path.read_bytes()

@@ -24,6 +24,7 @@ from ...inputs import (
     part_of,
     with_setting,
 )
+from ...inputs.regular import check_regular
 from ...inputs.shared_work import KEPT_MAX, once
 from ...inputs.yaml_file import Place
 from ...topologies import Machine, MachineDescription, load_machine, machine_from_document
@@ -123,7 +124,8 @@ def _path_of(document: Document, place: Place, named: str, catalogue: Catalogue)
     with reported_at(document, place):
         path = catalogue.path(named, folder_of(document, place))
         try:
-            path.stat()
+            check_regular(path)
+            path.open("rb").close()
         except OSError as failure:
             raise InputError(f"{path}: cannot be read: {failure.strerror}") from None
         return path

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -184,7 +185,7 @@ from importlib.abc import MetaPathFinder
 class Interrupt(MetaPathFinder):
     def find_spec(self, name, *_):
         if name == sys.argv[1]:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
 sys.meta_path.insert(0, Interrupt())
 from numatwin.cli import main
@@ -192,10 +193,18 @@ sys.exit(main(["run", "eris-fig13", "--json"]))
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "numatwin.cli.app", "numatwin.cli.run"])
-def test_ctrl_c_as_the_command_starts(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "sent"),
+    [
+        ("typer", "SIGINT"),
+        ("numatwin.cli.app", "SIGINT"),
+        ("numatwin.cli.run", "SIGINT"),
+        ("numatwin.cli.run", "SIGTERM"),
+    ],
+)
+def test_ctrl_c_as_the_command_starts(module: str, sent: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", AS_IT_STARTS, module],
+        [sys.executable, "-c", AS_IT_STARTS, module, sent],
         capture_output=True,
         text=True,
         # Who runs the tests in the background has it ignored.
@@ -212,6 +221,41 @@ def test_a_file_that_a_scenario_names_is_told_with_its_line(refused: Refused) ->
     told = refused("run", "s.yaml")
     assert "s.yaml:2:10: " in told
     assert "none.yaml: cannot be read: No such file or directory" in told
+    Path("folder").mkdir()
+    Path("s.yaml").write_text(f"name: s\nmachine: ./folder\n{fields}")
+    assert "s.yaml:2:10: folder: cannot be read: Is a directory" in refused("run", "s.yaml")
+
+
+def test_a_full_standard_output_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "--version"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == "numatwin: error: standard output: No space left on device\n"
+
+
+def test_too_little_address_space_is_told_at_once() -> None:
+    """Else OpenBLAS waits for ever, or ends the process on its own."""
+    few = (200 * 2**20, 200 * 2**20)
+    done = subprocess.run(
+        [*COMMAND, "run", "eris-fig13-small"],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, few),
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "not enough memory: 'ulimit -v' allows 200 MiB" in done.stderr
+
+
+def test_blas_has_one_thread() -> None:
+    """Its threads' memory is what little address space lacks as SciPy loads."""
+    code = "import os, sys; sys.argv = ['numatwin', '--version']; from numatwin.cli import main; "
+    code += "main(); print(os.environ['OPENBLAS_NUM_THREADS'])"
+    unset = {name: text for name, text in os.environ.items() if "OPENBLAS" not in name}
+    done = subprocess.check_output([sys.executable, "-c", code], env=unset, text=True)
+    assert done.splitlines()[-1] == "1"
 
 
 def test_errors_that_have_nowhere_to_go_keep_their_status() -> None:

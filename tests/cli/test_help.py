@@ -14,7 +14,7 @@ from command_line import CommandLine
 
 from numatwin import __version__
 from numatwin.cli import main
-from numatwin.cli.app import app
+from numatwin.cli.app import _only, app
 
 HELP_S_MAX = 0.5
 
@@ -145,3 +145,13 @@ def test_a_run_without_chance_loads_no_statistics() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_only_the_command_that_is_asked_for_is_made() -> None:
+    """The parameters of all others take longer to read than an answer takes to print."""
+    only = _only("run")
+    assert [one.name for one in only.registered_commands] == ["run"]
+    assert not only.registered_groups
+    assert [one.name for one in _only("machine").registered_groups] == ["machine"]
+    assert _only("rnu") is app  # its message proposes what there is
+    assert len(app.registered_commands) > 10

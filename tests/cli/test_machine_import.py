@@ -79,6 +79,13 @@ def test_unknown_cores_are_not_counted(numatwin: CommandLine) -> None:
     assert done.out.startswith("mine.yaml: 1 node, cores unknown, memory unknown\n")
 
 
+def test_what_is_left_out_is_told(numatwin: CommandLine) -> None:
+    text = "Measuring idle latencies (in ns)...\nNuma node 0 1\n 0 0 140.1\n 1 140.2 80.3\n"
+    Path("mlc.txt").write_text(text)
+    done = numatwin("machine", "import", "mlc.txt", "--out", "mine.yaml")
+    assert "Left out, as not measured: figures of 0 (1).\n" in done.out
+
+
 def test_this_host(numatwin: CommandLine) -> None:
     if not Path("/sys/devices/system/cpu").is_dir():
         pytest.skip("this host has no sysfs")

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -15,6 +16,7 @@ from synthetic_records import POLICIES, phased_record, steady_record
 
 from numatwin.inputs import InputError
 from numatwin.reports import report_html, write_report
+from numatwin.reports.report import compile_templates
 from numatwin.sim.planes.outcome import Gain, Why
 from numatwin.sim.run.record import Record, load_record
 
@@ -255,3 +257,15 @@ def test_a_small_enough_file(one_run: str) -> None:
         len(text) for text in re.findall(r'<script type="application/json".*?</script>', one_run)
     )
     assert own < 300_000
+
+
+def test_templates_are_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``make setup`` does; to compile one takes longer than to write a report."""
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    compile_templates()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(jinja2.Environment, "compile", refuse)
+    assert "</html>" in report_html([steady_record()])

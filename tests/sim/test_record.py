@@ -410,6 +410,17 @@ def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
         ("warnings", "none", "warnings"),
         ("replications", "many", "replications"),
         ("replicates", [], "replicates"),
+        ("machine", {"lookup": {"a": None}}, "missing field 'machine.name'"),
+        ("machine", {"name": "m", "nodes": [-1]}, "machine.nodes.0"),
+        ("machine", {"name": "m", "nodes": [{"id": 0, "cpus": 1e308}]}, "machine.nodes.0.cpus"),
+        ("machine", {"name": "m", "links": True}, "machine.links"),
+        ("machine", {"name": "m", "links": [1e308]}, "machine.links.0"),
+        ("assumptions", [{"name": "a"}], "missing field 'assumptions.0.value'"),
+        (
+            "assumptions",
+            [{"name": "a", "value": 1, "unit": "", "source": "", "low": {}}],
+            "missing field 'assumptions.0.low.value'",
+        ),
     ],
 )
 def test_a_field_of_another_kind(folder: Path, field: str, value: Any, place: str) -> None:

@@ -219,7 +219,7 @@ def test_the_last_of_several_runs_counts(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     notes = imported(tmp_path, MLC.replace("142.7", "0.0")).description.notes
-    assert "1 figures of 0 are left out: not measured." in notes
+    assert "Left out, as not measured: figures of 0 (1)." in notes
     assert "Nodes without a row are taken as memory without CPUs: 2" in notes
 
 

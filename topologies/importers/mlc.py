@@ -160,7 +160,7 @@ class _Reader:
         found.loaded_latency = sorted(self.loaded, key=lambda point: point.bandwidth.value)
         found.read_write_mixes = list(self.mixes.values())
         if self.zeros:
-            self._note(f"{self.zeros} figures of 0 are left out: not measured.")
+            self._note(f"Left out, as not measured: figures of 0 ({self.zeros}).")
         found.notes += self.notes
         if not (found.latency or found.bandwidth or self.loaded or self.mixes):
             raise self.source.error("no measurement", expected="the output of Intel MLC")
