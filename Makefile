@@ -116,9 +116,10 @@ test: test-packages
 test-all: test-packages
 	@$(TESTS) --hypothesis-profile random
 
-# SWEEPS_UNTIL: a time as of 'date +%s', from which on none is begun.
+# SWEEPS_UNTIL (.ci/run): a time as of 'date +%s', from which on none is begun. Their examples are the
+# same each time then, so that what fails is what was changed.
 sweeps: test-packages
-	@$(TESTS) --hypothesis-profile random -m sweep $(if $(SWEEPS_UNTIL),--until $(SWEEPS_UNTIL))
+	@$(TESTS) $(if $(SWEEPS_UNTIL),--until $(SWEEPS_UNTIL),--hypothesis-profile random) -m sweep
 
 test-kernel: setup
 	@$(TESTS) -m 'kernel and not sweep'
