@@ -3,8 +3,8 @@
 On a busy host a process may wait for a processor for longer than any limit for an example. What
 must be quick has a test of its own, which counts processor time.
 
-`make test` and CI's sweeps draw the same examples each time, so that what fails is what was changed;
-`make test-all` and `make sweeps` draw others each time (`--hypothesis-profile random`).
+`make test` and CI's sweeps draw the same examples each time, so that what fails is what was
+changed; `make test-all` and `make sweeps` draw others each time (`--hypothesis-profile random`).
 """
 
 import random

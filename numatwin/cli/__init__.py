@@ -32,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if most != resource.RLIM_INFINITY and most < ADDRESS_SPACE_MIN_BYTES:
             least = ADDRESS_SPACE_MIN_BYTES // 2**20
             allowed = f"'ulimit -v' allows {most // 2**20} MiB"
-            told = f"numatwin: error: not enough memory: {allowed}, expected at least {least} MiB\n"
-            os.write(2, told.encode())
+            text = f"numatwin: error: not enough memory: {allowed}, expected at least {least} MiB\n"
+            os.write(2, text.encode())
             return BAD_INPUT
     with _ended_by_an_interrupt():
         from .app import run_command_line
