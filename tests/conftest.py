@@ -8,6 +8,7 @@ changed; `make test-all` and `make sweeps` draw others each time (`--hypothesis-
 """
 
 import random
+import signal
 import time
 
 import pytest
@@ -33,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control starts what is in the background with Ctrl-C ignored, and so are
+    # its children, of which some tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--where-time-goes"):
         config.pluginmanager.register(Meter())
         if not hasattr(config, "workerinput"):
