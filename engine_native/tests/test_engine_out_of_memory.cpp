@@ -73,7 +73,7 @@ TEST(OutOfMemory, AtEachAllocation) {
     live(setup);
     // At first each, later some: there are as many ways on as there are interleavings.
     int failed = 0, finished = 0;
-    for (std::int64_t k = 0; finished < 3 && k < 100'000; k += 1 + k / 40) {
+    for (std::int64_t k = 0; finished < 3 && k < 100'000; k += 1 + k / 200) {
         until_failure = k;
         try {
             live(setup);
