@@ -24,6 +24,13 @@ class Plane(StrEnum):
 def find_threshold(
     machine: MachineArgument,
     on: Annotated[Plane, typer.Option(help="As flows, or event by event.")] = Plane.FLOW,
+    backlog: Annotated[
+        bool,
+        typer.Option(
+            help="With tasks that wait, so that workers of nodes with vectors never take those of "
+            "others; else as many tasks as workers, over any vectors (--on event)."
+        ),
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +59,7 @@ def find_threshold(
         check_writable(out)
     loaded = load_machine(machine)
     with progress_bar("searching") as progress:
-        found = threshold_search()(loaded, on.value, progress)
+        found = threshold_search()(loaded, on.value, progress, backlog=backlog)
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
     if json:

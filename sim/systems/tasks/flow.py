@@ -33,6 +33,7 @@ from .commands import (
 )
 from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
+from .looking import looking_threads
 from .parameters import cores_of
 from .piece_log import PieceLog
 from .scan_paths import ScanPaths
@@ -81,8 +82,10 @@ class TasksFlow:
         self.stealable: frozenset[str] = frozenset()
         self.paths = ScanPaths(self.program, self.costs, self.system.unchanging)
         self._shares = tuple(query.share for query in self.program.queries)
-        polling = bool(np.isinf(self.program.scheduling.look_s))
-        self.log = PieceLog(self.machine, self.costs, placed, self.queries, polling=polling)
+        self._think_s = np.inf if self.program.arrivals_per_s else self.program.think_s
+        self.log = PieceLog(
+            self.machine, self.costs, placed, self.queries, active=self._active_cores
+        )
         self._time_s = 0.0
         self._stuck = 0.0  # clients of the mix that wait for a part that is being moved
         self._left: dict[int, float] = {}  # pages that copies have still to move
@@ -365,6 +368,16 @@ class TasksFlow:
             else:
                 raise InputError(f"tasks know no command {type(command).__name__}")
             self._rates = None
+
+    def _active_cores(self, rates: Rates, allowed: Ints) -> Floats:
+        """(n,) whose workers run tasks or look for some; a core counts by the part of its threads
+        that do, as on the event plane."""
+        look_s = self.program.scheduling.look_s
+        if np.isinf(look_s):
+            return allowed.astype(np.float64)
+        busy = group_sums(rates.node, rates.running, len(allowed))
+        looking = looking_threads(rates, allowed, busy, look_s, self._think_s)
+        return np.asarray((busy + looking) / max(self._per_core.max(initial=1.0), 1.0))
 
     # -- the result -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,8 @@ class _Piece:
 class PieceLog:
     """Of runs with threads on the cores of ``placed`` that answer ``queries``.
 
-    ``polling``: workers without work keep their core busy, as energy counts it.
+    ``active``: how many cores of each node (n,) are, as energy counts it, while rates hold and so
+    many workers of each node may run.
     """
 
     def __init__(
@@ -45,9 +46,9 @@ class PieceLog:
         placed: Workers,
         queries: Sequence[str],
         *,
-        polling: bool,
+        active: Callable[[Rates, Ints], Floats],
     ) -> None:
-        self.machine, self.costs, self.queries, self.polling = machine, costs, queries, polling
+        self.machine, self.costs, self.queries, self.active = machine, costs, queries, active
         self.core_node = placed.core_node
         self.use = MachineUse(machine, placed, costs)
         self._pieces: list[_Piece] = []
@@ -78,7 +79,7 @@ class PieceLog:
         self._pair_bytes += served.pair_Bps * length_s
         self._done += rates.queries * length_s
         self._response_s += rates.queries * rates.response_s * length_s
-        self._active += np.minimum(piece.allowed if self.polling else on, cores) * length_s
+        self._active += np.minimum(self.active(rates, piece.allowed), cores) * length_s
         stolen, taken = rates.stolen, dict[str, float]()
         for f, running in enumerate(rates.running.tolist()):
             done = running / float(rates.task_s[f]) * length_s

@@ -10,7 +10,10 @@ what is stolen has the longest way on machines of several blades; with every oth
 is made again, and the interval holds, of both, the step of n within which the throughputs cross.
 
 Clients without think time ask for one sum each, more than there are workers: no worker of a node
-with vectors ever waits. There is a worker for each hardware thread, as in the source.
+with vectors ever waits, or takes tasks of other nodes. The source does not say how many they were.
+Without such a ``backlog`` there are as many clients as workers, each of which draws a vector for
+each sum: then no task waits for long, and a worker that is done takes the next one, wherever its
+vector lies. There is a worker for each hardware thread, as in the source.
 """
 
 from __future__ import annotations
@@ -115,13 +118,19 @@ class ThresholdFound:
 
 
 def search_threshold(
-    machine: Machine, on: str = "flow", progress: Progress | None = None
+    machine: Machine, on: str = "flow", progress: Progress | None = None, *, backlog: bool = True
 ) -> ThresholdFound:
-    """Plays the micro-benchmark on the plane ``on`` (flow or event).
+    """Plays the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
+    or, without ``backlog``, as many.
 
     Raises InputError where the machine has fewer than two nodes with cores and memory, or stealing
-    pays for all of these tasks, or for none.
+    pays for all of these tasks, or for none; and on the flow plane without backlog.
     """
+    if not backlog and on == "flow":
+        raise InputError(
+            "the flow plane does not play which worker takes which task",
+            expected="--on event where no tasks wait",
+        )
     able = [k for k, one in enumerate(machine.nodes) if one.cores and not one.memory_bytes <= 0]
     if len(able) < 2:
         raise InputError(
@@ -133,7 +142,7 @@ def search_threshold(
     crossings = []
     for number, homes in enumerate(halves):
         points: list[PowerPoint] = []
-        for point in _points(machine, homes, on):
+        for point in _points(machine, homes, on, backlog):
             points.append(point)
             if progress is not None:
                 progress((number + point.power / POWERS[-1]) / len(halves))
@@ -165,9 +174,11 @@ def _crossing(machine: Machine, homes: Sequence[int], points: Sequence[PowerPoin
     return Crossing(ids, tuple(points), value_Bps, last.task_Bps, before.task_Bps)
 
 
-def _points(machine: Machine, homes: Sequence[int], on: str) -> Iterator[PowerPoint]:
+def _points(
+    machine: Machine, homes: Sequence[int], on: str, backlog: bool
+) -> Iterator[PowerPoint]:
     for power in POWERS:
-        made = _Benchmark(machine, homes, power)
+        made = _Benchmark(machine, homes, power, backlog)
         task_Bps, alone_Bps = _PLAY[on](made, frozenset())
         _, stolen_Bps = _PLAY[on](made, frozenset({TASK_CLASS}))
         yield PowerPoint(power, task_Bps, alone_Bps, stolen_Bps)
@@ -180,7 +191,7 @@ class _Benchmark:
     policy_names: Mapping[str, str] = {}
     horizon_s = period_s = WARM_UP_S + COUNTED_S
 
-    def __init__(self, machine: Machine, homes: Sequence[int], power: int) -> None:
+    def __init__(self, machine: Machine, homes: Sequence[int], power: int, backlog: bool) -> None:
         self.machine = machine
         ids = [machine.nodes[home].id for home in homes]
         self.system = TasksSystem(
@@ -189,10 +200,17 @@ class _Benchmark:
             tables={f"vector-{node_id}": (node_id,) for node_id in ids},
         )
         workers = int(self.system.workers(machine).sum())
-        self.workload = _sums(ids, power, -(-CLIENTS_PER_WORKER * workers // len(ids)))
+        if backlog:
+            own = {"clients": -(-CLIENTS_PER_WORKER * workers // len(ids))}
+            self.workload = _sums(ids, power, own, {"kind": "closed"})
+        else:
+            all_clients = {"kind": "closed", "count": workers}
+            self.workload = _sums(ids, power, {"share": 1}, all_clients)
 
 
-def _sums(ids: Sequence[int], power: int, clients: int) -> Workload:
+def _sums(
+    ids: Sequence[int], power: int, who_asks: Mapping[str, int], clients: Mapping[str, Any]
+) -> Workload:
     vector = {
         "kind": "table",
         "rows": VALUES,
@@ -205,7 +223,7 @@ def _sums(ids: Sequence[int], power: int, clients: int) -> Workload:
         "operations": {
             f"sum-{node_id}": {
                 "kind": "query",
-                "clients": clients,
+                **who_asks,
                 "operators": {
                     "sum": {
                         "kind": "custom",
@@ -220,7 +238,7 @@ def _sums(ids: Sequence[int], power: int, clients: int) -> Workload:
             }
             for node_id in ids
         },
-        "clients": {"kind": "closed"},
+        "clients": dict(clients),
     }
     return workload_from_document(Document(described, "sums-of-powers"), Path())
 

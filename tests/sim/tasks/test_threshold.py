@@ -67,6 +67,26 @@ def test_directories_in_memory_lower_it() -> None:
         assert gains[-2] <= GAIN_MIN < gains[-1]
 
 
+def test_where_no_tasks_wait_workers_with_vectors_take_those_of_others() -> None:
+    """Four nodes, vectors on two of them, 0.5 GB/s from each to each. With tasks that wait, a node
+    has its 4 GB/s for its own workers, however full the links are: stealing costs nothing. Without,
+    any node has a quarter of the tasks, and a full link holds up all: 2 GB/s a node with vectors,
+    0.5 GB/s for each of its workers."""
+    text = MACHINE.format(memory="4 GB/s", link="0.5625 GB/s").replace("ids: 0-1", "ids: 0-3")
+    ends = [f"  - {{ends: [{a}, {b}], type: wire}}" for a in range(4) for b in range(a)]
+    text = "\n".join([text[: text.rindex("links:")] + "links:", *ends])
+    machine = machine_from_document(parse_yaml(text, "by-hand.yaml"))
+    assert search_threshold(machine, "event").threshold.value > 0.9e9
+    mixed = search_threshold(machine, "event", backlog=False).crossings[0]
+    assert mixed.points[0].stolen_Bps == pytest.approx(2 * 2e9, rel=0.1)
+    assert mixed.value_Bps == pytest.approx(0.5e9, rel=0.1)
+
+
+def test_without_backlog_the_flow_plane_is_refused() -> None:
+    with pytest.raises(InputError, match="does not play which worker takes which task"):
+        search_threshold(made(), "flow", backlog=False)
+
+
 def test_both_planes_find_the_same() -> None:
     """Two threads a core: for each power the same throughput, with stealing and without; and a task
     with more instructions reads no faster."""
