@@ -70,16 +70,17 @@ def test_directories_in_memory_lower_it() -> None:
 def test_where_no_tasks_wait_workers_with_vectors_take_those_of_others() -> None:
     """Four nodes, vectors on two of them, 0.5 GB/s from each to each. With tasks that wait, a node
     has its 4 GB/s for its own workers, however full the links are: stealing costs nothing. Without,
-    any node has a quarter of the tasks, and a full link holds up all: 2 GB/s a node with vectors,
-    0.5 GB/s for each of its workers."""
+    any node has a quarter of the tasks, and a full link holds up all: at most 2 GB/s a node with
+    vectors, 0.5 GB/s for each of its workers; less, as links are not full all the time."""
     text = MACHINE.format(memory="4 GB/s", link="0.5625 GB/s").replace("ids: 0-1", "ids: 0-3")
     ends = [f"  - {{ends: [{a}, {b}], type: wire}}" for a in range(4) for b in range(a)]
     text = "\n".join([text[: text.rindex("links:")] + "links:", *ends])
     machine = machine_from_document(parse_yaml(text, "by-hand.yaml"))
-    assert search_threshold(machine, "event").threshold.value > 0.9e9
+    waiting = search_threshold(machine, "event").crossings[0]
+    assert waiting.points[0].stolen_Bps > 0.98 * 8e9
     mixed = search_threshold(machine, "event", backlog=False).crossings[0]
-    assert mixed.points[0].stolen_Bps == pytest.approx(2 * 2e9, rel=0.1)
-    assert mixed.value_Bps == pytest.approx(0.5e9, rel=0.1)
+    assert 0.75 * 4e9 < mixed.points[0].stolen_Bps < 4e9
+    assert 0.3e9 < mixed.value_Bps < 0.5e9 < 0.9e9 < waiting.value_Bps
 
 
 def test_without_backlog_the_flow_plane_is_refused() -> None:
