@@ -249,9 +249,9 @@ class TasksFlow:
 
     def observe(self, family: str) -> Any:
         """See Plane."""
-        watched = self._watched.setdefault(family, _Watched())
+        watched, rates = self._watched.setdefault(family, _Watched()), self.rates()
         if not watched.pieces:
-            watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), self.rates()))
+            watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), rates))
         seen = {
             "placer": self._seen_by_placer,
             "stealing": self._seen_by_stealing,
@@ -291,7 +291,7 @@ class TasksFlow:
                 for name, parts in self.layout.parts.items()
                 for p, part in enumerate(parts)
             ),
-            threads=self._allowed(),
+            threads=self._running,
             node_cpu=node_cpu,
             node_memory_Bps=node_Bps,
             memory_peak_Bps=self.costs.memory_Bps,
@@ -338,7 +338,7 @@ class TasksFlow:
             links += part * float(rates.served.link_Bps.sum())
             controllers += part * float(rates.served.memory_Bps.sum())
             used += part * rates.served.memory_Bps
-        allowed = int(self._allowed().sum())
+        allowed = int(self._running.sum())
         return CoresObservation(
             time_s=self._time_s,
             cores=self.cores,

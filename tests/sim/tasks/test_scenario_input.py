@@ -57,6 +57,8 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
         ("parts: 0", "4:30: system.parts: found '0', expected at least 1"),
         ("nodes: 5", "system.nodes: machine 'intel-4s-qpi' has 4 nodes with cores: expected at"),
         ("affinity: node, nodes: []", "4:39: system.nodes: expected at least one node id"),
+        ("affinity: []", "4:23: system.affinity: expected 'core', 'node' or 'none'"),
+        ("affinity: none, nodes: 0", "system.nodes: found '0', expected at least 1"),
         ("nodes: [0, 0]", "system.nodes: a node id stands twice"),
         ("nodes: 1, loaders: 2", "system.loaders: 1 nodes have workers: expected at most 1"),
         ("threads: 21", "system.threads: node 0 of machine 'intel-4s-qpi' has 20 hardware threads"),
@@ -91,6 +93,17 @@ def test_a_part_lies_on_a_node_with_memory(tmp_path: Path) -> None:
     assert "system.placement: node 1 of machine 'odd' has no memory for a part" in told(
         tmp_path, *changes
     )
+
+
+def test_threads_run_on_nodes_with_cores(tmp_path: Path) -> None:
+    nodes = "".join(
+        f"    {name}: {{cores: {cores}, memory: {{size: 1 GiB}}}}\n"
+        for name, cores in (("full", 2), ("bare", 0))
+    )
+    machine = f"machine:\n  name: odd\n  node_types:\n{nodes}"
+    machine += "  nodes: [{ids: 0-0, type: full}, {ids: 1-1, type: bare}]"
+    changes = ("machine: intel-4s-qpi", machine), (SYSTEM, f"{SYSTEM}, affinity: node, nodes: [1]")
+    assert "system.nodes.0: node 1 of machine 'odd' has no cores" in told(tmp_path, *changes)
 
 
 def test_rows_are_as_many_as_parts_however_small_the_scale(tmp_path: Path) -> None:

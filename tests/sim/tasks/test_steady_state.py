@@ -202,6 +202,33 @@ def test_open_clients_get_what_they_ask_for_up_to_what_there_is(
     assert solve(program).queries[0] == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("workers", "tasks", "arrivals_per_s", "expected_s"),
+    [
+        # M/D/1: half of what M/M/1 waits, 0.5 * 0.8 / 0.2 of the 0.1 s that a query takes.
+        (1, 1, 8.0, 0.1 + 0.2),
+        # Four tasks of 0.025 s, one after another: the same.
+        (1, 4, 8.0, 0.1 + 0.2),
+        # Two workers, a task for each: one server, of queries of 0.05 s.
+        (2, 2, 16.0, 0.05 + 0.1),
+        # M/D/2 at 0.8, half of M/M/2: 0.711 wait, for 0.1 / (2 * 0.2) s.
+        (2, 1, 16.0, 0.1 + 0.5 * (0.32 / 0.45) * 0.25),
+    ],
+)
+def test_queries_that_come_at_random_wait(
+    workers: int, tasks: int, arrivals_per_s: float, expected_s: float
+) -> None:
+    program = hand.program(
+        hand.query(cpu_bound(concurrency=tasks), clients=0, share=1.0),
+        tables=[hand.table(rows=1_000_000)],
+        workers=(workers, 0, 0, 0),
+        arrivals_per_s=arrivals_per_s,
+    )
+    rates = solve(program)
+    assert rates.queries[0] == pytest.approx(arrivals_per_s)
+    assert rates.response_s[0] == pytest.approx(expected_s, rel=1e-3)
+
+
 @settings(max_examples=60, deadline=None)
 @given(hand.programs(nodes=NODES), st.booleans())
 def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:

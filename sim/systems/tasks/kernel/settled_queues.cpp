@@ -12,9 +12,27 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr int rounds_of_taking = 8;
+constexpr double busiest = 0.999;  // beyond, queries that come at random wait as in a full queue
+constexpr double servers_most = 256.0;
 
 std::size_t at(std::int64_t position) {
     return static_cast<std::size_t>(position);
+}
+
+// The probability to wait for one of c servers that are busy for a part `use` of the time (Erlang).
+double waits(int c, double use) {
+    const double offered = use * c;
+    double blocked = 1.0;
+    for (int k = 1; k <= c; ++k) blocked = offered * blocked / (k + offered * blocked);
+    return blocked / (1.0 - use * (1.0 - blocked));
+}
+
+// The same by c, in a straight line between whole ones.
+double waits_by_server(double servers, double use) {
+    const double most = std::clamp(servers, 1.0, servers_most);
+    const int c = static_cast<int>(most);
+    const double part = most - c, least = waits(c, use) / c;
+    return part > 0 ? least + part * (waits(c + 1, use) / (c + 1) - least) : least;
 }
 
 bool below(const std::vector<std::int64_t>& positions, std::size_t end) {
@@ -54,6 +72,7 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
         of_nodes->assign(nodes_, 0.0);
     for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
+    others_s_.assign(nodes_ + 1, -1.0);
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
     response_.assign(groups, 0.0);
@@ -66,6 +85,7 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
     for (std::int64_t round = 0; round < of_.rounds_max; ++round) {
         for (std::size_t b = 0; b < batches_; ++b) asked_[b] = rates[at(of_.query[b])] * tasks[b];
         see(local_s);
+        if (of_.arrivals_per_s > 0) wait_for_others(tasks, local_s);
         steal(tasks, local_s, task_s);
         respond(tasks, local_s);
         const double change = ask();
@@ -188,16 +208,55 @@ void SettledQueues::take(std::size_t thief, std::size_t from, std::size_t to) {
     }
 }
 
+// How long queries that come at random wait for those that came before: as in M/G/c by Allen and
+// Cunneen (Probability, Statistics and Queueing Theory, 1990), where a query of m tasks on E workers
+// is one customer of E / m servers, or of one that takes m / E times as long; negative where
+// workers cannot do what is asked for.
+void SettledQueues::wait_for_others(const Values& tasks, const Values& local_s) {
+    const auto wait_of = [&](double workers, auto counts) {
+        double work = 0.0, squares = 0.0, widths = 0.0;
+        for (std::size_t b = 0; b < batches_; ++b) {
+            if (!counts(b) || !(asked_[b] > 0)) continue;
+            const double width = std::min(tasks[b], workers);
+            const double time_s = local_s[b] * tasks[b] / width;
+            work += asked_[b] * local_s[b];
+            squares += asked_[b] * local_s[b] * time_s;
+            widths += asked_[b] * local_s[b] * width;
+        }
+        if (!(work > 0)) return 0.0;
+        const double use = work / workers;
+        if (!(use < busiest)) return -1.0;
+        const double servers = workers * work / widths;
+        return waits_by_server(servers, use) / (1.0 - use) * squares / work / 2.0;
+    };
+    double all = 0.0;
+    for (std::size_t node = 0; node < nodes_; ++node) {
+        all += of_.workers[node];
+        others_s_[node] =
+            of_.workers[node] > 0
+                ? wait_of(of_.workers[node], [&](auto b) { return at(of_.home[b]) == node; })
+                : 0.0;
+    }
+    others_s_[nodes_] = wait_of(all, [](auto) { return true; });
+}
+
 // When the last of a batch's tasks ends, and how long one is there on average.
 void SettledQueues::respond(const Values& tasks, const Values& local_s) {
     std::ranges::fill(response_, 0.0);
     std::ranges::fill(response_s, 0.0);
     for (std::size_t b = 0; b < batches_; ++b) {
-        const double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0);
-        const double last_s = local_s[b] + ahead * mean_s_[b] / able_[b];
+        double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0), others_s = 0.0;
+        if (of_.arrivals_per_s > 0) {
+            const double found_s = others_s_[of_.stealable[b] ? nodes_ : at(of_.home[b])];
+            if (found_s >= 0) {
+                others_s = found_s;
+                ahead = std::max(tasks[b] - able_[b], 0.0);
+            }
+        }
+        const double last_s = local_s[b] + others_s + ahead * mean_s_[b] / able_[b];
         const double behind = ahead <= tasks[b] ? ahead * (ahead + 1.0) / (2.0 * tasks[b])
                                                 : ahead - (tasks[b] - 1.0) / 2.0;
-        residence_s_[b] = local_s[b] + behind * mean_s_[b] / able_[b];
+        residence_s_[b] = local_s[b] + others_s + behind * mean_s_[b] / able_[b];
         double& slowest = response_[at(of_.group[b])];
         slowest = std::max(slowest, last_s);
     }

@@ -62,6 +62,7 @@ class SettledQueues {
     void take(std::size_t thief, std::size_t from, std::size_t to);
     double away(std::size_t batch, double tasks) const;
     void respond(const std::vector<double>& tasks, const std::vector<double>& local_s);
+    void wait_for_others(const std::vector<double>& tasks, const std::vector<double>& local_s);
     double ask();  // by how much rates changed
     void run(const std::vector<double>& tasks, const std::vector<double>& task_s);
 
@@ -72,6 +73,7 @@ class SettledQueues {
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
+    std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
     std::vector<double> thieves_, worth_, whole_, on_;
 };
 
