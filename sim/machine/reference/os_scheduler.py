@@ -30,7 +30,8 @@ All threads have one weight, so the load of a processor is how many threads run 
    where none of its own is. Those that may no longer run where they are go to the next allowed
    processor in turn. Balancing counts allowed processors only.
 
-Left out: averages of load over time, the cost of newidle balancing, and automatic NUMA balancing.
+Left out: averages of load and use over time (docs/model.md says what that costs), the cost of
+newidle balancing, and automatic NUMA balancing.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ k - 1 to k. With the rates l_j of births and m_j of deaths while there are j, an
 and eigenvectors u of its symmetric generator on 0 .. k - 1, the part of time in which the k-th
 place is looked at is
 
-    p_(k-1) l_(k-1) E[min(I, look)],  E[min(I, look)] = sum of l_(k-1) u_(k-1)^2 (1 - e^(-t look)) / t^2
+    p_(k-1) l_(k-1) E[min(I, look)]
+    E[min(I, look)] = sum of l_(k-1) u_(k-1)^2 (1 - e^(-t look)) / t^2
 
 (Keilson, Markov Chain Models: Rarity and Exponentiality, 1979, chapter 5). Clients that never pause
 leave nobody idle for a while: who is idle then, stays so and sleeps.

@@ -12,7 +12,9 @@ approximation of mean value analysis). How long tasks run depends on how many ru
 (``service_times.py``). Workers that would be idle take tasks of other nodes' queues, nearest first
 and equally far ones in turn, where the class may be stolen.
 
-Left out, and played by the event plane: that tasks come at random, and that they are whole.
+Queries of open clients come at random: what they wait for others is that of M/G/c
+(``kernel/settled_queues.cpp``). Left out, and played by the event plane: that queries of closed
+clients come at random, too, and that tasks are whole.
 """
 
 from __future__ import annotations

@@ -174,9 +174,7 @@ def _crossing(machine: Machine, homes: Sequence[int], points: Sequence[PowerPoin
     return Crossing(ids, tuple(points), value_Bps, last.task_Bps, before.task_Bps)
 
 
-def _points(
-    machine: Machine, homes: Sequence[int], on: str, backlog: bool
-) -> Iterator[PowerPoint]:
+def _points(machine: Machine, homes: Sequence[int], on: str, backlog: bool) -> Iterator[PowerPoint]:
     for power in POWERS:
         made = _Benchmark(machine, homes, power, backlog)
         task_Bps, alone_Bps = _PLAY[on](made, frozenset())

@@ -1,4 +1,4 @@
-"""How many idle workers look for work before they sleep: known cases, and against the event plane."""
+"""How many idle workers look for work before they sleep: known cases, and the event plane's."""
 
 from math import exp, inf
 from pathlib import Path

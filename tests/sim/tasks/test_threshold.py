@@ -17,6 +17,7 @@ from numatwin.sim.systems.tasks.facts import TasksFacts
 from numatwin.sim.systems.tasks.threshold import GAIN_MIN, PowerPoint, search_threshold
 from numatwin.topologies import Machine, build_machine, load_machine, machine_from_document
 from numatwin.topologies.schema import Coherence
+from numatwin.validate.systems.tasks import WITHOUT_BACKLOG, WITHOUT_BACKLOG_RANGE
 
 MACHINE = """\
 name: by-hand
@@ -81,6 +82,16 @@ def test_where_no_tasks_wait_workers_with_vectors_take_those_of_others() -> None
     mixed = search_threshold(machine, "event", backlog=False).crossings[0]
     assert 0.75 * 4e9 < mixed.points[0].stolen_Bps < 4e9
     assert 0.3e9 < mixed.value_Bps < 0.5e9 < 0.9e9 < waiting.value_Bps
+
+
+@pytest.mark.parametrize(
+    "name", ["xeon-4s-ivb", pytest.param("xeon-8s-ivb", marks=pytest.mark.sweep)]
+)
+def test_without_backlog_it_is_what_the_published_rows_say(name: str) -> None:
+    found = search_threshold(load_machine(name), "event", backlog=False)
+    assert found.threshold.value == WITHOUT_BACKLOG[name]
+    low, high = WITHOUT_BACKLOG_RANGE[name]
+    assert low <= found.threshold.value <= high
 
 
 def test_without_backlog_the_flow_plane_is_refused() -> None:
