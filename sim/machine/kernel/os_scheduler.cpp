@@ -2,6 +2,7 @@
 #include "machine/kernel/os_scheduler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -14,6 +15,7 @@ constexpr std::array<std::int64_t, 4> imbalance_percent{110, 117, 117, 117}, tri
 constexpr std::size_t moved_max = 32;
 constexpr std::int64_t busy_factor = 16;
 constexpr Time ps_per_ms = 1'000'000'000;
+constexpr double half_life_ps = 32e9;
 
 void expect(bool fine, const char* what) {
     if (!fine) throw std::invalid_argument(std::string("scheduler: wrong ") + what);
@@ -41,6 +43,20 @@ std::vector<std::vector<std::uint32_t>> members(const std::vector<std::int64_t>&
 }
 
 }  // namespace
+
+// It was in use all the time since, or not at all.
+void OsScheduler::Use::pass_time(Time now, bool runs) {
+    const double left = std::exp2(-static_cast<double>(now - at) / half_life_ps);
+    part = runs ? 1.0 - (1.0 - part) * left : part * left;
+    at = now;
+}
+
+// Of its processors' time.
+std::int64_t OsScheduler::Sum::room() const {
+    if (threads < weight) return (weight - threads) * one;
+    const double left = std::max(static_cast<double>(weight) - use, 0.0);
+    return static_cast<std::int64_t>(left * static_cast<double>(one));
+}
 
 OsScheduler::OsScheduler(const OsSetup& setup)
     : setup_(setup),
@@ -107,10 +123,16 @@ void OsScheduler::wake(Time now, std::uint32_t thread, std::uint32_t waker) {
     if (of.runnable) throw std::logic_error("a thread that is awake cannot be woken");
     of.runnable = true;
     ++runnable_;
-    std::uint32_t target = of.is_new ? roomiest(thread, waker == none ? of.cpu : waker)
+    std::uint32_t target = of.is_new ? roomiest(now, thread, waker == none ? of.cpu : waker)
                                      : idle_near(thread, of.cpu, affine(thread, of.cpu, waker));
     if (!may(thread, target)) target = fallback(thread, target);
-    if (of.is_new) of.cpu = target;  // no migration
+    if (of.is_new) {  // no migration; half of the use that is left
+        Cpu& at = cpu_[target];
+        of.cpu = target;
+        at.use.pass_time(now, at.running != none);
+        of.use = {std::max((1.0 - at.use.part) / 2, 0.0), now};
+        at.use.part += of.use.part;
+    }
     of.is_new = false;
     enter(now, thread, target);
 }
@@ -121,15 +143,14 @@ void OsScheduler::sleep(Time now, std::uint32_t thread) {
     of.runnable = false;
     --runnable_;
     of.ran = now;
-    cpu_[of.cpu].running = none;
+    run(now, of.cpu, none);
     touch(thread);
     next(now, of.cpu);
 }
 
 void OsScheduler::tick(Time now) {
-    for (std::uint32_t cpu = 0; cpu < cpu_.size(); ++cpu)
-        if (cpu_[cpu].allowed) balance(now, cpu);
     for (std::uint32_t cpu = 0; cpu < cpu_.size(); ++cpu) {
+        if (cpu_[cpu].allowed) balance(now, cpu);
         const Cpu& of = cpu_[cpu];
         if (of.waiting.empty() || of.running == none || now - of.since < setup_.slice_ps) continue;
         stop(now, cpu);
@@ -148,7 +169,7 @@ void OsScheduler::use(Time now, const std::vector<bool>& allowed) {
         Cpu& at = cpu_[before];
         if (at.running == thread) {
             of.ran = now;
-            at.running = none;
+            run(now, before, none);
             touch(thread);
         } else {
             std::erase(at.waiting, thread);
@@ -184,15 +205,35 @@ void OsScheduler::enter(Time now, std::uint32_t thread, std::uint32_t cpu) {
                       : same(setup_.node)  ? node
                                            : beyond];
     }
+    take_along(now, thread, cpu);
     thread_[thread].cpu = cpu;
     cpu_[cpu].waiting.push_back(thread);
     ++waiting_;
     if (cpu_[cpu].running == none) run_first(now, cpu);
 }
 
+// A thread that does not run brings its use to another processor.
+void OsScheduler::take_along(Time now, std::uint32_t thread, std::uint32_t cpu) {
+    Thread& of = thread_[thread];
+    if (of.cpu == cpu) return;
+    of.use.pass_time(now, false);
+    for (Cpu* at : {&cpu_[of.cpu], &cpu_[cpu]}) at->use.pass_time(now, at->running != none);
+    cpu_[of.cpu].use.part = std::max(cpu_[of.cpu].use.part - of.use.part, 0.0);
+    cpu_[cpu].use.part += of.use.part;
+}
+
+// From now on this one runs there, or nobody.
+void OsScheduler::run(Time now, std::uint32_t cpu, std::uint32_t thread) {
+    Cpu& of = cpu_[cpu];
+    of.use.pass_time(now, of.running != none);
+    if (of.running != none) thread_[of.running].use.pass_time(now, true);
+    if (thread != none) thread_[thread].use.pass_time(now, false);
+    of.running = thread;
+}
+
 void OsScheduler::run_first(Time now, std::uint32_t cpu) {
     Cpu& of = cpu_[cpu];
-    of.running = of.waiting.front();
+    run(now, cpu, of.waiting.front());
     of.waiting.pop_front();
     --waiting_;
     of.since = now;
@@ -205,7 +246,7 @@ void OsScheduler::stop(Time now, std::uint32_t cpu) {
     touch(of.running);
     of.waiting.push_back(of.running);
     ++waiting_;
-    of.running = none;
+    run(now, cpu, none);
 }
 
 void OsScheduler::next(Time now, std::uint32_t cpu) {
@@ -280,7 +321,7 @@ std::uint32_t OsScheduler::fallback(std::uint32_t thread, std::uint32_t target) 
     return first;
 }
 
-std::uint32_t OsScheduler::roomiest(std::uint32_t thread, std::uint32_t cpu) {
+std::uint32_t OsScheduler::roomiest(Time now, std::uint32_t thread, std::uint32_t cpu) {
     auto bound = static_cast<std::int64_t>(cpu_.size()) + 1;
     while (true) {
         const auto& levels = attempts_[cpu];
@@ -291,7 +332,7 @@ std::uint32_t OsScheduler::roomiest(std::uint32_t thread, std::uint32_t cpu) {
         const Domain& domain = domain_[at.domain];
         bound = domain.weight;
         if (!domain.takes_new) continue;
-        const std::size_t group = idlest(thread, domain, at.local);
+        const std::size_t group = idlest(now, thread, domain, at.local);
         if (group == domain.groups.size()) continue;
         std::uint32_t best = none;
         for (const std::uint32_t one : domain.groups[group])
@@ -302,9 +343,10 @@ std::uint32_t OsScheduler::roomiest(std::uint32_t thread, std::uint32_t cpu) {
 }
 
 // The group to go to; their number: the local one is as good.
-std::size_t OsScheduler::idlest(std::uint32_t thread, const Domain& domain, std::size_t local_at) {
+std::size_t OsScheduler::idlest(Time now, std::uint32_t thread, const Domain& domain,
+                                std::size_t local_at) {
     const std::size_t stay = domain.groups.size();
-    sum(domain, local_at, [&](std::uint32_t cpu) { return may(thread, cpu); });
+    sum(now, domain, local_at, [&](std::uint32_t cpu) { return may(thread, cpu); });
     if (sum_.empty()) return stay;
     const auto room = [](const Sum& of) {
         return of.kind() == 0 ? std::pair<std::int64_t, std::int64_t>(0, -of.idle)
@@ -329,15 +371,18 @@ std::size_t OsScheduler::idlest(std::uint32_t thread, const Domain& domain, std:
 
 // Of groups with processors that count, the local one first if it has any.
 template <class Counts>
-void OsScheduler::sum(const Domain& domain, std::size_t local, Counts counts) {
+void OsScheduler::sum(Time now, const Domain& domain, std::size_t local, Counts counts) {
     sum_.clear();
     const auto add = [&](std::size_t group) {
-        Sum of{group, 0, 0, 0};
+        Sum of{.group = group, .percent = imbalance_percent[domain.level]};
         for (const std::uint32_t cpu : domain.groups[group]) {
             if (!counts(cpu)) continue;
             ++of.weight;
             of.threads += static_cast<std::int64_t>(cpu_[cpu].threads());
             of.idle += idle(cpu);
+            Cpu& at = cpu_[cpu];
+            at.use.pass_time(now, at.running != none);
+            of.use += at.use.part;
         }
         if (of.weight > 0) sum_.push_back(of);
     };
@@ -411,7 +456,7 @@ bool OsScheduler::wanted_for_room(const Domain& domain, const Sum& busiest, bool
         if (busiest.weight > 1 && local.idle <= busiest.idle + 1) return false;
     }
     if (busiest.kind() == 2 && domain.level > cache) {
-        found = {busiest.group, use_, (local.weight - local.threads) * one};
+        found = {busiest.group, use_, local.room()};
         return true;
     }
     const bool by_threads = busiest.weight == 1 || domain.spreads;
@@ -424,7 +469,7 @@ bool OsScheduler::wanted_for_room(const Domain& domain, const Sum& busiest, bool
 // Takes threads from the busiest group, if load is out of balance; whether it has.
 bool OsScheduler::move_in(Time now, std::uint32_t cpu, Attempts& of, bool newly_idle) {
     const Domain& domain = domain_[of.domain];
-    sum(domain, of.local, [this](std::uint32_t at) { return cpu_[at].allowed; });
+    sum(now, domain, of.local, [this](std::uint32_t at) { return cpu_[at].allowed; });
     Wanted what{};
     std::uint32_t source = none;
     if (wanted(domain, idle(cpu), what) && what.amount > 0) {

@@ -77,11 +77,18 @@ class OsScheduler {
 
   private:
     enum What : std::uint8_t { threads_, load_, use_ };
+    // The average of the time in use, at a time in ps.
+    struct Use {
+        double part = 0.0;
+        Time at = 0;
+        void pass_time(Time now, bool runs);
+    };
     struct Cpu {
         std::uint32_t running = none;
         bool allowed = true;
         Time since = 0;
         std::deque<std::uint32_t> waiting;
+        Use use;
         std::size_t threads() const { return waiting.size() + (running != none ? 1 : 0); }
     };
     struct Attempts {
@@ -93,6 +100,7 @@ class OsScheduler {
         std::uint32_t cpu = 0;
         bool runnable = false, is_new = true, touched = false;
         Time ran = 0;
+        Use use;
         std::vector<std::uint8_t> own;
     };
     struct Domain {
@@ -103,8 +111,16 @@ class OsScheduler {
     struct Sum {
         std::size_t group = 0;
         std::int64_t weight = 0, threads = 0, idle = 0;
+        double use = 0.0;
+        std::int64_t percent = 0;
         std::int64_t load() const { return one * threads / weight; }
-        int kind() const { return (threads >= weight) + (threads > weight); }
+        int kind() const {
+            if (threads == weight &&
+                use * static_cast<double>(percent) < static_cast<double>(weight * 100))
+                return 0;
+            return (threads >= weight) + (threads > weight);
+        }
+        std::int64_t room() const;
     };
     struct Wanted {
         std::size_t group;
@@ -118,6 +134,8 @@ class OsScheduler {
     bool idle_core(std::uint32_t cpu) const;
     void touch(std::uint32_t thread);
     void enter(Time now, std::uint32_t thread, std::uint32_t cpu);
+    void take_along(Time now, std::uint32_t thread, std::uint32_t cpu);
+    void run(Time now, std::uint32_t cpu, std::uint32_t thread);
     void run_first(Time now, std::uint32_t cpu);
     void stop(Time now, std::uint32_t cpu);
     void next(Time now, std::uint32_t cpu);
@@ -126,10 +144,10 @@ class OsScheduler {
     std::uint32_t idle_near(std::uint32_t thread, std::uint32_t previous,
                             std::uint32_t target) const;
     std::uint32_t fallback(std::uint32_t thread, std::uint32_t target) const;
-    std::uint32_t roomiest(std::uint32_t thread, std::uint32_t cpu);
-    std::size_t idlest(std::uint32_t thread, const Domain& domain, std::size_t local);
+    std::uint32_t roomiest(Time now, std::uint32_t thread, std::uint32_t cpu);
+    std::size_t idlest(Time now, std::uint32_t thread, const Domain& domain, std::size_t local);
     template <class Counts>
-    void sum(const Domain& domain, std::size_t local, Counts counts);
+    void sum(Time now, const Domain& domain, std::size_t local, Counts counts);
     void balance(Time now, std::uint32_t cpu);
     bool chosen(std::uint32_t cpu, const Attempts& of) const;
     bool wanted(const Domain& domain, bool is_idle, Wanted& found) const;

@@ -1,7 +1,8 @@
 """How much load one group of processors takes from another, by Linux's rules (6 of os_scheduler).
 
 After find_busiest_group and calculate_imbalance of kernel/sched/fair.c, with the number of threads
-that run or wait in the place of averages over time.
+that run or wait in the place of averages of load over time. That of use over time decides whether a
+group with a thread for each processor has room (group_has_capacity).
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ ONE = 1024  # a thread's load
 
 
 class Sum(NamedTuple):
-    """Of a group's allowed processors; ``group``: its position in the domain."""
+    """Of a group's allowed processors; ``group``: its position in the domain; ``use``: of their
+    time, averaged."""
 
     group: int
     weight: int
     threads: int
     idle: int
+    use: float
+    percent: int
 
     @property
     def load(self) -> int:
@@ -31,7 +35,16 @@ class Sum(NamedTuple):
     @property
     def kind(self) -> int:
         """0: it has room, 1: a thread each, 2: too many."""
+        if self.threads == self.weight and self.use * self.percent < self.weight * 100:
+            return 0
         return (self.threads >= self.weight) + (self.threads > self.weight)
+
+    @property
+    def room(self) -> int:
+        """Of its processors' time, in ``ONE``."""
+        if self.threads < self.weight:
+            return (self.weight - self.threads) * ONE
+        return int(max(self.weight - self.use, 0.0) * ONE)
 
 
 class What(IntEnum):
@@ -85,7 +98,7 @@ def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted
         if busiest.weight > 1 and local.idle <= busiest.idle + 1:
             return None
     if busiest.kind == 2 and domain.level > Level.CACHE:
-        return Wanted(busiest.group, What.USE, (local.weight - local.threads) * ONE)
+        return Wanted(busiest.group, What.USE, local.room)
     by_threads = busiest.weight == 1 or domain.spreads
     amount = max(more if by_threads else local.idle - busiest.idle, 0)
     if domain.level is Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:

@@ -30,8 +30,7 @@ All threads have one weight, so the load of a processor is how many threads run 
    where none of its own is. Those that may no longer run where they are go to the next allowed
    processor in turn. Balancing counts allowed processors only.
 
-Left out: averages of load and use over time (docs/model.md says what that costs), the cost of
-newidle balancing, and automatic NUMA balancing.
+Left out: averages of load over time, the cost of newidle balancing, and automatic NUMA balancing.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import exp2
 
 from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Domain, Level, OsSchedulerSetup
 from .os_balancing import ONE, Sum, What, imbalance
@@ -46,7 +46,22 @@ from .os_balancing import ONE, Sum, What, imbalance
 NONE = -1
 MOVED_MAX = 32  # sysctl_sched_nr_migrate
 BUSY_FACTOR = 16
+HALF_LIFE_PS = 32_000_000_000  # of averages of use: y^32 = 0.5, in periods of 1 ms (1,024 us)
 PS_PER_MS = 1_000_000_000
+
+
+@dataclass
+class _Use:
+    """The average of the time in use, at a time in ps."""
+
+    part: float = 0.0
+    at: int = 0
+
+    def pass_time(self, now: int, runs: bool) -> None:
+        """It was in use all the time since, or not at all."""
+        left = exp2(-(now - self.at) / HALF_LIFE_PS)
+        self.part = 1.0 - (1.0 - self.part) * left if runs else self.part * left
+        self.at = now
 
 
 @dataclass
@@ -54,6 +69,7 @@ class _Cpu:
     running: int = NONE
     since: int = 0
     waiting: deque[int] = field(default_factory=deque)
+    use: _Use = field(default_factory=lambda: _Use())
 
     @property
     def threads(self) -> int:
@@ -76,6 +92,7 @@ class _Thread:
     is_new: bool = True
     ran: int = 0
     own: frozenset[int] = frozenset()
+    use: _Use = field(default_factory=_Use)
 
 
 class OsScheduler:
@@ -126,13 +143,17 @@ class OsScheduler:
         of = self.threads[thread]
         of.runnable = True
         if of.is_new:
-            target = self._roomiest(thread, of.cpu if waker == NONE else waker)
+            target = self._roomiest(now, thread, of.cpu if waker == NONE else waker)
         else:
             target = self._idle_near(thread, of.cpu, self._affine(thread, of.cpu, waker))
         if not self._may(thread, target):
             target = self._fallback(thread, target)
-        if of.is_new:  # no migration
+        if of.is_new:  # no migration; half of the use that is left (post_init_entity_util_avg)
             of.cpu, of.is_new = target, False
+            at = self.cpus[target]
+            at.use.pass_time(now, at.running != NONE)
+            of.use = _Use(max((1.0 - at.use.part) / 2, 0.0), now)
+            at.use.part += of.use.part
         self._enter(now, thread, target)
 
     def sleep(self, now: int, thread: int) -> None:
@@ -140,16 +161,16 @@ class OsScheduler:
         of = self.threads[thread]
         of.runnable, of.ran = False, now
         cpu = of.cpu
-        self.cpus[cpu].running = NONE
+        self._run(now, cpu, NONE)
         self.touched.append(thread)
         self._next(now, cpu)
 
     def tick(self, now: int) -> None:
-        """Balancing that is due, then slices that are over (softirqs come before the switch)."""
-        for cpu in range(len(self.cpus)):
+        """One processor after another: balancing that is due, then its slice, if that is over
+        (softirqs come before the switch)."""
+        for cpu, of in enumerate(self.cpus):
             if cpu in self.allowed:
                 self._balance(now, cpu)
-        for cpu, of in enumerate(self.cpus):
             if of.waiting and of.running != NONE and now - of.since >= self.setup.slice_ps:
                 self._stop(now, cpu)
                 self._next(now, cpu)
@@ -163,7 +184,7 @@ class OsScheduler:
                 before = of.cpu
                 if at.running == thread:
                     of.ran = now
-                    at.running = NONE
+                    self._run(now, before, NONE)
                     self.touched.append(thread)
                 else:
                     at.waiting.remove(thread)
@@ -185,6 +206,7 @@ class OsScheduler:
     def _enter(self, now: int, thread: int, cpu: int) -> None:
         """It runs or waits there."""
         self._count(thread, cpu)
+        self._take_along(now, thread, cpu)
         self.threads[thread].cpu = cpu
         self.cpus[cpu].waiting.append(thread)
         if self.cpus[cpu].running == NONE:
@@ -197,9 +219,31 @@ class OsScheduler:
         same = [of[before] == of[cpu] for of in (s.core, s.cache, s.node)]
         self.migrations[same.index(True) if True in same else Level.BEYOND] += 1
 
+    def _take_along(self, now: int, thread: int, cpu: int) -> None:
+        """A thread that does not run brings its use to another processor."""
+        of = self.threads[thread]
+        if of.cpu == cpu:
+            return
+        of.use.pass_time(now, runs=False)
+        for at in (self.cpus[of.cpu], self.cpus[cpu]):
+            at.use.pass_time(now, at.running != NONE)
+        self.cpus[of.cpu].use.part = max(self.cpus[of.cpu].use.part - of.use.part, 0.0)
+        self.cpus[cpu].use.part += of.use.part
+
+    def _run(self, now: int, cpu: int, thread: int) -> None:
+        """From now on this one runs there, or nobody."""
+        of = self.cpus[cpu]
+        of.use.pass_time(now, of.running != NONE)
+        if of.running != NONE:
+            self.threads[of.running].use.pass_time(now, runs=True)
+        if thread != NONE:
+            self.threads[thread].use.pass_time(now, runs=False)
+        of.running = thread
+
     def _run_first(self, now: int, cpu: int) -> None:
         of = self.cpus[cpu]
-        of.running, of.since = of.waiting.popleft(), now
+        self._run(now, cpu, of.waiting.popleft())
+        of.since = now
         self.touched.append(of.running)
 
     def _stop(self, now: int, cpu: int) -> None:
@@ -208,7 +252,7 @@ class OsScheduler:
         self.threads[of.running].ran = now
         self.touched.append(of.running)
         of.waiting.append(of.running)
-        of.running = NONE
+        self._run(now, cpu, NONE)
 
     def _next(self, now: int, cpu: int) -> None:
         """Nobody runs there: the first who waits, or one of another processor (4)."""
@@ -279,7 +323,7 @@ class OsScheduler:
         cpus = [cpu for cpu in range(len(self.cpus)) if self._may(thread, cpu)]
         return next((cpu for cpu in cpus if node[cpu] == node[target]), cpus[0])
 
-    def _roomiest(self, thread: int, cpu: int) -> int:
+    def _roomiest(self, now: int, thread: int, cpu: int) -> int:
         """For a new thread (2), seen from a processor."""
         bound = len(self.cpus) + 1
         while True:
@@ -290,13 +334,13 @@ class OsScheduler:
             domain = inside[-1]
             bound = domain.weight
             if domain.takes_new:
-                group = self._idlest(thread, domain, cpu)
+                group = self._idlest(now, thread, domain, cpu)
                 if group is not None:
                     cpu = self._emptiest(thread, group)
 
-    def _idlest(self, thread: int, domain: Domain, cpu: int) -> tuple[int, ...] | None:
+    def _idlest(self, now: int, thread: int, domain: Domain, cpu: int) -> tuple[int, ...] | None:
         """The group to go to; None: the local one is as good."""
-        sums = self._sums(domain, cpu, lambda one: self._may(thread, one))
+        sums = self._sums(now, domain, cpu, lambda one: self._may(thread, one))
         if not sums:
             return None
         if sums[0].group != _local(domain, cpu):
@@ -324,14 +368,19 @@ class OsScheduler:
 
     # -- balancing (4 to 6) -----------------------------------------------------------------------
 
-    def _sums(self, domain: Domain, cpu: int, counts: Callable[[int], bool]) -> list[Sum]:
+    def _sums(self, now: int, domain: Domain, cpu: int, counts: Callable[[int], bool]) -> list[Sum]:
         """Of groups with processors that count, the local one first if it has any."""
         local, found = _local(domain, cpu), []
         order = [local, *(g for g in range(len(domain.groups)) if g != local)]
         for group in order:
-            cpus = [self.cpus[one].threads for one in domain.groups[group] if counts(one)]
+            cpus = [self.cpus[one] for one in domain.groups[group] if counts(one)]
+            threads, use = [of.threads for of in cpus], 0.0
+            for of in cpus:
+                of.use.pass_time(now, of.running != NONE)
+                use += of.use.part
+            percent = IMBALANCE_PERCENT[domain.level]
             if cpus:
-                found.append(Sum(group, len(cpus), sum(cpus), cpus.count(0)))
+                found.append(Sum(group, len(cpus), sum(threads), threads.count(0), use, percent))
         return found
 
     def _balance(self, now: int, cpu: int) -> None:
@@ -361,7 +410,7 @@ class OsScheduler:
     def _move_in(self, now: int, cpu: int, level: int, newly_idle: bool) -> bool:
         """Takes threads from the busiest group, if load is out of balance (6); whether it has."""
         domain, of = self._domain(cpu, level), self.attempts[cpu][level]
-        sums = self._sums(domain, cpu, self.allowed.__contains__)
+        sums = self._sums(now, domain, cpu, self.allowed.__contains__)
         wanted = imbalance(domain, sums, self._idle(cpu))
         source = NONE
         if wanted is not None and wanted.amount > 0:
