@@ -38,30 +38,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import exp2
 
 from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Domain, Level, OsSchedulerSetup
 from .os_balancing import ONE, Sum, What, imbalance
+from .use_average import UseAverage
 
 NONE = -1
 MOVED_MAX = 32  # sysctl_sched_nr_migrate
 BUSY_FACTOR = 16
-HALF_LIFE_PS = 32_000_000_000  # of averages of use: y^32 = 0.5, in periods of 1 ms (1,024 us)
 PS_PER_MS = 1_000_000_000
-
-
-@dataclass
-class _Use:
-    """The average of the time in use, at a time in ps."""
-
-    part: float = 0.0
-    at: int = 0
-
-    def pass_time(self, now: int, runs: bool) -> None:
-        """It was in use all the time since, or not at all."""
-        left = exp2(-(now - self.at) / HALF_LIFE_PS)
-        self.part = 1.0 - (1.0 - self.part) * left if runs else self.part * left
-        self.at = now
 
 
 @dataclass
@@ -69,7 +54,7 @@ class _Cpu:
     running: int = NONE
     since: int = 0
     waiting: deque[int] = field(default_factory=deque)
-    use: _Use = field(default_factory=lambda: _Use())
+    use: UseAverage = field(default_factory=UseAverage)
 
     @property
     def threads(self) -> int:
@@ -92,7 +77,7 @@ class _Thread:
     is_new: bool = True
     ran: int = 0
     own: frozenset[int] = frozenset()
-    use: _Use = field(default_factory=_Use)
+    use: UseAverage = field(default_factory=UseAverage)
 
 
 class OsScheduler:
@@ -152,7 +137,7 @@ class OsScheduler:
             of.cpu, of.is_new = target, False
             at = self.cpus[target]
             at.use.pass_time(now, at.running != NONE)
-            of.use = _Use(max((1.0 - at.use.part) / 2, 0.0), now)
+            of.use = UseAverage(max((1.0 - at.use.part) / 2, 0.0), now)
             at.use.part += of.use.part
         self._enter(now, thread, target)
 

@@ -117,8 +117,8 @@ def _places_looked_at(
 
 def _least_of(births: Floats, deaths: Floats, look_s: float) -> float:
     """The mean of the time from k - 1 to k queries, or ``look_s`` where that is less."""
-    beside = -np.sqrt(births[:-1] * deaths[1:])
-    generator = np.diag(births + deaths) + np.diag(beside, 1) + np.diag(beside, -1)
+    coupling = -np.sqrt(births[:-1] * deaths[1:])
+    generator = np.diag(births + deaths) + np.diag(coupling, 1) + np.diag(coupling, -1)
     rates, vectors = np.linalg.eigh(generator)
     rates = np.maximum(rates, 1e-300)
     weights = float(births[-1]) * vectors[-1] ** 2 / rates  # add up to 1

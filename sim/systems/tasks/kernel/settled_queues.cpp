@@ -209,9 +209,9 @@ void SettledQueues::take(std::size_t thief, std::size_t from, std::size_t to) {
 }
 
 // How long queries that come at random wait for those that came before: as in M/G/c by Allen and
-// Cunneen (Probability, Statistics and Queueing Theory, 1990), where a query of m tasks on E workers
-// is one customer of E / m servers, or of one that takes m / E times as long; negative where
-// workers cannot do what is asked for.
+// Cunneen (Probability, Statistics and Queueing Theory, 1990), where a query of m tasks on E
+// workers is one customer of E / m servers, or of one that takes m / E times as long; negative
+// where workers cannot do what is asked for.
 void SettledQueues::wait_for_others(const Values& tasks, const Values& local_s) {
     const auto wait_of = [&](double workers, auto counts) {
         double work = 0.0, squares = 0.0, widths = 0.0;
