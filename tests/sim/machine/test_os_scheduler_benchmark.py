@@ -72,8 +72,8 @@ def test_threads_tell_of_themselves(bench: Any, program: Path) -> None:
 )
 def test_on_this_host(bench: Any, program: Path, name: str, rel_of_turn: float | None) -> None:
     """Turns are as long as the model's; threads that all have a processor stay there; of one more
-    than there are processors one moves now and then, as often as in the model or less (threads of
-    other programs are moved, too, and take its attempts)."""
+    than there are processors one moves now and then, as often as in the model or less (why less, is
+    not known)."""
     try:
         setup = bench.host_setup()
     except bench.InputError as failure:
