@@ -128,8 +128,8 @@ std::size_t Hierarchy::fetch(unsigned cpu, Line line, bool write, Mode mode) {
     return slot;
 }
 
-// The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts as
-// used now; where one holds each line of the set, the one that came first goes.
+// The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts
+// as used now; where one holds each line of the set, the one that came first goes.
 std::size_t Hierarchy::victim(Domain& domain, Line line) {
     CacheSets& cache = domain.cache;
     std::size_t slot = cache.victim(line);
