@@ -52,7 +52,7 @@ def measured_machine(folder: Path) -> Path:
         "--out",
         str(file),
     ]
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return file
 
 

@@ -75,7 +75,8 @@ def hand_over_traffic(
     fetched = remote * (1.0 - source[:, None])
     from_memory = np.zeros((n, n)) if owned else remote * by_other
     written = np.zeros((n, n)) if owned else remote
-    back = written if _all_snoop(costs) else np.zeros((n, n))
+    snooped = np.zeros((n, n)) if costs.snoop_domain is None else costs.snoop_domain
+    back = written * snooped.T  # where a snoop of the reader t reaches the writer i
     passed = source[:, None] * source * passed_on  # (p, i): from who wrote before
     _no_diagonal(passed)
     moved = remote + remote.T
@@ -107,13 +108,6 @@ def hand_over_traffic(
     )
 
 
-def _all_snoop(costs: CostModel) -> bool:
-    """Whether all nodes snoop each other; snoops that stay within a group are left out."""
-    coherence = costs.machine.description.coherence
-    whole = coherence is not None and coherence.snoop_domain == "machine"
-    return whole and costs.snoop_domain is not None
-
-
 def _messages(
     costs: CostModel,
     source: Floats,
@@ -125,10 +119,7 @@ def _messages(
     """(2L,) bytes of messages without data: those with an address, and responses."""
     coherence = costs.machine.description.coherence
     lines = remote + np.diag(local)
-    domain = costs.snoop_domain if _all_snoop(costs) else None
-    unseen = costs.others  # (a, b): no snoop of a reaches b
-    if domain is not None:
-        unseen = unseen * (1.0 - domain)
+    domain, unseen = costs.snoop_domain, _unseen(costs)
     # The one before loses its copy: home asks, it answers the writer; an owner's data do.
     asked = (lines.T @ unseen) * source[None, :]
     owned = coherence is not None and bool(coherence.owned)
@@ -156,16 +147,22 @@ def _passing(costs: CostModel, passed: Floats, target: Floats) -> Floats:
     request to the home, which asks p, unless a snoop of i reaches it.
     """
     coherence = costs.machine.description.coherence
-    before, after = passed.sum(axis=1), passed.sum(axis=0)
-    misses = after[:, None] * target
-    domain = costs.snoop_domain if _all_snoop(costs) else None
-    probes = misses if domain is not None else misses + target[:, None] * before
+    misses = passed.sum(axis=0)[:, None] * target
+    domain = costs.snoop_domain
+    asked = (passed * _unseen(costs).T).sum(axis=1)
+    probes = misses + target[:, None] * asked
     found = _over(costs, probes) * costs.link_probe_bytes
     if coherence is not None and coherence.completion:
         found += _over(costs, misses) * costs.link_response_bytes
     if domain is not None:
         found += costs.snoop_bytes(misses)
     return np.asarray(found)
+
+
+def _unseen(costs: CostModel) -> Floats:
+    """(n, n) 1 where no snoop of a node reaches another."""
+    domain = costs.snoop_domain
+    return costs.others if domain is None else costs.others * (1.0 - domain)
 
 
 def _over(costs: CostModel, pairs: Floats) -> Floats:

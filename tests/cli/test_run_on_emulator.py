@@ -31,6 +31,9 @@ def test_a_scenario_in_a_guest_has_traffic_and_no_times(numatwin: CommandLine) -
     pairs = {name: np.array(found) for name, found in traffic["pairs"].items()}
     handed = (pairs["transfers"] - np.diag(np.diag(pairs["transfers"]))).sum()
     assert handed >= 0.75 * lookups * 16 / 64
+    # What a worker writes most of the time, its stack and its arrays, is on its node.
+    writes = pairs["writes_user"]
+    assert np.trace(writes) > 0.5 * writes.sum()
     assert f"{lookups:,.0f}" in done.out
 
 

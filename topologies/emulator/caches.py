@@ -33,13 +33,15 @@ class PlayedCaches:
     """All levels, first level first; empty where the machine file tells of no caches.
 
     ``cpu_node``: the node of each processor, by its position in the machine. ``notes``: what
-    differs from the machine file, or was assumed.
+    differs from the machine file, or was assumed. ``exclusive``: the last level cannot include
+    those above it, and has the size of them all.
     """
 
     levels: tuple[PlayedLevel, ...]
     cpu_node: tuple[int, ...]
     line_bytes: int
     notes: tuple[str, ...]
+    exclusive: bool = False
 
     @staticmethod
     def none(guest: GuestMachine) -> PlayedCaches:
@@ -84,18 +86,19 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
         notes.append("a first-level cache of 32 KiB is assumed")
     size_bytes = [cache.size_bytes for cache in caches]
     combined = _combined_bytes(node, caches)
-    if combined > size_bytes[-1]:
+    exclusive = combined > size_bytes[-1]
+    if exclusive:
         size_bytes[-1] = combined
         notes.append(
             "the last-level cache is smaller than those above it together, and cannot include "
-            "them: it is played with the size of them all"
+            "them: it is played with the size of them all, and drops nothing that they hold"
         )
     notes.append("ways are not known: 8 to 15, so that sets are a power of two; LRU")
     levels = tuple(
         _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes))
         for cache, size in zip(caches, size_bytes, strict=True)
     )
-    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes))
+    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), exclusive)
 
 
 def _combined_bytes(node: Node, caches: list[CacheLevel]) -> float:

@@ -151,7 +151,8 @@ def plugin_settings(
     lines.append("snoop_domain " + " ".join(map(str, snoop_domains(guest.machine))))
     rules = guest.machine.description.coherence
     owned = int(rules is not None and bool(rules.owned))
-    lines += [f"coherent {int(coherent)}", f"owned {owned}", f"interval {interval}"]
+    lines += [f"coherent {int(coherent)}", f"owned {owned}"]
+    lines += [f"exclusive {int(caches.exclusive)}", f"interval {interval}"]
     lines += [f"user_only {int(user_only)}"]
     lines += [f"out {out}", ""]
     return "\n".join(lines)

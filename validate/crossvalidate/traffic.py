@@ -29,8 +29,8 @@ PLAYED: dict[str, Any] = {
     "statistics": {"replications": 1},
 }
 MEDIAN_MAX, WORST_MAX = 0.05, 0.20
-# A figure of which both sides say less per operation is next to nothing.
-NOTHING_B = 0.5
+# Figures of which both sides say less per operation are left out.
+NEGLIGIBLE_B = 0.5
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def traffic_rows(case: str, counted: Record, predicted: Record) -> Iterator[Row]
     expected = predicted_figures(predicted)
     for name, value in counted_figures(counted).items():
         other = expected.get(name)
-        if other is None or max(value, other) < NOTHING_B:
+        if other is None or max(value, other) < NEGLIGIBLE_B:
             continue
         yield Row(
             scenario=case,

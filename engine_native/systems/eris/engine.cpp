@@ -59,9 +59,23 @@ Engine::~Engine() {
 
 // -- threads --------------------------------------------------------------------------------------
 
-// The first pages of a stack hold what the creator of the thread wrote there, and so lie on its
-// node. What the worker uses all the time begins behind them.
+// A thread moves to its processor before it touches the part of its stack that it uses all the
+// time: until then it runs wherever the scheduler has put it.
 void Engine::run(std::size_t number) noexcept {
+    try {
+#if defined(__linux__)
+        prctl(PR_SET_TIMERSLACK, 1000UL);  // sleeps end after 1 µs more, not 50
+#endif
+        if (const int cpu = world_.setup.cpu[number]; cpu >= 0) pin_thread(cpu);
+    } catch (...) {
+        world_.control.fail(std::current_exception());
+    }
+    work_on_fresh_pages(number);
+}
+
+// The first pages of a stack hold what the creator of the thread wrote there, and what the thread
+// did before it was pinned, and so lie on other nodes. What the worker uses begins behind them.
+void Engine::work_on_fresh_pages(std::size_t number) noexcept {
     std::byte first_pages[stack_skipped_bytes];
     const auto keep = [&] { asm volatile("" : : "r"(first_pages) : "memory"); };
     keep();
@@ -72,11 +86,7 @@ void Engine::run(std::size_t number) noexcept {
 void Engine::work(std::size_t number) noexcept {
     EngineWorker& worker = *workers_[number];
     try {
-#if defined(__linux__)
-        prctl(PR_SET_TIMERSLACK, 1000UL);  // sleeps end after 1 µs more, not 50
-#endif
-        if (const int cpu = world_.setup.cpu[number]; cpu >= 0) pin_thread(cpu);
-        worker.load();
+        if (!world_.control.halted()) worker.load();
     } catch (...) {
         world_.control.fail(std::current_exception());
     }

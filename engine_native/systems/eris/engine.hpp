@@ -89,6 +89,7 @@ class Engine {
     void build_worker(std::size_t number, Arguments&&... arguments);
     void share(ObjectState& object);
     void run(std::size_t worker) noexcept;
+    [[gnu::noinline]] void work_on_fresh_pages(std::size_t worker) noexcept;
     [[gnu::noinline]] void work(std::size_t worker) noexcept;
     void expect(State state, const char* message) const;
     void join() noexcept;

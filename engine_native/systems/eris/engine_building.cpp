@@ -1,5 +1,7 @@
 // Engine: memory, tables, buffers and workers are made; nothing runs yet.
 #include <algorithm>
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "memory/host.hpp"
@@ -55,14 +57,22 @@ void Engine::build() {
 }
 
 // What is a worker's own comes from the heap, and lies on the worker's node as far as its pages are
-// new.
+// new. Those of the calling thread's heap mostly are not: another thread has a heap of its own.
 template <class Worker, class... Arguments>
 void Engine::build_worker(std::size_t number, Arguments&&... arguments) {
     const EngineSetup& setup = world_.setup;
-    const PreferredNode here(setup.host_node[setup.node[number]]);
-    world_.counts.push_back(
-        std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
-    workers_.push_back(std::make_unique<Worker>(std::forward<Arguments>(arguments)...));
+    std::exception_ptr failure;
+    std::thread([&] {
+        try {
+            const PreferredNode here(setup.host_node[setup.node[number]]);
+            world_.counts.push_back(
+                std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
+            workers_.push_back(std::make_unique<Worker>(std::forward<Arguments>(arguments)...));
+        } catch (...) {
+            failure = std::current_exception();
+        }
+    }).join();
+    if (failure) std::rethrow_exception(failure);
 }
 
 // One structure for all, on all nodes in turn or on one.

@@ -32,6 +32,7 @@ class Shape:
     snoop_domain: tuple[int, ...] = ()
     coherent: bool = True
     owned: bool = False
+    exclusive: bool = False
     node_mib: int = 1
 
     @property
@@ -59,7 +60,8 @@ class Shape:
             )
         domains = self.snoop_domain or (0,) * self.nodes
         lines.append(f"snoop_domain {' '.join(map(str, domains))}")
-        lines += [f"coherent {int(self.coherent)}", f"owned {int(self.owned)}", "out -", ""]
+        lines += [f"coherent {int(self.coherent)}", f"owned {int(self.owned)}"]
+        lines += [f"exclusive {int(self.exclusive)}", "out -", ""]
         return "\n".join(lines)
 
 
@@ -237,10 +239,27 @@ class Reference:
         if line in found:
             found.remove(line)
         elif len(found) == self.shape.levels[level][2]:
+            if self.shape.exclusive and level == len(self.shape.levels) - 1:
+                self._spare_held(self._instance(level, cpu), found)
             victim = found.pop(0)
             if level == len(self.shape.levels) - 1:
                 self._evicted(cpu, victim)
         found.append(line)
+
+    def _spare_held(self, domain: int, found: list[int]) -> None:
+        """Puts what no private cache holds first; what one holds counts as used now."""
+        for _ in found:
+            if not self._held_above(domain, found[0]):
+                return
+            found.append(found.pop(0))
+
+    def _held_above(self, domain: int, line: int) -> bool:
+        by, last = self.shape.levels[-1][0], len(self.shape.levels) - 1
+        return any(
+            line in self._set(k, self._instance(k, cpu), line)
+            for k in range(last)
+            for cpu in range(domain * by, (domain + 1) * by)
+        )
 
     def _drop(self, level: int, instance: int, line: int) -> None:
         found = self._set(level, instance, line)

@@ -44,7 +44,9 @@ def counted(machine: Machine, source: list[float], target: list[float]) -> Traff
     return Traffic(machine, LINE, (1, 3), counts)
 
 
-@pytest.mark.parametrize("name", ["intel-4s-qpi", "amd-8n-ht", "opteron-4n", "fat-tree-64n"])
+@pytest.mark.parametrize(
+    "name", ["intel-4s-qpi", "amd-8n-ht", "opteron-4n", "sgi-uv300h-8s", "fat-tree-64n"]
+)
 @pytest.mark.parametrize("spread", ["evenly", "from two to one"])
 def test_hand_overs_move_what_the_caches_count(name: str, spread: str) -> None:
     machine = load_machine(name)
@@ -85,9 +87,12 @@ def link_bytes(machine: Machine, steps: list[list[tuple[int, int, bool]]]) -> An
 
 
 MACHINES = pytest.mark.parametrize("name", ["intel-4s-qpi", "amd-8n-ht", "fat-tree-64n"])
+WITH_GROUPS = pytest.mark.parametrize(
+    "name", ["intel-4s-qpi", "amd-8n-ht", "sgi-uv300h-8s", "fat-tree-64n"]
+)
 
 
-@MACHINES
+@WITH_GROUPS
 def test_lines_that_pass_from_writer_to_writer(name: str) -> None:
     """Lines of each node, written by a node after another, drawn evenly, and read by nobody."""
     machine = load_machine(name)

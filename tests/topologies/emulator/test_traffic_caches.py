@@ -223,6 +223,17 @@ def test_snoops_reach_holders_without_probes() -> None:
     assert found["invalidations"] == {(3, 0): 1, (3, 1): 1, (3, 2): 1}
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_what_private_caches_hold_stays_only_where_the_last_level_is_exclusive(
+    exclusive: bool,
+) -> None:
+    # Line 0 is read again and again, in the first level: the last one hears of it once.
+    played = Played(Shape(1, 1, SMALL, exclusive=exclusive))
+    for line in (4, 8, 12, 16, 20, 24):
+        played.read(0, at(0, 0), at(0, line))
+    assert played.counts()["read_misses_user"] == {(0, 0): 7 if exclusive else 8}
+
+
 def test_cores_of_one_domain_share_without_traffic() -> None:
     """Two cores of a node write in turn: private caches are emptied, nothing leaves the node."""
     played = Played(Shape(2, 2, ((1, 2, 2), (2, 4, 4))))
@@ -297,7 +308,8 @@ def shapes(draw: st.DrawFn) -> Shape:
     by = draw(st.sampled_from([by for by in sharers if by >= levels[-1][0]]))
     levels.append((by, draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from([2, 8]))))
     domains = draw(st.sampled_from([(), (1,) * nodes, tuple(1 + k // 2 for k in range(nodes))]))
-    return Shape(nodes, cpus, tuple(levels), domains, owned=draw(st.booleans()))
+    owned, exclusive = draw(st.booleans()), draw(st.booleans())
+    return Shape(nodes, cpus, tuple(levels), domains, owned=owned, exclusive=exclusive)
 
 
 @given(st.data())

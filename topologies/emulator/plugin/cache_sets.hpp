@@ -21,11 +21,12 @@ class CacheSets {
     using Word = std::atomic<std::uint64_t>;
     static constexpr std::size_t NONE = ~std::size_t{0};
     static constexpr std::uint64_t FLAGS = 3;
+    static constexpr std::size_t ALL_IN_ORDER = ~(~std::size_t{0} >> 1);  // a power of two, too
 
     // `sets` is a power of two. The lowest bits of a line's number, of `in_order` lines in a row
     // (a power of two), choose among sets as they are; those above are hashed with all higher ones,
     // as in last-level caches, whose slices are chosen by a hash. By default none are.
-    CacheSets(std::size_t sets, std::size_t ways, std::size_t in_order = ~std::size_t{0})
+    CacheSets(std::size_t sets, std::size_t ways, std::size_t in_order = ALL_IN_ORDER)
         : mask_(sets - 1),
           ways_(ways),
           set_bits_(static_cast<unsigned>(std::countr_zero(sets))),

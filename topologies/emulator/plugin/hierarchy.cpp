@@ -111,7 +111,7 @@ std::size_t Hierarchy::fetch(unsigned cpu, Line line, bool write, Mode mode) {
         counted.streamed_misses.add();
     else if (cpus_[cpu].serial)
         counted.serial_misses.add();
-    const std::size_t slot = domain.cache.victim(line);
+    const std::size_t slot = victim(domain, line);
     evict(cpu, domain, slot);
     if (!shape_.coherent || !sent_by_cache(cpu, line, write)) counted.memory_reads.add();
     if (shape_.coherent) {
@@ -126,6 +126,31 @@ std::size_t Hierarchy::fetch(unsigned cpu, Line line, bool write, Mode mode) {
     domain.cache.touch(slot);
     domain.cores[slot] = core_bit(cpu);
     return slot;
+}
+
+// The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts
+// as used now; where one holds each line of the set, the one that came first goes.
+std::size_t Hierarchy::victim(Domain& domain, Line line) {
+    CacheSets& cache = domain.cache;
+    std::size_t slot = cache.victim(line);
+    if (!shape_.exclusive) return slot;
+    for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
+        if (cache.value(slot) == 0 || !held_above(domain, slot)) return slot;
+        cache.touch(slot);
+        slot = cache.victim(line);
+    }
+    return slot;
+}
+
+// Whether a private cache holds the line of a slot.
+bool Hierarchy::held_above(const Domain& domain, std::size_t slot) {
+    const Line line = CacheSets::line_of(domain.cache.value(slot));
+    bool found = false;
+    each_core(domain, domain.cores[slot], [&](unsigned cpu) {
+        for (std::size_t level = 0; level < last_; ++level)
+            found |= private_cache(level, cpu).find(line) != CacheSets::NONE;
+    });
+    return found;
 }
 
 // What a miss does to the other domains that hold the line; returns whether one sends it.

@@ -1,7 +1,9 @@
 // Caches of a machine and how they agree: a line's way through private caches, the last-level cache
 // of its processor's domain, and the directory at its home.
 //
-// A domain is a last-level cache and the private caches above it, which it includes. Domains follow
+// A domain is a last-level cache and the private caches above it, which it includes. An `exclusive`
+// one, of the size of them all, gives up what no private cache holds first: its last level would
+// have nothing else to give up. Domains follow
 // MESI, and the directory knows exactly who holds what (evictions of clean lines need no message):
 //
 //   read that misses   nobody, or others have it unmodified: home's memory sends it
@@ -59,6 +61,7 @@ struct HierarchyShape {
     std::vector<unsigned> snoop_domain;  // by node; nodes of the same one (not 0) snoop each other
     bool coherent = true;
     bool owned = false;
+    bool exclusive = false;  // the last level and the private ones above it share what they hold
 };
 
 class Hierarchy {
@@ -128,6 +131,8 @@ class Hierarchy {
     std::size_t fetch(unsigned cpu, Line line, bool write, Mode mode);
     bool sent_by_cache(unsigned cpu, Line line, bool write);
     void take_from_others(unsigned cpu, Line line, bool data);
+    std::size_t victim(Domain& domain, Line line);
+    bool held_above(const Domain& domain, std::size_t slot);
     bool owns(unsigned holder, Line line);
     void make_own(unsigned cpu, Line line, std::size_t slot);
     void ask(unsigned node, unsigned home, unsigned holder);

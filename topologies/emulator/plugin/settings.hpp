@@ -32,7 +32,7 @@ struct Settings {
 
 // Lines: `nodes N`; `memory NODE FIRST BYTES`; `line_shift S`; `level INSTANCES SETS WAYS`, first
 // level first; `cpu NODE INSTANCE…`, an instance of each level; `snoop_domain D…`, one per node,
-// 0 for none; `coherent 0|1`; `owned 0|1`; `interval N`; `user_only 0|1`;
+// 0 for none; `coherent 0|1`; `owned 0|1`; `exclusive 0|1`; `interval N`; `user_only 0|1`;
 // `from_start`; `out PATH`.
 inline Settings read_settings(const std::string& path) {
     std::ifstream file(path);
@@ -65,6 +65,8 @@ inline Settings read_settings(const std::string& path) {
             line >> shape.coherent;
         } else if (key == "owned") {
             line >> shape.owned;
+        } else if (key == "exclusive") {
+            line >> shape.exclusive;
         } else if (key == "interval") {
             line >> made.interval;
         } else if (key == "user_only") {
