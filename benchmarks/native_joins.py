@@ -6,7 +6,7 @@ process over plain memory. Tuples of both tables per second of the busiest node'
 without waiting for the other one: the median of all rounds (time on the wall depends on who else
 has the processors). Then the other operators over shared memory and over TCP, against threads.
 
-``--seconds`` is for all of it, on a loaded host too: operators get equal parts, with which they play
+``--seconds`` is for all of it, on a loaded host too: operators get equal parts, and play in these
 as many turns as fit, one of each transport at least. A run that does not end in its operator's part
 is stopped and has no figure (its value is null).
 

@@ -1,4 +1,4 @@
-"""``numatwin crossvalidate --only``: the calibration set of parts of the measurements, without runs."""
+"""``numatwin crossvalidate --only``: the calibration set of measured parts, without runs."""
 
 import dataclasses
 import json

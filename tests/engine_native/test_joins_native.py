@@ -121,7 +121,7 @@ def test_nothing_is_left_of_processes() -> None:
 @pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 def test_processes_are_stopped_after_their_time() -> None:
     many = settings("rdma-aggregation", nodes=2, rounds=10_000, keep_rows=False)
-    with pytest.raises(EngineTooLong, match="the native engine took longer than 0.5 s"):
+    with pytest.raises(EngineTooLong, match=r"the native engine took longer than 0\.5 s"):
         run_operator(many, "tcp", timeout_s=0.5)
 
 

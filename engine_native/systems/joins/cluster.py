@@ -32,6 +32,7 @@ PHASES: Mapping[str, tuple[str, str, str]] = {
 }
 TIMEOUT_S = 600.0
 
+
 @dataclass(frozen=True)
 class NodeFigures:
     """What one node did in a round: its tuples joined (or aggregated), rows of the result, bytes
