@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import CommandLine, Refused
@@ -15,7 +16,7 @@ from numatwin.validate.measure import Result
 pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
 from numatwin.validate.crossvalidate import calibration_set as of_parts
 
-CHUNK = {"size": "1 MiB", "buffer": "256 KiB", "place": "cache"}
+CHUNK: dict[str, Any] = {"size": "1 MiB", "buffer": "256 KiB", "place": "cache"}
 
 
 def scans(copies_s: float, scan_s: float, together_s: float) -> list[Measurement]:

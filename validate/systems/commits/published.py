@@ -164,9 +164,9 @@ def _two_sided_fall(runs: Runs) -> Prediction:
         f"of the manager alone, on one socket, it would be {managers / 1e6:.2f} M/s. Which threads "
         "the source's servers had it does not say: these were thought of with its figures in "
         "sight. Left unexplained are the level before the fall (see nam-fig6-two-sided) and its "
-        "depth: half of what the source measured with 70. On this project's host, 32 clients on two "
-        "processors have half of the throughput of 16, with next to no aborts, which the planes do "
-        "not predict (docs/model.md): one mechanism is missing."
+        "depth: half of what the source measured with 70. On this project's host, 32 clients on "
+        "two processors have half of the throughput of 16, with next to no aborts, which the "
+        "planes do not predict (docs/model.md): one mechanism is missing."
     )
     return Prediction(runs.rate("nam-fig6-two-sided"), note=note)
 
