@@ -85,9 +85,9 @@ def crossvalidate(
         from ..inputs import InputError
 
         others = {"--machine": machine is not None, "--list": list_, "--traffic": traffic}
-        if beside := [name for name, given in others.items() if given]:
+        if found := [name for name, given in others.items() if given]:
             raise InputError(
-                f"--only measures parts of this host, and runs nothing: found {beside[0]}, too",
+                f"--only measures parts of this host, and runs nothing: found {found[0]}, too",
                 expected="one of them",
             )
         _calibration_set(only, quick=quick, out=out, json=json)
