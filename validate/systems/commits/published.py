@@ -145,9 +145,9 @@ def _two_sided(runs: Runs) -> Prediction:
         "machines; the table that the machine file follows names one processor): "
         f"{_with_own_threads(runs, 40)} of 40 clients. The level is not explained: "
         "a client takes 21 µs for a transaction here, and 36 µs in the source, which gives no "
-        "times of a single one. On two processors of this project's host, conflicts and lock hold "
-        "times had no part in what more clients cost (docs/model.md); an adapter's caches and its "
-        "receive queues it cannot show."
+        "times of a single one. In short runs on two processors of this project's host next to no "
+        "transaction aborted, however many clients there were (docs/model.md); an adapter's caches "
+        "and its receive queues it cannot show."
     )
     return Prediction(runs.rate("nam-fig6-two-sided", _clients(40)), note=note)
 
@@ -164,9 +164,9 @@ def _two_sided_fall(runs: Runs) -> Prediction:
         f"of the manager alone, on one socket, it would be {managers / 1e6:.2f} M/s. Which threads "
         "the source's servers had it does not say: these were thought of with its figures in "
         "sight. Left unexplained are the level before the fall (see nam-fig6-two-sided) and its "
-        "depth: half of what the source measured with 70. On this project's host, 32 clients on "
-        "two processors have half of the throughput of 16, with next to no aborts, which the "
-        "planes do not predict (docs/model.md): one mechanism is missing."
+        "depth: half of what the source measured with 70. In short runs on this project's host, "
+        "a busy one, 32 clients on two processors had half of the throughput of 16, with next to "
+        "no aborts; the planes predict no such fall (docs/model.md)."
     )
     return Prediction(runs.rate("nam-fig6-two-sided"), note=note)
 
