@@ -195,7 +195,7 @@ class JoinRun:
     groups: int
     """keys of an aggregation"""
     exponent: float
-    """Zipf's, of the outer tuples' keys; 0: all alike"""
+    """Zipf's, of the outer tuples' keys; 0: uniform"""
     partitions: int
     """of each table, a power of two"""
     buffer_bytes: int
@@ -207,7 +207,7 @@ class JoinRun:
     message_bytes: int
     """of ghj, ghj-bloom and aggregation"""
     window: int
-    """messages to a node that it has not yet told to have read"""
+    """messages to a node that it has not yet acknowledged"""
     filter_error: float
     """of ghj-bloom: what filters let through without a partner"""
     table_bytes: int
@@ -215,7 +215,7 @@ class JoinRun:
     rounds: int
     """so often the same, one after another"""
     keep_rows: bool
-    """the last round's result, for who reads the board"""
+    """the last round's result, on the board"""
     streams: list[int]
     """four words a node: Philox keys of both tables"""
     cpus: list[int]
@@ -527,10 +527,10 @@ class CommitRun:
         crowded: bool = ...,
         trace_rows: int = ...,
     ) -> None: ...
-    deaths: list[tuple[int, int]]
     transports: str
     devices: str
     direct: bool
+    deaths: list[tuple[int, int]]
     populate: bool
     sabotage: str
     @property

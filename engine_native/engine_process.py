@@ -50,6 +50,10 @@ QUIET = {"UCX_HANDLE_ERRORS": "none", "UCX_LOG_LEVEL": "fatal", "UCX_WARN_UNUSED
 TEXT_MAX = 300
 
 
+class EngineTooLong(InputError):
+    """A process that did not end in time."""
+
+
 class EngineProcess:
     """One such process, running ``function`` of the engine on a ``form`` (of its classes) with the
     fields ``run``.
@@ -101,11 +105,11 @@ class EngineProcess:
         return self._process.poll() is not None
 
     def result(self, timeout_s: float) -> Any:
-        """What the function returned, as JSON has it. Raises InputError."""
+        """What the function returned, as JSON has it. Raises InputError, EngineTooLong of these."""
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise InputError(f"the native engine took longer than {timeout_s:g} s") from None
+            raise EngineTooLong(f"the native engine took longer than {timeout_s:.3g} s") from None
         self._output.seek(0)
         try:
             found = json.loads(self._output.read())

@@ -53,6 +53,15 @@ def crossvalidate(
             show_default=False,
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Without any run: only what the model makes of this part of 'machine measure', "
+            "such as buffering; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="Only list what would run on this host.")
     ] = False,
@@ -67,10 +76,21 @@ def crossvalidate(
     json: Json = False,
 ) -> None:
     """Check predictions against real runs, or counted traffic."""
-    if traffic:
+    if traffic and not only:
         from .crossvalidate_traffic import crossvalidate_traffic
 
         crossvalidate_traffic(quick=quick, list_=list_, out=out, json=json)
+        return
+    if only:
+        from ..inputs import InputError
+
+        others = {"--machine": machine is not None, "--list": list_, "--traffic": traffic}
+        if found := [name for name, given in others.items() if given]:
+            raise InputError(
+                f"--only measures parts of this host, and runs nothing: found {found[0]}, too",
+                expected="one of them",
+            )
+        _calibration_set(only, quick=quick, out=out, json=json)
         return
     from ..reports.validation import write_validation
     from ..validate.crossvalidate.report import validation_of
@@ -106,6 +126,29 @@ def crossvalidate(
         raise typer.Exit(INTERRUPTED)
     if not result.holds:
         raise typer.Exit(MISSED)
+
+
+def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, json: bool) -> None:
+    """Rows of some parts of the measurements, without any run."""
+    from ..validate.crossvalidate.calibration_set import calibration_set
+    from ..validate.crossvalidate.result import ROWS_FILE
+
+    with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
+        folder = out if out is not None else Path(scratch)
+        with progress_bar("measuring") as progress:
+            found = calibration_set(parts, folder, quick=quick, progress=progress)
+    if json:
+        print_json(found.as_json())
+    else:
+        to = console()
+        _print_rows("Calibration set", found.rows, to)
+        _print_errors(found.errors, to)
+        for text in found.warnings:
+            to.print(f"\nwarning: {text}", soft_wrap=True)
+    if out is not None:
+        found.save(out)
+        if not json:
+            console().print(f"\nRows: {out / ROWS_FILE}", soft_wrap=True)
 
 
 def _list(suite: Suite, json: bool) -> None:
@@ -147,8 +190,7 @@ def _print(result: Result, to: Console) -> None:
     test = [row for row in result.rows if row.set == "test"]
     for title, rows in (("Calibration set", calibration), ("Test set", test)):
         if rows:
-            to.print(f"\n{title}: {len(rows)} rows")
-            to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
+            _print_rows(title, rows, to)
     _print_errors(result.errors, to)
     _print_left_out(result.left_out, to)
     for failure in result.found.failures:
@@ -173,6 +215,11 @@ def _print(result: Result, to: Console) -> None:
             f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
             f"{percent(check.found)}, {verdict}"
         )
+
+
+def _print_rows(title: str, rows: Sequence[Row], to: Console) -> None:
+    to.print(f"\n{title}: {len(rows)} rows")
+    to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
 
 
 def _print_errors(errors: Sequence[Errors], to: Console) -> None:

@@ -37,3 +37,18 @@ def test_tiny_run_prints_figures_and_rows() -> None:
         "aggregation: 50 rows",
         "rdma-aggregation: 50 rows",
     ]
+
+
+def test_what_does_not_end_in_time_has_no_figure() -> None:
+    # So many groups sent over TCP, so often, that they take longer than a second anywhere.
+    sizes = ["--outer", "100000", "--groups", "50000", "--rounds", "100"]
+    some = ["--operator", "rdma-aggregation", "--repeat", "1", "--seconds", "0"]
+    command = [sys.executable, str(SCRIPT), *sizes, *some]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert set(lines) == {f"native_joins/rdma-aggregation/{name}" for name in ("shm", "tcp")}
+    stopped = lines["native_joins/rdma-aggregation/tcp"]
+    assert (stopped["value"], stopped["ratio"]) == (None, None)
+    told = "rdma-aggregation/tcp: the native engine took longer than 1 s"
+    assert told in done.stderr.splitlines()

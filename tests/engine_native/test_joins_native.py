@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from numatwin.engine_native import _engine
+from numatwin.engine_native.engine_process import EngineTooLong
 from numatwin.engine_native.systems.joins.cluster import (
     JOINS,
     OPERATORS,
@@ -115,6 +116,13 @@ def test_nothing_is_left_of_processes() -> None:
     before = segments()
     run_operator(settings("rrj", nodes=2), "shm")
     assert segments() <= before
+
+
+@pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
+def test_processes_are_stopped_after_their_time() -> None:
+    many = settings("rdma-aggregation", nodes=2, rounds=10_000, keep_rows=False)
+    with pytest.raises(EngineTooLong, match=r"the native engine took longer than 0\.5 s"):
+        run_operator(many, "tcp", timeout_s=0.5)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ class _Host:
 
     def suite(self, passes: int) -> Suite:
         """On the machine as so many passes found it, which then stands in the file."""
-        machine = _written(measured_description(merged(self.passes[:passes])), self._path)
+        machine = written_machine(measured_description(merged(self.passes[:passes])), self._path)
         return load_suite(self._suite, self._path, machine, quick=self._quick)
 
     def _measured(self, progress: Progress | None) -> None:
@@ -126,12 +126,12 @@ def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = Fals
     The machine file is in ``folder`` then: what was loaded, as all rows come from it.
     """
     check_engine()
-    _make(folder)
+    make_folder(folder)
     path = folder / MACHINE_FILE
     if machine is None:
-        loaded = _written(host_layout().description, path)
+        loaded = written_machine(host_layout().description, path)
     else:
-        loaded = _written(load_machine(machine).description, path)
+        loaded = written_machine(load_machine(machine).description, path)
         _check_host(loaded, machine)
     return load_suite(suite, path, loaded, quick=quick)
 
@@ -141,12 +141,14 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "case"
 
 
-def _written(description: MachineDescription, path: Path) -> Machine:
+def written_machine(description: MachineDescription, path: Path) -> Machine:
+    """The machine as its file has it, which is written first."""
     write_text_atomically(path, machine_yaml(description))
     return load_machine(str(path))
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Makes it where it is missing. Raises InputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as failure:

@@ -18,6 +18,7 @@ from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding
 from ...host_room import cpu_ns
+from ...outcomes import network_outcome
 from ...transports import THREADS
 from .cluster import CommitCluster
 from .counted import Counted, engine_facts
@@ -105,24 +106,18 @@ class NativeCommits:
         latencies = Histogram.of_kernel(
             np.trim_zeros(counted.latencies, "b"), float(counted.latency_total_ps)
         )
-        return Outcome(
-            throughput={self.operation: counted.commits / counted.time_s},
-            operations={self.operation: float(counted.commits)},
-            bandwidth_Bps={
-                "memory": None,
-                "links": None,
-                "network": counted.bytes / counted.time_s,
-            },
+        return network_outcome(
+            self.operation,
+            passed_s=counted.time_s,
+            operations=counted.commits,
+            sent_bytes=counted.bytes,
             resources=tuple(self._uses(counted)),
-            latency_ns={},
             why=self._why(counted),
-            energy_J=None,
             events=(*faults(self.system, self._time_s), *self._deaths),
-            model={self.operation: engine_facts(self.scenario, self.plan, counted)},
+            facts=engine_facts(self.scenario, self.plan, counted),
             warnings=tuple(self._warnings(counted)),
-            series={},
             steps=counted.commits + int(counted.aborts.sum()),
-            latencies_ns={self.operation: latencies},
+            latencies=latencies,
         )
 
     def close(self) -> None:

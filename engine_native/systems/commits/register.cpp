@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include "fabric/fabric_binding.hpp"
 #include "kernel/struct_binding.hpp"
 #include "systems/commits/board.hpp"
 #include "systems/commits/launcher.hpp"
@@ -101,6 +102,7 @@ void register_setup(py::module_& module) {
     using S = RunSetup;
     auto run = def_struct<S>(module, "CommitRun",
                              "What a run of a commit protocol is made with; times are real.");
+    def_fabric_options<S>(run);
     run.def_property(
            "deaths",
            [](const S& setup) {
@@ -112,15 +114,6 @@ void register_setup(py::module_& module) {
                setup.deaths.clear();
                for (const auto& [client, at_ns] : deaths) setup.deaths.push_back({client, at_ns});
            })
-        .def_property(
-            "transports", [](const S& setup) { return setup.fabric.transports; },
-            [](S& setup, const std::string& text) { setup.fabric.transports = text; })
-        .def_property(
-            "devices", [](const S& setup) { return setup.fabric.devices; },
-            [](S& setup, const std::string& text) { setup.fabric.devices = text; })
-        .def_property(
-            "direct", [](const S& setup) { return setup.fabric.direct; },
-            [](S& setup, bool direct) { setup.fabric.direct = direct; })
         .def_property(
             "populate", [](const S& setup) { return setup.fabric.populate; },
             [](S& setup, bool populate) { setup.fabric.populate = populate; })

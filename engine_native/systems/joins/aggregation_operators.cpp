@@ -12,7 +12,7 @@
 namespace numatwin::native {
 namespace {
 
-// Few at first: nobody knows how many groups there are.
+// Few at first: the number of groups is unknown.
 constexpr std::uint64_t slots_at_first = 1'024;
 
 // Counts the groups of a final table, and keeps them where they are asked for.

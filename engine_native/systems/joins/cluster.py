@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ....inputs import InputError
 from ....sim.kernel.streams import stream_key
 from ..._engine import JoinBoard, JoinRun, join_by_threads, join_tables
-from ...engine_process import EngineProcess
+from ...engine_process import EngineProcess, EngineTooLong
 from ...transports import THREADS, ucx_settings
 
 Words = npt.NDArray[np.uint64]
@@ -74,16 +74,21 @@ def operator_streams(seed: int, replication: int, nodes: int) -> list[int]:
     ]
 
 
-def run_operator(settings: Mapping[str, Any], transport: str) -> JoinRounds:
+def run_operator(
+    settings: Mapping[str, Any], transport: str, *, timeout_s: float = TIMEOUT_S
+) -> JoinRounds:
     """Plays all rounds of an operator; ``settings``: fields of ``JoinRun``.
 
-    With transport ``threads`` all nodes are threads of this process; else each is a process. Each
-    round is checked: every tuple was joined or aggregated once. Raises InputError.
+    With transport ``threads`` all nodes are threads of this process; else each is a process, which
+    is stopped after ``timeout_s`` (EngineTooLong). Each round is checked: every tuple was joined or
+    aggregated once. Raises InputError.
     """
     began_s = time.monotonic()
     fields = dict(settings) | ucx_settings(transport)
     run = make_run(fields)
-    found, rows = _by_threads(run) if transport == THREADS else _by_processes(run, fields)
+    found, rows = (
+        _by_threads(run) if transport == THREADS else _by_processes(run, fields, timeout_s)
+    )
     rounds = tuple(_figures(nodes) for nodes in found)
     return JoinRounds(rounds, rows if run.keep_rows else None, time.monotonic() - began_s)
 
@@ -116,7 +121,7 @@ def _by_threads(run: JoinRun) -> tuple[Any, Words]:
     return rounds, rows
 
 
-def _by_processes(run: JoinRun, fields: dict[str, Any]) -> tuple[Any, Words]:
+def _by_processes(run: JoinRun, fields: dict[str, Any], timeout_s: float) -> tuple[Any, Words]:
     file = None
     try:
         # A file in memory without a name: it is gone with the last process that has it.
@@ -125,7 +130,9 @@ def _by_processes(run: JoinRun, fields: dict[str, Any]) -> tuple[Any, Words]:
         board = JoinBoard(run, file)
         process = EngineProcess("join_by_processes", fields, (file,), (file,), form="JoinRun")
         try:
-            rounds = process.result(TIMEOUT_S)
+            rounds = process.result(timeout_s)
+        except EngineTooLong:
+            raise
         except InputError as failure:
             raise InputError(f"the native run failed: {failure.message}") from None
         finally:

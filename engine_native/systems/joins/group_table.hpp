@@ -12,8 +12,8 @@ namespace numatwin::native {
 
 class GroupTable {
   public:
-    // Odd. Groups leave a table in the order of their hash: who adds them to another one, smaller
-    // yet, by the same hash would fill it from one end, and probe ever longer.
+    // Odd. Groups leave a table in the order of their hash: added to another, still smaller one by
+    // the same hash they would fill it from one end, with ever longer probes.
     static constexpr std::uint64_t own_share = 0xD2E7470EE14C6C93u, of_all = 0xCA5A826395121157u;
 
     // Of `slots`, rounded up to a power of two; `multiplier`: of its hash.
@@ -26,7 +26,7 @@ class GroupTable {
         if (is_full()) grow();
         place(group);
     }
-    // Adds without growing; for who looks at is_full() before.
+    // Adds without growing; the caller checks is_full() before.
     void place(const Group& group) {
         std::uint64_t at = (group.key * multiplier_) >> (64 - bits_);
         while (slots_[at].count != 0 && slots_[at].key != group.key) at = (at + 1) & mask_;

@@ -1,8 +1,8 @@
-// What the nodes of a run share beside the network: who is how far, how many tuples lie where, and
-// figures. Nothing of it is used while an operator runs.
+// What the nodes of a run share in addition to the network: the progress of each, numbers of tuples
+// by partition, and figures. Nothing of it is used while an operator runs.
 //
-// One mapping: of this process and its children, or of a file. Whoever writes a field is alone in
-// that, and says so by its step; others only read.
+// One mapping: of this process and its children, or of a file. Each field has one writer, which
+// publishes it by its step; others only read.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ class JoinBoard {
     void add_rows(std::span<const ResultRow> rows);
     std::span<const ResultRow> rows() const { return {rows_, head_->rows.load()}; }
 
-    // The first failure is the one that is told.
+    // The first failure is reported, later ones are not.
     void fail(std::string_view text);
     // Empty where nothing failed.
     std::string failure() const;

@@ -49,7 +49,7 @@ class RadixJoin final : public JoinOperator {
     PartitionJoin<Word> join_;
 };
 
-// Tuples are written into the memory of their owner while the scan goes on; who owns them
+// Tuples are written into the memory of their owner while the scan goes on; the owner
 // partitions them there.
 template <class Word>
 class OneSidedGraceJoin final : public JoinOperator {

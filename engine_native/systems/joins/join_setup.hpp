@@ -33,18 +33,18 @@ struct JoinSetup {
           1'000);
     FIELD(double, selectivity, "share of outer tuples with a partner; joins only", 1.0);
     FIELD(std::uint64_t, groups, "keys of an aggregation", 1'000);
-    FIELD(double, exponent, "Zipf's, of the outer tuples' keys; 0: all alike");
+    FIELD(double, exponent, "Zipf's, of the outer tuples' keys; 0: uniform");
     FIELD(std::uint32_t, partitions, "of each table, a power of two", 64);
     FIELD(std::uint32_t, buffer_bytes, "of a partition, written as soon as it is full", 2'048);
     FIELD(bool, streaming, "past the caches, where memory can be written at once", true);
     FIELD(std::uint32_t, signal_every, "of requests to a node, the last one is signaled", 16);
     FIELD(std::uint32_t, message_bytes, "of ghj, ghj-bloom and aggregation", 16'384);
-    FIELD(std::uint32_t, window, "messages to a node that it has not yet told to have read", 16);
+    FIELD(std::uint32_t, window, "messages to a node that it has not yet acknowledged", 16);
     FIELD(double, filter_error, "of ghj-bloom: what filters let through without a partner", 0.1);
     FIELD(std::uint32_t, table_bytes, "of rdma-aggregation: a table that stays in a cache",
           131'072);
     FIELD(std::uint32_t, rounds, "so often the same, one after another", 1);
-    FIELD(bool, keep_rows, "the last round's result, for who reads the board");
+    FIELD(bool, keep_rows, "the last round's result, on the board");
     FIELD(std::vector<std::uint64_t>, streams, "four words a node: Philox keys of both tables");
     FIELD(std::vector<int>, cpus, "by node: the processor that it runs on; empty: any");
     END_OF_FIELDS;
@@ -59,7 +59,7 @@ struct JoinSetup {
     bool joins() const { return kind() < Operator::aggregation; }
     unsigned bits() const { return static_cast<unsigned>(std::bit_width(partitions)) - 1; }
     std::uint64_t keys() const { return joins() ? inner : groups; }
-    // Rows of a result at most: each key of the inner table stands there once.
+    // Rows of a result at most: each key of the inner table occurs there once.
     std::uint64_t rows_max() const { return joins() ? outer : groups; }
 
     // Throws std::invalid_argument.

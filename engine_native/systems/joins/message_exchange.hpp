@@ -5,8 +5,8 @@
 //     credit    after an end, and every half a window of messages that were read: so many, to who
 //               sent them
 //
-// Nobody has more than a window of messages under way to a node: who has, reads what comes until
-// a credit is there.
+// No node has more than a window of messages under way to another: at the limit it reads what comes
+// until it gets a credit.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class MessageExchange {
         });
     }
     // Until these tables of each other node have come whole, and all that was sent has been read:
-    // who goes on to something else need not look at the network meanwhile.
+    // a node that goes on to something else need not poll the network meanwhile.
     void wait_for(std::initializer_list<std::uint32_t> tables) {
         wait([&] {
             return std::ranges::all_of(
@@ -88,7 +88,7 @@ class MessageExchange {
     struct To {
         std::vector<std::byte> message;
         std::size_t end = 0;
-        std::uint32_t under_way = 0;  // not yet told to be read
+        std::uint32_t under_way = 0;  // not yet acknowledged
         std::uint32_t read = 0;       // of its messages, since the last credit
     };
 

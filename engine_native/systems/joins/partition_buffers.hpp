@@ -148,7 +148,7 @@ class PartitionBuffers {
     }
     Entry* take_free() {
         while (!signaled_.empty() && signaled_.front().pending->requests == 0) take_back();
-        // At most as many again as there are partitions, and what no signal stands for yet.
+        // At most as many again as there are partitions, and those that no signal covers yet.
         if (free_.empty() && !signaled_.empty() && buffers_.size() >= 2 * places_.size())
             take_back();
         if (free_.empty()) {

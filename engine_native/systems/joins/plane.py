@@ -20,6 +20,7 @@ from ....sim.systems.joins.choice import ChooseOperator, OperatorObservation
 from ....sim.systems.joins.flow import FlowModel, binding
 from ....sim.systems.joins.setup import play_of
 from ....sim.systems.joins.spec import JoinSystem
+from ...outcomes import network_outcome
 from ...transports import THREADS
 from .cluster import PHASES, NodeFigures, run_operator
 from .setup import join_plan
@@ -49,7 +50,7 @@ class NativeJoins:
 
     Its time is that of queries, one after another: what the engine takes to draw tables and to
     begin its processes is no part of it, nor the first round of each run, which meets pages and
-    caches that nobody has used. So it is not the clock on the wall.
+    caches that nobody has used. So it is no wall-clock time.
     """
 
     def __init__(
@@ -129,27 +130,23 @@ class NativeJoins:
     def outcome(self) -> Outcome:
         """See Plane."""
         counted, name = self._counted(), self.play.operation
-        passed_s = self._passed_s
         histogram = KernelHistogram()
         histogram.add_all(np.array([round(q.seconds * PS) for q in counted], dtype=np.int64))
         sent = sum(node.sent_bytes for query in counted for node in query.nodes)
         warnings = list(self.plan.notes)
         if not counted:
             warnings.append("no query was answered while it was counted")
-        return Outcome(
-            throughput={name: len(counted) / passed_s},
-            operations={name: float(len(counted))},
-            bandwidth_Bps={"memory": None, "links": None, "network": sent / passed_s},
+        return network_outcome(
+            name,
+            passed_s=self._passed_s,
+            operations=len(counted),
+            sent_bytes=sent,
             resources=tuple(self._uses(counted)),
-            latency_ns={},
             why=self._why(counted),
-            energy_J=None,
-            events=(),
-            model={name: self._facts(counted)},
-            warnings=tuple(warnings),
-            series={},
+            facts=self._facts(counted),
+            warnings=warnings,
             steps=len(counted),
-            latencies_ns={name: of_kernel(histogram)},
+            latencies=of_kernel(histogram),
         )
 
     @property
@@ -207,7 +204,7 @@ class NativeJoins:
 def native_joins(
     loading: Progress | None = None, *, transport: str | None = None
 ) -> Iterator[Maker]:
-    """Makes planes. ``loading`` is told nothing: each run of the engine draws its tables at once,
+    """Makes planes. ``loading`` is never called: each run of the engine draws its tables at once,
     and leaves nothing behind.
     """
 

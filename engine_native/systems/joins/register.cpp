@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include "fabric/fabric_binding.hpp"
 #include "kernel/struct_binding.hpp"
 #include "systems/joins/run_node.hpp"
 
@@ -70,16 +71,8 @@ void register_joins(py::module_& module) {
     using S = JoinSetup;
     auto run =
         def_struct<S>(module, "JoinRun", "What a run of a distributed operator is made with.");
-    run.def_property(
-           "transports", [](const S& setup) { return setup.fabric.transports; },
-           [](S& setup, const std::string& text) { setup.fabric.transports = text; })
-        .def_property(
-            "devices", [](const S& setup) { return setup.fabric.devices; },
-            [](S& setup, const std::string& text) { setup.fabric.devices = text; })
-        .def_property(
-            "direct", [](const S& setup) { return setup.fabric.direct; },
-            [](S& setup, bool direct) { setup.fabric.direct = direct; })
-        .def("check", &S::check, "Raises ValueError where a field is not as it must be.")
+    def_fabric_options<S>(run);
+    run.def("check", &S::check, "Raises ValueError where a field is not as it must be.")
         .def_property_readonly("board_bytes",
                                [](const S& setup) { return JoinBoard::bytes(setup); });
     py::class_<JoinBoard>(module, "JoinBoard", "What the nodes of a run share.")

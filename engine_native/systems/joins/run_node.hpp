@@ -5,7 +5,7 @@
 
 namespace numatwin::native {
 
-// What fails is told to the board.
+// A failure is noted on the board.
 void run_node(const JoinSetup& setup, JoinBoard& board, std::uint32_t node,
               Fabric& fabric) noexcept;
 

@@ -98,7 +98,7 @@ def join_plan(scenario: Experiment, replication: int, transport: str | None = No
 
 
 def _check_parts(system: JoinSystem) -> None:
-    """Nodes of this host are alike, and each has its own queue."""
+    """Nodes of this host are the same, and each has its own queue."""
     if system.stragglers:
         raise InputError(
             "the engine slows no node down",

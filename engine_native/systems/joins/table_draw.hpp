@@ -15,7 +15,7 @@
 
 namespace numatwin::native {
 
-// Sums over tuples, all but the first modulo 2^64: who adds up those of all nodes sees whether each
+// Sums over tuples, all but the first modulo 2^64: added up over all nodes they show whether each
 // tuple was taken once.
 struct ResultTotals {
     std::uint64_t tuples = 0;    // pairs that were joined; tuples in groups

@@ -9,7 +9,7 @@ from ....topologies import Machine
 from .spec import BUFFERED_BY_PARTITION, JoinSystem, Operator, last_cache_bytes, own_cache_bytes
 
 LINE_BYTES = 64.0
-FINAL_MAX = 65_536  # partitions of all nodes: more are not told apart
+FINAL_MAX = 65_536  # partitions of all nodes: more are not distinguished
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class HostPlanner(Planner):
         )
 
     def _looked_up_s(self, table: Table, passing: float, error: float, met: float) -> float:
-        """Of a tuple: one that is met is in any of the filters alike, others in none."""
+        """Of a tuple: one with a partner is in one of the filters, at random; others in none."""
         size = float(self._filter_bytes(table, passing, error).max())
         hit_s = self.costs.passes.seconds("filter-hit", size)
         miss_s = self.costs.passes.seconds("filter-miss", size)

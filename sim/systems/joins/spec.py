@@ -138,7 +138,7 @@ class JoinSystem(SystemSpec):
         return self
 
     def _check_host_fields(self) -> None:
-        """One host has no adapters, and all its nodes are alike."""
+        """One host has no adapters, and all its nodes are the same."""
         if not isinstance(self.nodes, int):
             raise DescriptionError(
                 ("nodes",), "layout host: expected how many processes, as there is one node"
@@ -205,7 +205,7 @@ class JoinSystem(SystemSpec):
             for position in self.positions(machine)
         )
         if any(_anywhere(other) != _anywhere(first) for other in others):
-            raise DescriptionError((), "adapters of nodes differ: expected alike ones")
+            raise DescriptionError((), "adapters of nodes differ: expected the same on all")
         return first
 
     def one_sided(self, machine: Machine) -> bool:

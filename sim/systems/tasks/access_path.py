@@ -66,12 +66,17 @@ class _Fixed:
     path: Path
 
     def __call__(self, scan: ScanSeen) -> Path:
-        if self.path != "cpu" and len(scan.paths) == 1:
+        if self.path in scan.paths:
+            return self.path
+        if len(scan.paths) == 1:
             raise InputError(
                 f"access path '{self.path}': the machine has no copy engine",
                 expected="a machine with copy_engines, or 'cpu'",
             )
-        return self.path
+        raise InputError(
+            f"access path '{self.path}': copies for scan '{scan.scan}' may be stale",
+            expected="a copy engine that makes them, and the table in system.unchanging",
+        )
 
 
 def _oracle(scan: ScanSeen) -> Path:

@@ -79,9 +79,10 @@ def observe(
     progress: Progress | None = None,
     chunk_bytes: float = CHUNK_BYTES,
     sizes: Sizes = "log-even",
+    bytes_min: float = BYTES[0],
 ) -> Observations:
-    """``count`` scans, each by both paths, as flows or event by event; ``sizes`` are drawn evenly
-    in their logarithm, or ``even``.
+    """``count`` scans, each by both paths, as flows or event by event; ``sizes`` from ``bytes_min``
+    on are drawn evenly in their logarithm, or ``even``.
     """
     node, costs = training_node(machine), CostModel(machine)
     homes = [k for k, one in enumerate(machine.nodes) if not one.memory_bytes <= 0]
@@ -91,9 +92,9 @@ def observe(
     over = random.integers(len(INTERCONNECT_WORKERS), size=count)
     through = random.integers(len(ENGINE_WORKERS), size=count)
     if sizes == "even":
-        scanned = random.uniform(*BYTES, count)
+        scanned = random.uniform(bytes_min, BYTES[1], count)
     else:
-        scanned = np.exp(random.uniform(np.log(BYTES[0]), np.log(BYTES[1]), count))
+        scanned = np.exp(random.uniform(np.log(bytes_min), np.log(BYTES[1]), count))
     entries = scanned // VALUE_BYTES
     flows = FlowScans(costs, node)
     stages = [plain_scan(costs, each, chunk_bytes) for each in SELECTIVITIES]
@@ -190,6 +191,7 @@ def train_on(
     also: Machine | None = None,
     online: int | None = None,
     sizes: Sizes = "log-even",
+    bytes_min: float = BYTES[0],
 ) -> AccessModel:
     """Observes, and trains; scores under ``carried`` are of scans on ``also``.
 
@@ -201,7 +203,7 @@ def train_on(
             f"--online: {online} scans by both paths leave none to learn from",
             expected=f"fewer than {left}, four fifths of the observations",
         )
-    observed = observe(machine, count, seed, on, progress, sizes=sizes)
+    observed = observe(machine, count, seed, on, progress, sizes=sizes, bytes_min=bytes_min)
     model = train(machine, observed, seed, on, online)
     if also is None:
         return model

@@ -79,7 +79,7 @@ def test_background_work_takes_the_engine(plane: str) -> None:
     ("settings", "policy", "message"),
     [
         ((f"{PATH}=gru-noncoherent",), None, "table 'column' may change"),
-        ((f"{PATH}=null",), "access-path=gru-noncoherent", "may be stale"),
+        ((f"{PATH}=null",), "access-path=gru-noncoherent", "^access path .*may be stale"),
         ((f"{PATH}=gru", "machine.copy_engines=[]"), None, "has no copy engine"),
         ((f"{PATH}=null", "machine.copy_engines=[]"), "access-path=gru", "has no copy engine"),
         (("machine.copy_engines.0.largest=64 KiB",), None, "copy at most 0.0625 MiB at a time"),

@@ -1,6 +1,6 @@
 """The parts of a cluster that joins, on SimPy's clock: nodes, workers, adapters, their service.
 
-What happens on them stands in ``messages.py`` and ``exchange.py``.
+What happens on them is in ``messages.py`` and ``exchange.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A cluster that joins or aggregates, on SimPy's clock: the specification of the compiled model.
 
 Of each node, step by step: pieces of work, which its workers take in turn; rows that they send to
-the nodes to which their partitions belong. What each event means stands in
+the nodes to which their partitions belong. What each event means is in
 ``kernel/exchange.hpp``; the compiled model gives the same trace, row for row.
 """
 
