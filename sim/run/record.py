@@ -37,7 +37,7 @@ HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
 TIMES = ("time_s", "duration_s")
 """Columns of every series that is not empty."""
 LARGEST, SMALLEST = 1e36, 1e-60
-"""No figure comes near them: what is larger is refused, what is smaller is 0. Ratios and squares of
+"""No figure comes near them: what is larger is none, what is smaller is 0. Ratios and squares of
 what is between them are finite, and charts may draw it in single precision."""
 
 
@@ -439,7 +439,7 @@ def _series(content: bytes, path: Path) -> Series:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON values; what is not a finite number becomes null."""
+    """As JSON values; what is not a finite number, or as large as none, becomes null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -451,5 +451,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return _not_tiny(value) if math.isfinite(value) else None
+        return _not_tiny(value) if abs(value) < LARGEST else None
     return value

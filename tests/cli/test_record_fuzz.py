@@ -20,9 +20,10 @@ from numatwin import load_record
 from numatwin.sim.run.record import HEAD_FILE, SERIES_FILE
 from numatwin.topologies.emulator.traffic import MATRICES
 
-# Seeds that once ended as a bug, whatever is drawn beside them.
-KEPT = (0, 1, 2, 3)
-SEEDS = range(100, 400)
+# Seeds that once ended as a bug: NaN and numbers as words, ranges and shifts of the wrong kind,
+# series and figures too large to draw and to square, half a surrogate pair, odd traffic.
+KEPT = (41, 44, 47, 51, 102, 130, 174, 186)
+SEEDS = range(300)
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 0.5, 5e-324, 1e35, -1e35, 1e308, -1e308, 2**64, -(2**80)),
