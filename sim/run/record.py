@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+WIDE = 10_000  # resources, and columns of series: such as links of 100 nodes all to all
 TIMES = ("time_s", "duration_s")
 """Columns of every series that is not empty."""
 LARGEST, SMALLEST = 1e36, 1e-60
@@ -233,11 +234,17 @@ class Record:
             # Inside the target: what is beside it may be another file system.
             stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
             table = pa.table({name: _arrow(column) for name, column in self.series.items()})
-            pq.write_table(table, stage / SERIES_FILE, compression="zstd")
+            helped = len(self.series) <= WIDE  # what helps to find rows takes seconds of so many
+            pq.write_table(
+                table,
+                stage / SERIES_FILE,
+                compression="zstd",
+                use_dictionary=helped,
+                write_statistics=helped,
+            )
             head = self.as_json()
             head["digest"] = _digest(head, (stage / SERIES_FILE).read_bytes())
-            text = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False)
-            (stage / HEAD_FILE).write_text(text + "\n", encoding="utf-8")
+            (stage / HEAD_FILE).write_text(_text(head, len(self.resources)), encoding="utf-8")
             _replace_both(stage, target)
             whole = True
         except OSError as failure:
@@ -249,6 +256,17 @@ class Record:
                 with contextlib.suppress(OSError):
                     made.rmdir()
         return target
+
+
+def _text(head: Mapping[str, Any], resources: int) -> str:
+    """As JSON: indented; of so many resources a line a field, which takes a tenth of the time."""
+    if resources <= WIDE:
+        return json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    fields = (
+        f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
+        for name, part in head.items()
+    )
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
 def _arrow(column: npt.ArrayLike) -> pa.Array:

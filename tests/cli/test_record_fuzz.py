@@ -39,8 +39,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Records with something in every field."""
     from numatwin.cli import main
 
-    from numatwin.cli import main
-
     folder = tmp_path_factory.mktemp("whole")
     event, flow, counted = (folder / name for name in ("event", "flow", "counted"))
     short = ("nam-fig6-rsi", "--set", "horizon=2 ms", "--replications", "2")

@@ -130,6 +130,15 @@ def test_saved_and_loaded_again(tmp_path: Path) -> None:
     same(load_record(folder / HEAD_FILE), record)
 
 
+def test_wide_records_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written in another way, which takes less time."""
+    monkeypatch.setattr("numatwin.sim.run.record.WIDE", 1)
+    record = made_up()
+    folder = record.save(tmp_path / "run")
+    same(load_record(folder), record)
+    assert len((folder / HEAD_FILE).read_text().splitlines()) < 50
+
+
 def write_undigested(folder: Path, head: dict[str, Any]) -> None:
     head = {name: value for name, value in head.items() if name != "digest"}
     (folder / HEAD_FILE).write_text(json.dumps(head))
