@@ -81,7 +81,13 @@ def _counted(head: dict[str, Any]) -> dict[str, Any]:
         "memory": [{"node": name, "read_bytes": 5, "written_bytes": 7} for name in ids],
         "links": links,
     }
-    nothing = {"throughput": {}, "latency_ns": {}, "why": {}, "resources": [], "energy_J": None}
+    nothing: dict[str, Any] = {
+        "throughput": {},
+        "latency_ns": {},
+        "why": {},
+        "resources": [],
+        "energy_J": None,
+    }
     return head | nothing | {"traffic": traffic, "horizon_s": 0.0}
 
 
