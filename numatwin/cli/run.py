@@ -210,11 +210,11 @@ def _others_counted(scenario: str) -> Iterator[None]:
 
         count = len(scenario_errors(scenario))
         if count > 1:
-            told = f"'numatwin scenario check {scenario}' lists all {count} errors"
+            hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
             if failure.expected is None:
-                failure.message += f" ({told})"
+                failure.message += f" ({hint})"
             else:
-                failure.expected += f" ({told})"
+                failure.expected += f" ({hint})"
         raise
 
 

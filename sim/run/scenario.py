@@ -272,8 +272,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
 
 
 def _at(document: Document, place: Place) -> At:
-    told = document.error(place, "")
-    return told.file, told.line, told.column
+    at = document.error(place, "")
+    return at.file, at.line, at.column
 
 
 @dataclass(frozen=True)
