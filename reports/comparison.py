@@ -194,10 +194,16 @@ def _row_of(
         "unit": metric.unit,
         "better": metric.better,
         "values": values,
-        "ratios": [value / first if first and value is not None else None for value in values],
+        "ratios": [_ratio(value, first) for value in values],
         "intervals": list(intervals),
         "differences": list(differences),
     }
+
+
+def _ratio(value: float | None, first: float | None) -> float | None:
+    """None of what is unknown, and to what is next to nothing."""
+    ratio = value / first if first and value is not None else math.inf
+    return ratio if math.isfinite(ratio) else None
 
 
 def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from .options import (
     Settings,
     fraction,
 )
-from .output import console, print_json, progress_bar
+from .output import console, latency, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -117,7 +117,8 @@ def run(
         replications=replications,
         scale=scale,
     )
-    loaded = load(settings=set_ or [])
+    with _others_counted(scenario):
+        loaded = load(settings=set_ or [])
     if machine_scale is not None and loaded.plane != "emulator":
         raise typer.BadParameter("--machine-scale: expected --on emulator beside it")
     if replications is not None and replications > 1 and loaded.plane == "flow":
@@ -148,8 +149,11 @@ def _run_and_keep(
     """Runs ``loaded``, prints its result and keeps it in ``out``; ``load`` takes other settings."""
     from ..inputs import InputError
     from ..sim.run.runner import RunInterrupted, run_scenario
+    from ..sim.run.scenario import DRAWING_PLANES
 
     interrupted: RunInterrupted | None = None
+    if loaded.plane in DRAWING_PLANES:
+        _announce(loaded)
     work = "running" if loaded.plane in ("native", "emulator") else "simulating"
     with progress_bars("loading", work) as (loading, progress):
         try:
@@ -192,6 +196,40 @@ def _run_and_keep(
         raise InputError(f"{interrupted.lost}; {kept}")
     if interrupted is not None:
         raise interrupted
+
+
+@contextmanager
+def _others_counted(scenario: str) -> Iterator[None]:
+    """Of a scenario with several errors, the one line tells where to see all."""
+    from ..inputs import InputError
+
+    try:
+        yield
+    except InputError as failure:
+        from .check import scenario_errors
+
+        count = len(scenario_errors(scenario))
+        if count > 1:
+            hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
+            if failure.expected is None:
+                failure.message += f" ({hint})"
+            else:
+                failure.expected += f" ({hint})"
+        raise
+
+
+def _announce(loaded: Scenario) -> None:
+    """Says of long work, before it begins, how long it takes."""
+    from ..sim.run.expected_work import expected_wall_s
+
+    wall_s = expected_wall_s(loaded)
+    if wall_s >= FORECAST_MIN_S:
+        print(
+            f"numatwin: this takes about {_long_time(wall_s)}: "
+            f"{loaded.statistics.replications} × {latency(loaded.horizon_s * 1e9)} "
+            "('--set horizon=…' and '--replications' change that)",
+            file=sys.stderr,
+        )
 
 
 def _with_effects(record: Record, loaded: Scenario) -> Record:

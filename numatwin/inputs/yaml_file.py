@@ -32,6 +32,8 @@ _UNSEEN = re.compile(
     "[\\0-\\x08\\x0b-\\x1f\\x7f-\\x84\\x86-\\x9f"
     "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]"
 )
+# Above it a float is not distinguished from whole numbers next to it.
+_EXACT_MAX = 2**53
 _LOGGER = logging.getLogger("numatwin")
 _TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 
@@ -327,7 +329,7 @@ class _Builder:
             raise self._refused(node, f"control character {code}: expected text that can be seen")
         if node.tag in _PLAIN_TAGS:
             if not node.style and _NUMBER.fullmatch(node.value):
-                return float(node.value)
+                return _number(node.value)
             # YAML 1.1 reads '1:30' as a number to the base 60: text here, as in YAML 1.2.
             if node.tag in _NUMBER_TAGS and ":" in node.value:
                 return str(node.value)
@@ -341,3 +343,11 @@ class _Builder:
 
     def _refused(self, node: yaml.Node, message: str) -> InputError:
         return InputError(message, self.name, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _number(text: str) -> float | int:
+    """Of a number with an exponent; whole ones are as whole as they would be in digits: ``300e6``
+    is a number of keys.
+    """
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= _EXACT_MAX else value

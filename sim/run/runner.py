@@ -78,7 +78,12 @@ def run_scenario(
     )
     if scenario.plane == EMULATOR:
         return _run_emulated(scenario, machine_scale, progress, loading)
-    record = _run(scenario, workers, progress, loading)
+    try:
+        record = _run(scenario, workers, progress, loading)
+    except InputError as failure:
+        if failure.place == ("workload",) and failure.file is None:
+            failure.file, failure.line, failure.column = scenario.workload_at
+        raise
     _LOGGER.info("ran %s in %.3g s", scenario.name, record.provenance.get("wall_s") or 0.0)
     return with_effects(record, scenario) if effects else record
 

@@ -21,6 +21,7 @@ from ...inputs import (
     parse_setting,
     with_setting,
 )
+from ...inputs.errors import Place
 from ...inputs.quantities import time_text
 from ...inputs.shared_work import once
 from ...topologies import Machine
@@ -63,6 +64,8 @@ EXTENDED_MAX = 16
 DRAWN_MAX_S = 1e6
 ASKED_MAX = 1_000_000  # half an hour and a gigabyte of series in the flow plane
 
+At = tuple[str | None, int | None, int | None]
+
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
@@ -73,7 +76,8 @@ class Scenario:
     ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
     was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
     these settings and of the files that they name (SHA-256); the same for the same scenario,
-    wherever its files lie. ``workload`` is as large as ``scale`` says.
+    wherever its files lie. ``workload`` is as large as ``scale`` says; ``workload_at``: the file
+    (or the option), line and column that name or hold it.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Scenario:
     statistics: Statistics
     settings: Mapping[str, Any]
     hash: str
+    workload_at: At = (None, None, None)
 
     @property
     def policy_names(self) -> Mapping[str, str]:
@@ -262,7 +267,13 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         statistics=description.statistics,
         settings=with_files(whole, chosen, lambda path: anywhere(path, folder)),
         hash=hash_of(whole, machine, workload, chosen),
+        workload_at=_at(document, ("workload",)),
     )
+
+
+def _at(document: Document, place: Place) -> At:
+    at = document.error(place, "")
+    return at.file, at.line, at.column
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from rich.console import Console
 from numatwin.cli.files import alone_in
 from numatwin.cli.record_facts import print_record
 from numatwin.cli.run import _forecast
+from numatwin.sim.run.expected_work import expected_wall_s
 from numatwin.sim.run.record import load_record
+from numatwin.sim.run.scenario import load_scenario
 
 SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
 # The stable JSON form.
@@ -316,6 +318,28 @@ def test_long_work_is_forecast_off_a_terminal(
     for fraction in (0.01, 0.02, 0.03):
         tell(fraction)
     assert capsys.readouterr().err == "numatwin: simulating: 2.0% done, about 16 min to go\n"
+
+
+def test_several_errors_are_counted(refused: Refused) -> None:
+    text = "name: x\nmachine: nix\nworkload: eris-lookup-1e9\nhorizon: 1 parsec\n"
+    Path("two.yaml").write_text(text)
+    told = refused("run", "two.yaml")
+    assert "('numatwin scenario check two.yaml' lists all 2 errors)" in told
+    Path("one.yaml").write_text(text.replace("nix", MACHINE))
+    assert "lists all" not in refused("run", "one.yaml")
+
+
+def test_long_work_is_announced(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is played for long."""
+    long = load_scenario("nam-fig6-rsi", settings=["event_horizon=100 s", "horizon=100 s"])
+    assert expected_wall_s(long) > 60
+    monkeypatch.setattr("numatwin.sim.run.expected_work.expected_wall_s", lambda _: 3 * 3_600.0)
+    done = numatwin("run", "nam-fig6-rsi", "--replications", "2")
+    assert done.status == 0
+    assert done.err == (
+        "numatwin: this takes about 3 h: 2 × 5 ms ('--set horizon=…' and '--replications' change "
+        "that)\n"
+    )
 
 
 def test_a_folder_that_another_run_writes_to(numatwin: CommandLine, refused: Refused) -> None:

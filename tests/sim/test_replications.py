@@ -24,6 +24,7 @@ from numatwin.sim.run import workers as worker_processes
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import RunInterrupted, run_random
 from numatwin.sim.run.statistics import Sample, difference
+from numatwin.sim.run.workers import SEMAPHORES, local_workers
 
 QUEUE = Queue()  # half a million arrivals per second, a million services
 SURE = 0.999
@@ -382,6 +383,15 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
     assert 6 <= int(kept) < 1_000
     assert lost == "a worker process was ended from outside: killed, or out of memory\n"
     assert _left(process.pid) == []
+
+
+def test_what_a_killed_group_leaves_goes_with_the_next_run(tmp_path: Path) -> None:
+    with _at_work(tmp_path) as (process, _):
+        os.killpg(process.pid, signal.SIGKILL)
+    left = f"sem.loky-{process.pid}-*"
+    assert list(SEMAPHORES.glob(left))
+    with local_workers(1):
+        assert not list(SEMAPHORES.glob(left))
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:

@@ -101,8 +101,8 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
         ("workload.objects.idx.keys=1", "unknown field 'idx' in objects: expected 'index'"),
         ("workload.objects.index.kyes=1", "unknown field 'kyes' in objects.index: expected 'keys'"),
         (
-            "workload.objects.index.keys=1e3",
-            "objects.index.keys: found '1000.0', expected a whole number",
+            "workload.objects.index.keys=1.5e0",
+            "objects.index.keys: found '1.5', expected a whole number",
         ),
         ("workload.phases.1.start=5 s", "no position '1' in phases: expected 0 to 0"),
         ("policies.balancing.policy=ma8", "unknown policy: found 'ma8', expected 'ma-8'"),

@@ -143,5 +143,7 @@ def test_values_need_their_room(tmp_path: Path) -> None:
     path = small_file(tmp_path, LOOKUP)
     keys = "workload.objects.index.keys=60_000_000"
     assert rate(path, keys, of("900 B")[1]) > 0
-    with pytest.raises(InputError, match="the data do not fit into machine 'small'"):
-        rate(path, keys, of("1000 B")[1])
+    with pytest.raises(InputError, match="the data do not fit into machine 'small'") as caught:
+        run_scenario(small(path, keys, of("1000 B")[1]))
+    workload_line = path.read_text().splitlines().index("workload:") + 1
+    assert str(caught.value).startswith(f"{path}:{workload_line}:1: ")

@@ -59,9 +59,9 @@ def test_the_good_file_is_good() -> None:
         ("keys: 1000", "kyes: 1000", (3, "1000"), "unknown field 'kyes'"),
         (
             "keys: 1000",
-            "keys: 1e3",
-            (3, "1e3"),
-            "found '1000.0', expected a whole number, such as 1_000_000",
+            "keys: 1e-3",
+            (3, "1e-3"),
+            "found '0.001', expected a whole number, such as 1_000_000",
         ),
         (
             "keys: 1000",

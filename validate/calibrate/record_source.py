@@ -33,7 +33,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
     created = str(record.provenance.get("created", ""))[:10] or "date unknown"
     label = path.name if path.name != HEAD_FILE else path.parent.name
     origin = Origin(file, f"{record.scenario} ({label})", created)
-    kind = str(record.settings.get("system", {}).get("kind", default_kind()))
+    kind = str((record.settings.get("system") or {}).get("kind", default_kind()))
     engine = native_steps(kind)
     if "flow" not in system_named(kind).planes or engine is None:
         return Measured(

@@ -82,7 +82,10 @@ class Eris:
         Raises InputError where the data do not fit into the memory that they are placed in.
         """
         if not any(node.memory_bytes != 0 for node in self.machine.nodes):
-            raise InputError(f"no node of machine '{self.machine.name}' has memory for the data")
+            raise InputError(
+                f"no node of machine '{self.machine.name}' has memory for the data",
+                place=("workload",),
+            )
         kind = PartitionedDemands if self.partitioned else SharedDemands
         found = kind(costs, self.workers, self.system, self.workload.objects)
         full = self._full_node(
@@ -92,6 +95,7 @@ class Eris:
             raise InputError(
                 f"the data do not fit into machine '{self.machine.name}': {full}",
                 expected="a smaller workload, more nodes or another placement",
+                place=("workload",),
             )
         return found
 

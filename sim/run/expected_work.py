@@ -1,0 +1,34 @@
+"""How long a run on a plane that plays events will take: its first moments, played and timed."""
+
+from __future__ import annotations
+
+import time
+
+import joblib
+
+from .replications import PILOT
+from .runner import maker_of
+from .scenario import Scenario
+
+# Played is at most this part of the horizon, in about so much time: what is over by then is short.
+PART_MAX, PROBE_S = 1 / 64, 0.1
+FIRST_PART = 2.0**-24
+
+
+def expected_wall_s(scenario: Scenario) -> float:
+    """From the simulated time that a probe plays per second, once the first moments are over.
+
+    As many replications as the scenario asks for at least, and a pilot run, on all processors.
+    """
+    plane = maker_of(scenario)(scenario, PILOT)
+    until_s, took_s = scenario.horizon_s * FIRST_PART, 0.0
+    played_s = until_s
+    plane.advance(until_s)
+    while took_s < PROBE_S and until_s < scenario.horizon_s * PART_MAX:
+        began = time.perf_counter()
+        plane.advance(2.0 * until_s)
+        took_s, played_s, until_s = time.perf_counter() - began, until_s, 2.0 * until_s
+    plan = scenario.statistics
+    pilots = int(plan.warm_up_s is None)
+    rounds = pilots + -(-plan.replications // joblib.effective_n_jobs(-1))
+    return float(took_s / played_s * scenario.horizon_s * rounds)
