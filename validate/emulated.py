@@ -84,10 +84,8 @@ class EmulatedRun:
     @property
     def hash(self) -> str:
         """The same for what is run in the same way."""
-        described = json.dumps(
-            [self.described.model_dump(mode="json"), str(self.folder.absolute())]
-        )
-        return hashlib.sha256(described.encode()).hexdigest()[:16]
+        parts = [self.described.model_dump(mode="json"), str(self.folder.absolute())]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def record(self) -> Record:
         """Runs it once. Raises InputError where it cannot be run, or ends with another status

@@ -236,8 +236,8 @@ void ClassSharing::freeze(const Rising& rising, double pace, Index binding) {
     }
 }
 
-// Whether the paces found concern classes that were not filled. These are from now on, and whom they
-// may concern in turn: filling some in vain costs less than filling all once more.
+// Whether the paces found concern classes that were not filled. These are from now on, and whom
+// they may concern in turn: filling some in vain costs less than filling all once more.
 bool ClassSharing::spread() {
     const std::size_t filled = reached_.size();
     if (filled == present_) return false;

@@ -32,7 +32,7 @@ def networks(draw: st.DrawFn, kinds: list[str] = KINDS) -> Network:
         )
         stations.append(
             Station(
-                kind=draw(st.sampled_from(kinds)),  # type: ignore[arg-type]
+                kind=draw(st.sampled_from(kinds)),
                 service=draw(durations),
                 servers=servers,
                 route=tuple(q / 4 for q in quarters),
