@@ -139,7 +139,7 @@ lint: setup
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(PY) tools/check_imports.py $(TYPES)
-	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports --config $(CURDIR)/pyproject.toml \
+	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports $(CURDIR)/pyproject.toml \
 	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }
 	@$(PY) tools/check_includes.py
 	@$(PY) tools/check_words.py

@@ -1,8 +1,9 @@
-"""Flow completions per second on a 64-node hypercube: FlowNetwork, a full re-solve, SimGrid.
+"""Flow completions per second on a 64-node hypercube: ClassSharing, a full re-solve, SimGrid.
 
 A closed loop: a window of flows runs; each that ends is followed at once by the next of a list of
-random pairs (e-cube routes, a link in each direction) and random sizes. All contenders play the
-same list in the same run; their completion times are compared. SimGrid takes part where Debian's
+random pairs (e-cube routes, a link in each direction) and random sizes. ClassSharing keeps shares
+up to date, as it does for pieces of work in event planes. All contenders play the same list in the
+same run; their completion times are compared. SimGrid takes part where Debian's
 libsimgrid-dev is installed. One JSON object a line goes to standard output, the hash of the result
 to standard error.
 """
@@ -17,15 +18,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-from numatwin.sim._kernel import FlowNetwork
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parent / "sim" / "kernel"
@@ -94,32 +92,6 @@ def hypercube_flows(count: int, seed: int) -> FlowList:
     )
 
 
-def run_ours(flows: FlowList, window: int) -> Run:
-    network = FlowNetwork(flows.capacity)
-    start = time.perf_counter()
-    times = network.replay(window, flows.row_ptr, flows.resource, flows.volume)
-    return Run(times, time.perf_counter() - start)
-
-
-def run_from_python(flows: FlowList, window: int) -> Run:
-    """The same loop with a Python call for each start and each step."""
-    network = FlowNetwork(flows.capacity)
-    routes = np.split(flows.resource, flows.row_ptr[1:-1])
-    times = np.full(len(routes), np.inf)
-    running: dict[int, int] = {}
-    start = time.perf_counter()
-    for f in range(min(window, len(routes))):
-        running[network.start_flow(routes[f], flows.volume[f])] = f
-    f = len(running)
-    while running:
-        for now, flow in zip(*network.advance(), strict=True):
-            times[running.pop(int(flow))] = now
-            if f < len(routes):
-                running[network.start_flow(routes[f], flows.volume[f])] = f
-                f += 1
-    return Run(times, time.perf_counter() - start)
-
-
 Contender = Callable[[FlowList, int], Run]
 
 
@@ -145,6 +117,11 @@ class Program:
         seconds, *version = printed.split()
         self.version = " ".join(version)
         return Run(np.fromfile(times), float(seconds))
+
+
+def on_kernel(folder: Path, name: str, source: str) -> Program:
+    """A contender that uses one of the kernel's sources."""
+    return Program(folder, name, f"-I{KERNEL.parent}", str(KERNEL / source))
 
 
 def has_simgrid() -> bool:
@@ -182,18 +159,14 @@ def main() -> None:
     flows = hypercube_flows(options.flows, options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        full = Program(
-            folder, "flow_solver_full", f"-I{KERNEL.parent}", str(KERNEL / "max_min.cpp")
-        )
-        contenders: dict[str, Contender] = {
-            "full re-solve": full.run,
-            "a Python call an event": run_from_python,
-        }
+        classes = on_kernel(folder, "flow_solver_classes", "class_sharing.cpp")
+        full = on_kernel(folder, "flow_solver_full", "max_min.cpp")
+        contenders: dict[str, Contender] = {"full re-solve": full.run}
         if has_simgrid():
             simgrid = Program(folder, "flow_solver_simgrid", "-lsimgrid")
             contenders["SimGrid"] = simgrid.run
         for window in options.windows:
-            ours = best_of(options.repeat, run_ours, flows, window)
+            ours = best_of(options.repeat, classes.run, flows, window)
             case = f"flow_solver/hypercube{NODES}/{window}_flows"
             print(f"{case}: result {digest(ours, window)}", file=sys.stderr)
             for versus, contender in contenders.items():

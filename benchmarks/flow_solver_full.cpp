@@ -1,5 +1,5 @@
-// The closed loop of flow_solver.py with a full solve after each completion: what FlowNetwork's
-// incremental sharing is measured against.
+// The closed loop of flow_solver.py with a full solve after each completion: what shares that are
+// kept up to date (flow_solver_classes.cpp) are measured against.
 //
 // Usage: flow_solver_full FLOWS TIMES WINDOW; see flow_solver_simgrid.cpp.
 #include <algorithm>

@@ -107,7 +107,7 @@ def heat_map(results: Results, metric: str) -> Figure | None:
     return polished(drawn, 380)
 
 
-def front_of(results: Results, least: str, most: str) -> Figure | None:
+def pareto_chart(results: Results, least: str, most: str) -> Figure | None:
     """All runs by two figures, and those that no other beats in both."""
     cost, gain = results.column(least), results.column(most)
     holds = results.feasible

@@ -25,9 +25,9 @@ from ..topologies.figure import Figure
 from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (
-    front_of,
     heat_map,
     main_metric,
+    pareto_chart,
     response_band,
     tornado,
     waterfall,
@@ -97,7 +97,7 @@ def _page(results: Results) -> StudyPage:
         varied = len(np.unique(results.column(COST))) > 1
         least = COST if COST in results.numeric and varied else "power_W"
         if least in results.numeric:
-            made["front"] = plot(front_of(results, least, metric), f"{metric} against {least}.")
+            made["front"] = plot(pareto_chart(results, least, metric), f"{metric} against {least}.")
         made["heat"] = plot(
             heat_map(results, metric), f"Mean {metric} by the two factors that matter most."
         )

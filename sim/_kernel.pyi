@@ -800,111 +800,6 @@ class ErisShared:
     def pending(self) -> int:
         """Events to come."""
 
-class FlowNetwork:
-    """Flows with volumes that share resources max-min fair while time passes.
-
-    Rates are those of solve_max_min at any time (within 1e-9, relative); a change works on what it
-    reaches only. Changes made at one time count together, once time passes or a rate is asked for.
-    Time starts at 0. Units are the caller's: volume is rate * time, capacity is coefficient * rate.
-
-    A flow's id stays its own for good; the low 32 bits are its slot, which later flows reuse.
-    Events of one time come in the order of slots. One thread at a time: a second one gets
-    RuntimeError.
-    """
-    def __init__(self, capacity: _AnyFloats | float = ...) -> None:
-        """Resources 0 .. R - 1 of these capacities: finite, at least 0."""
-    @property
-    def now(self) -> float:
-        """The time reached."""
-    @property
-    def resources(self) -> int:
-        """How many resources there are."""
-    @property
-    def active(self) -> int:
-        """How many flows have started and not ended."""
-    def add_resource(self, capacity: float) -> int:
-        """The index of a new resource. Raises ValueError for a capacity below 0 or infinite."""
-    def set_capacity(self, resource: int, capacity: float) -> None:
-        """Change a capacity from now on; 0 makes the resource's users rest."""
-    def start_flow(
-        self,
-        resources: _AnyIndices,
-        volume: float,
-        *,
-        coefficients: _AnyFloats | float = 1.0,
-        cap: float = ...,
-        weight: float = 1.0,
-        latency: float = 0.0,
-    ) -> int:
-        """The id of a new flow, which takes its share once latency has passed.
-
-        It uses coefficient * rate of each resource; one that appears twice adds up. Raises
-        ValueError for values out of range and for a flow with neither a finite cap nor a resource
-        that it uses; then nothing has changed.
-        """
-    def start_flows(
-        self,
-        row_ptr: _AnyIndices,
-        resource: _AnyIndices,
-        volume: _AnyFloats | float,
-        *,
-        coefficient: _AnyFloats | float = 1.0,
-        cap: _AnyFloats | float = ...,
-        weight: _AnyFloats | float = 1.0,
-        latency: _AnyFloats | float = 0.0,
-    ) -> _Indices:
-        """The ids of new flows, given in compressed rows as solve_max_min takes them.
-
-        Shapes: row_ptr [F + 1], resource [NNZ], coefficient [NNZ], the others [F]; a number
-        stands for a whole column. Raises ValueError as start_flow does, with no flow started.
-        """
-    def cancel(self, flow: int) -> float:
-        """End a flow early and tell what is left of its volume.
-
-        Raises IndexError if it is not active.
-        """
-    def rates(self, flows: _AnyIndices) -> _Floats:
-        """The rates of flows; 0 while latency passes. Raises IndexError if one is not active."""
-    def remaining(self, flows: _AnyIndices) -> _Floats:
-        """What is left of the flows' volumes. Raises IndexError if one is not active."""
-    def bindings(self, flows: _AnyIndices) -> _Indices:
-        """The full resource that holds each flow back, or -1 for its cap or latency."""
-    def uses(self) -> _Floats:
-        """What flows use of each resource: [R]."""
-    def next_event(self) -> float:
-        """When a flow next ends, or takes its share after its latency; infinity if none does."""
-    def advance(self, until: float | None = None) -> tuple[Any, ...]:
-        """Let time pass: (time, id) of the flows that ended, in order.
-
-        Without until: to the next completion, with all others of that time; nowhere, and with
-        empty arrays, if no flow will end. With until: to this time, it included. Releases the
-        GIL. Raises ValueError if until is before now.
-        """
-    def advance_tick(self, until: float) -> tuple[Any, ...]:
-        """The same to until, at most a tick of the caller's clock after next_event.
-
-        All that ends by then ends then, at the rates that hold now: they are shared once for all of
-        them and for what is started next.
-        """
-    def replay(
-        self,
-        window: int,
-        row_ptr: _AnyIndices,
-        resource: _AnyIndices,
-        volume: _AnyFloats | float,
-        *,
-        coefficient: _AnyFloats | float = 1.0,
-        cap: _AnyFloats | float = ...,
-        weight: _AnyFloats | float = 1.0,
-        latency: _AnyFloats | float = 0.0,
-    ) -> _Floats:
-        """Play a list of flows in a closed loop and tell when each ended: [F].
-
-        A window of them is active; each that ends is followed at once by the next of the list.
-        Infinity stands for a flow that never ends. Columns as in start_flows. Releases the GIL.
-        Raises ValueError if a flow is active already.
-        """
-
 class ExchangeStep:
     """A step of an operator on a cluster."""
 
@@ -1477,7 +1372,7 @@ class QueueingNetwork:
 
     Customers come from sources (open) or are there from the start (closed), and go from station to
     station by chance; from a station without a route they leave. A visit draws its service when it
-    arrives (in a bounded station: when it begins). Stations are named by their number, from 0. A
+    arrives. Stations are named by their number, from 0. A
     network is complete before it runs. Raises ValueError for values out of range.
     """
     def __init__(self, seed: int, replication: int = 0) -> None:
@@ -1497,26 +1392,10 @@ class QueueingNetwork:
     @property
     def pending(self) -> int:
         """Events to come."""
-    def add_link(self, capacity: float) -> int:
-        """A link of so many units per picosecond, shared max-min fair."""
     def add_fifo(self, service: Durations, stream: Stream, servers: int = 1) -> int:
         """Servers with one queue, in order of arrival."""
-    def add_shared(self, service: Durations, stream: Stream, servers: int = 1) -> int:
-        """Processor sharing: of n customers each gets min(1, servers / n) of a server."""
     def add_delay(self, service: Durations, stream: Stream) -> int:
         """Everybody at once."""
-    def add_bounded(
-        self, service: Durations, stream: Stream, servers: int = 1, room: int | None = None
-    ) -> int:
-        """As add_fifo, with room for so many, those in service included.
-
-        Full, it loses who comes from a source, and holds who comes from a station, in order; who is
-        held stays where it was, in a bounded station with its server.
-        """
-    def add_transfer(
-        self, volume: Durations, stream: Stream, route: _AnyIndices, cap: float = ...
-    ) -> int:
-        """A transfer of so many units over all links of the route, at a rate of at most cap."""
     def add_source(self, station: int, between: Durations, stream: Stream) -> None:
         """Customers who come to the station, so far apart."""
     def add_customers(self, station: int, count: int) -> None:
@@ -1526,11 +1405,8 @@ class QueueingNetwork:
     def arrivals(self) -> _Indices:
         """Customers who arrived, by station: [stations]. All since the last reset."""
     def departures(self) -> _Indices: ...
-    def lost(self) -> _Indices: ...
     def mean_number(self) -> _Floats:
         """Customers at each station, averaged over time: [stations]."""
-    def mean_held(self) -> _Floats:
-        """Customers held before each station: [stations]. They count where they are, too."""
     def utilisation(self) -> _Floats:
         """The part of its servers' time in which they serve; of a delay, its mean number."""
     def sojourn_ps(self, station: int) -> Histogram:
@@ -1549,8 +1425,8 @@ class QueueingNetwork:
     def trace(self) -> NDArray[np.void]:
         """Rows (time_ps, event, subject, data), a copy.
 
-        Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
-        customer, in the order of creation.
+        Events: 0 arrives, 1 departs. Subject: the station. Data: the customer, in the order of
+        creation.
         """
 
 class ModelError(RuntimeError): ...

@@ -31,13 +31,8 @@ def circles_and_crossings(tree: Path) -> subprocess.CompletedProcess[str]:
 
 
 def layers(tree: Path) -> subprocess.CompletedProcess[str]:
-    command: list[str | Path] = [
-        LINT_IMPORTS,
-        "--config",
-        REPOSITORY / "pyproject.toml",
-        "--no-cache",
-        "--no-logo",
-    ]
+    settings = REPOSITORY / "pyproject.toml"
+    command: list[str | Path] = [LINT_IMPORTS, settings, "--no-cache", "--no-logo"]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True)
 
 
@@ -85,6 +80,10 @@ def test_imports_are_fine(package: Path) -> None:
             ("engine_native/systems/eris/setup.py", "from ....sim.systems.commits import spec"),
             "imports numatwin.sim.systems.commits.spec: systems know nothing of each other",
         ),
+        (
+            ("topologies/emulator/host_files.py", "from .guest import Guest"),
+            "circle of imports: numatwin.topologies.emulator.",
+        ),
     ],
     indirect=["planted"],
 )
@@ -112,6 +111,22 @@ def test_a_circle_or_a_crossing_is_seen(planted: Path, told: str) -> None:
         (
             ("reports/facts.py", "from ..validate import suite"),
             "numatwin.reports is not allowed to import numatwin.validate",
+        ),
+        (
+            ("topologies/emulator/traffic.py", "from ...sim.run import counted"),
+            "numatwin.topologies is not allowed to import numatwin.sim",
+        ),
+        (
+            ("topologies/machine.py", "from .emulator import traffic"),
+            "numatwin.topologies.machine -> numatwin.topologies.emulator.traffic",
+        ),
+        (
+            ("sim/run/replications.py", "def late():\n    from ..studies import sweep"),
+            "numatwin.sim.run is not allowed to import numatwin.sim.studies",
+        ),
+        (
+            ("sim/studies/sweep.py", "from ...reports import facts"),
+            "numatwin.sim is not allowed to import numatwin.reports",
         ),
     ],
     indirect=["planted"],

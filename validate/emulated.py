@@ -66,7 +66,7 @@ class EmulatedCommand(Strict):
 class EmulatedRun:
     """What is run: in place of a scenario, with what a check tells of one."""
 
-    said: EmulatedCommand
+    described: EmulatedCommand
     machine: Machine
     part: float | None
     folder: Path
@@ -79,13 +79,13 @@ class EmulatedRun:
     @property
     def name(self) -> str:
         """As results tell it: the program."""
-        return Path(self.said.command[0]).name
+        return Path(self.described.command[0]).name
 
     @property
     def hash(self) -> str:
         """The same for what is run in the same way."""
-        said = json.dumps([self.said.model_dump(mode="json"), str(self.folder.absolute())])
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        parts = [self.described.model_dump(mode="json"), str(self.folder.absolute())]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def record(self) -> Record:
         """Runs it once. Raises InputError where it cannot be run, or ends with another status
@@ -94,15 +94,15 @@ class EmulatedRun:
         from ..topologies.emulator import guest_machine
         from ..topologies.emulator.counting import run_counted
 
-        said, began = self.said, time.perf_counter()
+        described, began = self.described, time.perf_counter()
         guest = guest_machine(
             self.machine,
-            nodes=said.nodes,
-            memory_bytes=None if said.memory is None else said.memory.value,
+            nodes=described.nodes,
+            memory_bytes=None if described.memory is None else described.memory.value,
             scale=self.part,
         )
-        limit_s = None if said.time_limit is None else said.time_limit.value
-        done = run_counted(guest, said.command, folder=self.folder, time_limit_s=limit_s)
+        limit_s = None if described.time_limit is None else described.time_limit.value
+        done = run_counted(guest, described.command, folder=self.folder, time_limit_s=limit_s)
         if done.run.out_of_memory is not None:
             raise InputError(f"{self.name}: the guest ran out of memory: {done.run.out_of_memory}")
         if done.run.status:
@@ -113,13 +113,13 @@ class EmulatedRun:
                 f"{self.machine.name}{last}",
                 expected="status 0",
             )
-        return counted_record(done.traffic, said.command, time.perf_counter() - began)
+        return counted_record(done.traffic, described.command, time.perf_counter() - began)
 
 
-def emulated_run(said: EmulatedCommand, folder: Path) -> EmulatedRun:
+def emulated_run(described: EmulatedCommand, folder: Path) -> EmulatedRun:
     """The run of a suite in ``folder``; raises InputError, and DescriptionError for a field."""
-    machine = seen_from(folder, said.machine)
-    return EmulatedRun(said, load_machine(machine), said.part(), folder)
+    machine = seen_from(folder, described.machine)
+    return EmulatedRun(described, load_machine(machine), described.part(), folder)
 
 
 def traffic_figure(traffic: Mapping[str, Any], name: str) -> float:

@@ -89,7 +89,7 @@ def scenario_errors(file: str) -> list[InputError]:
     from ..inputs.every_error import every_error, in_order
     from ..sim.run.scenario import CATALOGUE, extended, scenario_of_document
     from ..sim.run.scenario_description import described_system, description_of
-    from ..sim.run.scenario_parts import named_or_held
+    from ..sim.run.scenario_parts import named_or_inline
 
     path, found = CATALOGUE.path(file), list[InputError]()
     try:
@@ -108,7 +108,7 @@ def scenario_errors(file: str) -> list[InputError]:
         if document.part((part,)) is None:
             continue
         try:
-            held, folder = named_or_held(document, part)
+            held, folder = named_or_inline(document, part)
         except InputError as failure:
             if failure.file is None or failure.file == document.source_of((part,)):
                 parts.append(failure)

@@ -19,7 +19,7 @@ from .explorer import Choice, Moment
 
 SHOWN = 8
 OCTAVES, STEP = 2.0, 0.05  # sliders go from a quarter of a value to four times as much
-DRAGGED_S = 0.1  # what takes longer to predict is predicted once the slider rests
+LIVE_PREDICTION_MAX_S = 0.1  # what takes longer to predict is predicted once the slider rests
 LABEL_MAX = 60
 
 

@@ -68,7 +68,7 @@ def _guard(app: dash.Dash, hosts: set[str]) -> None:
         "form-action 'none'; frame-ancestors 'none'"
     )
 
-    def refuse_others() -> None:
+    def refuse_other_hosts() -> None:
         if request.host not in hosts:  # a name that somebody else has lead here
             abort(403)
 
@@ -79,7 +79,7 @@ def _guard(app: dash.Dash, hosts: set[str]) -> None:
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
 
-    app.server.before_request(refuse_others)
+    app.server.before_request(refuse_other_hosts)
     app.server.after_request(add_headers)
 
 
@@ -106,7 +106,7 @@ class _Callbacks:
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
         self._first = explorer.moment(Choice())
-        self._quick = self._first.predicted_s < layout.DRAGGED_S
+        self._quick = self._first.predicted_s < layout.LIVE_PREDICTION_MAX_S
         self._own = {"machine": explorer.scenario.machine.name}
         self._own |= {"workload": explorer.scenario.workload.name, **explorer.scenario.policy_names}
         self._turn = threading.Lock()

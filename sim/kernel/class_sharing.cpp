@@ -236,7 +236,8 @@ void ClassSharing::freeze(const Rising& rising, double pace, Index binding) {
     }
 }
 
-// Whether the paces found concern classes that were not filled; these are from now on.
+// Whether the paces found concern classes that were not filled. These are from now on, and whom
+// they may concern in turn: filling some in vain costs less than filling all once more.
 bool ClassSharing::spread() {
     const std::size_t filled = reached_.size();
     if (filled == present_) return false;
@@ -246,7 +247,9 @@ bool ClassSharing::spread() {
         if (state.next != state.pace || state.members != state.shared_members)
             reach_bounding(state);
     }
-    return reached_.size() > filled;
+    const std::size_t concerned = reached_.size();
+    for (std::size_t c = filled; c < concerned; ++c) reach_bounding(class_[reached_[c]]);
+    return concerned > filled;
 }
 
 void ClassSharing::commit() {

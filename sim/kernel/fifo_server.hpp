@@ -40,7 +40,6 @@ class FifoServer {
     // When all work admitted so far is done.
     Time free_at() const { return free_at_; }
     Time backlog(Time now) const { return std::max<Time>(free_at_ - now, 0); }
-    bool is_free(Time now) const { return free_at_ <= now; }
 
     const ServerWork& work() const { return work_; }
     // Busy time up to now: what was admitted, less what still lies ahead.

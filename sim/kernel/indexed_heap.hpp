@@ -45,17 +45,6 @@ class IndexedHeap {
         }
     }
 
-    // Inserts the index or lowers its key; a key that would rise stays.
-    void lower(Index index, double key) {
-        const std::size_t place = place_[index];
-        if (place == absent || key < node_[place].key) set(index, key);
-    }
-
-    void clear() {
-        for (const Node& node : node_) place_[node.index] = absent;
-        node_.clear();
-    }
-
     // Does nothing if the index is absent.
     void erase(Index index) {
         const std::size_t place = place_[index];

@@ -7,13 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/bounded_queue.hpp"
 #include "kernel/durations.hpp"
 #include "kernel/fifo_server.hpp"
 #include "kernel/guide_table.hpp"
 #include "kernel/philox.hpp"
-#include "kernel/shared_links.hpp"
-#include "kernel/shared_server.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
 #include "kernel/trace.hpp"
@@ -21,40 +18,28 @@
 namespace numatwin {
 
 enum class StationKind : std::uint8_t {
-    fifo,     // servers with one queue, in order of arrival (FifoServer, FifoServers)
-    shared,   // processor sharing: each gets min(1, servers / customers) of a server (SharedServer)
-    delay,    // everybody at once
-    bounded,  // as fifo, with room for so many, those in service included (BoundedQueue)
-    transfer,  // over a route of links that are shared max-min (SharedLinks)
+    fifo,   // servers with one queue, in order of arrival (FifoServer, FifoServers)
+    delay,  // everybody at once
 };
 
 // Customers come from sources (open) or are there from the start (closed), and go from station to
 // station by chance; without a route they leave. A visit draws its service on arrival, from the
-// station's stream: picoseconds of a server, or units of volume for a transfer.
+// station's stream.
 //
-// A bounded station that is full loses customers who come from a source, and holds those who come
-// from a station, in order. Who is held stays where it was: in a bounded station it goes on to
-// occupy its server (blocking after service), elsewhere it is in nobody's way. A cycle of full
-// bounded stations stands still for ever, as it would in reality.
-//
-// Trace: time, event (arrive, depart, hold, lose), station, customer by its serial number.
+// Trace: time, event (arrive, depart), station, customer by its serial number.
 class QueueingNetwork {
   public:
     using Index = std::uint32_t;
-    enum TraceEvent : std::int32_t { arrive, depart, hold, lose };
+    enum TraceEvent : std::int32_t { arrive, depart };
 
     struct StationSpec {
         StationKind kind;
         DurationDraws service;
         std::size_t servers = 1;
-        std::uint64_t room = BoundedQueue<Index>::unlimited;
-        std::vector<std::int64_t> route = {};  // of links, for a transfer
-        double cap = SharedServer::no_cap;     // units per picosecond, for a transfer
     };
     struct StationCounts {
         std::uint64_t arrivals = 0;
         std::uint64_t departures = 0;
-        std::uint64_t lost = 0;
     };
 
     explicit QueueingNetwork(std::uint64_t seed, std::uint64_t replication)
@@ -62,7 +47,6 @@ class QueueingNetwork {
 
     // What there is; all throw std::invalid_argument for a value out of range. Before the first
     // run.
-    Index add_link(double capacity);  // units per picosecond
     Index add_station(StationSpec spec);
     void add_source(Index station, DurationDraws between);
     void add_customers(Index station, std::size_t count);
@@ -76,7 +60,6 @@ class QueueingNetwork {
     std::size_t stations() const { return station_.size(); }
     const StationCounts& counts(Index station) const { return station_at(station).counts; }
     double mean_number(Index station) const;
-    double mean_held(Index station) const;  // before this station
     double utilisation(Index station) const;
     const Histogram& sojourn_ps(Index station) const { return station_at(station).sojourn; }
     std::size_t customers() const { return static_cast<std::size_t>(number_.level()); }  // now
@@ -88,7 +71,7 @@ class QueueingNetwork {
     Trace trace;
 
   private:
-    enum Kind : std::uint32_t { source_due, enter, service_ends, shared_ends, transfer_ends };
+    enum Kind : std::uint32_t { source_due, enter, service_ends };
     static constexpr Index nowhere = ~Index{0};
 
     struct Customer {
@@ -102,22 +85,11 @@ class QueueingNetwork {
         DurationDraws between;
     };
     struct Station {
-        explicit Station(StationSpec given)
-            : spec(std::move(given)),
-              many(spec.servers),
-              shared(static_cast<double>(spec.servers)),
-              queue(spec.room),
-              ones(spec.route.size(), 1.0) {}
+        explicit Station(StationSpec given) : spec(std::move(given)), many(spec.servers) {}
 
         StationSpec spec;
         FifoServer one;  // where there is one server
         FifoServers many;
-        SharedServer shared;
-        Timer timer = no_timer;
-        BoundedQueue<Index> queue;
-        std::uint64_t initial = 0;  // customers who are there from the start
-        std::vector<double> ones;   // a coefficient for each link of the route
-        std::size_t occupied = 0;   // servers, by customers in service or held elsewhere
 
         std::vector<Index> target;  // of routes; nowhere for leaving
         GuideTable route;           // empty where there is one target
@@ -125,11 +97,8 @@ class QueueingNetwork {
 
         StationCounts counts;
         TimeAverage number;
-        TimeAverage serving;
-        TimeAverage held;
         Histogram sojourn;
-        Wide work_before = 0;           // up to the last reset
-        double shared_work_before = 0;  // the same
+        Wide work_before = 0;  // up to the last reset
     };
 
     const Station& station_at(Index station) const;
@@ -138,21 +107,14 @@ class QueueingNetwork {
 
     Index new_customer();
     void come(Index station, Index customer);
-    void accept(Index station, Index customer);
-    void serve(Index station);
     void finish(Index customer);
     void leave(Index customer);
-    void release_server(Index station);
-    void set_shared_timer(Index station);
-    void set_link_timer();
 
     std::vector<Station> station_;
     std::vector<Source> source_;
     std::vector<Customer> customer_;
     std::vector<Index> unused_;
     std::uint64_t created_ = 0;
-    SharedLinks links_;
-    Timer link_timer_ = no_timer;
     TimeAverage number_;
     Histogram response_;
     Time reset_at_ = 0;

@@ -7,10 +7,6 @@ double QueueingNetwork::mean_number(Index station) const {
     return station_at(station).number.mean(clock.now());
 }
 
-double QueueingNetwork::mean_held(Index station) const {
-    return station_at(station).held.mean(clock.now());
-}
-
 // Picoseconds of service given by a station's servers since the start.
 Wide QueueingNetwork::work(const Station& station) const {
     return station.spec.servers == 1 ? station.one.busy_ps(clock.now())
@@ -24,16 +20,8 @@ double QueueingNetwork::utilisation(Index index) const {
     if (now == reset_at_) return 0;
     const auto passed = static_cast<double>(now - reset_at_);
     const auto servers = static_cast<double>(station.spec.servers);
-    switch (station.spec.kind) {
-        case StationKind::fifo:
-            return static_cast<double>(work(station) - station.work_before) / passed / servers;
-        case StationKind::shared:
-            return (station.shared.work_done(now) - station.shared_work_before) / passed / servers;
-        case StationKind::bounded:
-            return station.serving.mean(now) / servers;
-        default:
-            return station.number.mean(now);
-    }
+    if (station.spec.kind == StationKind::delay) return station.number.mean(now);
+    return static_cast<double>(work(station) - station.work_before) / passed / servers;
 }
 
 void QueueingNetwork::reset_statistics() {
@@ -44,11 +32,8 @@ void QueueingNetwork::reset_statistics() {
     for (Station& station : station_) {
         station.counts = {};
         station.number.reset(now);
-        station.serving.reset(now);
-        station.held.reset(now);
         station.sojourn.reset();
         station.work_before = work(station);
-        station.shared_work_before = station.shared.work_done(now);
     }
 }
 

@@ -2,10 +2,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <limits>
-#include <optional>
-#include <vector>
-
 #include "kernel/arrays.hpp"
 #include "kernel/queueing.hpp"
 #include "kernel/register.hpp"
@@ -19,35 +15,9 @@ namespace {
 using Network = Runnable<QueueingNetwork>;
 using Index = QueueingNetwork::Index;
 
-Index add_servers(Network& self, StationKind kind, const Durations& service, const Stream& stream,
+Index add_station(Network& self, StationKind kind, const Durations& service, const Stream& stream,
                   std::size_t servers) {
     return self->add_station({kind, {service, stream}, servers});
-}
-
-Index add_bounded(Network& self, const Durations& service, const Stream& stream,
-                  std::size_t servers, std::optional<std::uint64_t> room) {
-    return self->add_station({StationKind::bounded,
-                              {service, stream},
-                              servers,
-                              room.value_or(BoundedQueue<Index>::unlimited)});
-}
-
-Index add_transfer(Network& self, const Durations& volume, const Stream& stream,
-                   const Indices& route, double cap) {
-    const auto links = view(route, "route");
-    return self->add_station({StationKind::transfer,
-                              {volume, stream},
-                              1,
-                              BoundedQueue<Index>::unlimited,
-                              std::vector<std::int64_t>(links.begin(), links.end()),
-                              cap});
-}
-
-template <StationKind kind>
-auto add_kind() {
-    return [](Network& self, const Durations& service, const Stream& stream, std::size_t servers) {
-        return add_servers(self, kind, service, stream, servers);
-    };
 }
 
 // A fact of each station, as an array.
@@ -76,7 +46,7 @@ void register_queueing(py::module_& module) {
 
 Customers come from sources (open) or are there from the start (closed), and go from station to
 station by chance; from a station without a route they leave. A visit draws its service when it
-arrives (in a bounded station: when it begins). Stations are named by their number, from 0. A
+arrives. Stations are named by their number, from 0. A
 network is complete before it runs. Raises ValueError for values out of range.)");
     network.def(py::init<std::uint64_t, std::uint64_t>(), py::arg("seed"),
                 py::arg("replication") = 0,
@@ -84,28 +54,18 @@ network is complete before it runs. Raises ValueError for values out of range.)"
     def_running<QueueingNetwork>(network);
     network
         .def(
-            "add_link", [](Network& self, double capacity) { return self->add_link(capacity); },
-            py::arg("capacity"), "A link of so many units per picosecond, shared max-min fair.")
-        .def("add_fifo", add_kind<StationKind::fifo>(), py::arg("service"), py::arg("stream"),
-             py::arg("servers") = 1, "Servers with one queue, in order of arrival.")
-        .def("add_shared", add_kind<StationKind::shared>(), py::arg("service"), py::arg("stream"),
-             py::arg("servers") = 1,
-             "Processor sharing: of n customers each gets min(1, servers / n) of a server.")
+            "add_fifo",
+            [](Network& self, const Durations& service, const Stream& stream, std::size_t servers) {
+                return add_station(self, StationKind::fifo, service, stream, servers);
+            },
+            py::arg("service"), py::arg("stream"), py::arg("servers") = 1,
+            "Servers with one queue, in order of arrival.")
         .def(
             "add_delay",
             [](Network& self, const Durations& service, const Stream& stream) {
-                return add_servers(self, StationKind::delay, service, stream, 1);
+                return add_station(self, StationKind::delay, service, stream, 1);
             },
             py::arg("service"), py::arg("stream"), "Everybody at once.")
-        .def("add_bounded", &add_bounded, py::arg("service"), py::arg("stream"),
-             py::arg("servers") = 1, py::arg("room") = py::none(),
-             R"(As add_fifo, with room for so many, those in service included.
-
-Full, it loses who comes from a source, and holds who comes from a station, in order; who is
-held stays where it was, in a bounded station with its server.)")
-        .def("add_transfer", &add_transfer, py::arg("volume"), py::arg("stream"), py::arg("route"),
-             py::arg("cap") = std::numeric_limits<double>::infinity(),
-             "A transfer of so many units over all links of the route, at a rate of at most cap.")
         .def(
             "add_source",
             [](Network& self, Index station, const Durations& between, const Stream& stream) {
@@ -131,11 +91,8 @@ held stays where it was, in a bounded station with its server.)")
         .def("arrivals", &counts<&Counts::arrivals>,
              "Customers who arrived, by station: [stations]. All since the last reset.")
         .def("departures", &counts<&Counts::departures>)
-        .def("lost", &counts<&Counts::lost>)
         .def("mean_number", &facts<&QueueingNetwork::mean_number>,
              "Customers at each station, averaged over time: [stations].")
-        .def("mean_held", &facts<&QueueingNetwork::mean_held>,
-             "Customers held before each station: [stations]. They count where they are, too.")
         .def("utilisation", &facts<&QueueingNetwork::utilisation>,
              "The part of its servers' time in which they serve; of a delay, its mean number.")
         .def(
@@ -159,8 +116,8 @@ held stays where it was, in a bounded station with its server.)")
             "trace", [](Network& self) { return trace_array(self->trace); },
             R"(Rows (time_ps, event, subject, data), a copy.
 
-Events: 0 arrives, 1 departs, 2 is held, 3 is lost. Subject: the station. Data: the
-customer, in the order of creation.)");
+Events: 0 arrives, 1 departs. Subject: the station. Data: the customer, in the order of
+creation.)");
 }
 
 const Registration registration("queueing", register_queueing);

@@ -17,25 +17,24 @@ import numpy.typing as npt
 
 from ...inputs.shared_work import once
 from ...topologies.machine import CacheLevel, Machine, Node, kept_machines
-from .assumptions import Assumed, Notes, node_types_of, note
+from .assumptions import Assumed, note
 from .defaults import (
     ASSUMED_CLOCK_HZ,
-    ASSUMED_HEADER_BYTES,
     ASSUMED_IPC,
     ASSUMED_LATENCY_NS,
     ASSUMED_OUTSTANDING_MISSES,
-    ASSUMED_REQUEST_BYTES,
     ASSUMED_STREAMING_MISSES,
     ASSUMED_WRITE_TURNAROUND,
     TYPICAL_LOADED_LATENCY,
 )
 from .disturbances.facts import Disturbances
 from .hand_overs import HandOvers
+from .link_traffic import LINE_BYTES as LINE_BYTES
+from .link_traffic import LinkTraffic
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Costs = TypeVar("Costs", bound="CostModel")
-LINE_BYTES = 64.0
 
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
@@ -82,17 +81,14 @@ class CacheFacts:
         return np.maximum(np.ceil(cores / self.sharers), 1.0)
 
 
-class CostModel:
+class CostModel(LinkTraffic):
     """Facts of a machine in the form that the planes compute with; arrays are in node order."""
 
     def __init__(self, machine: Machine, scales: Scales | None = None) -> None:
-        self.machine = machine
+        super().__init__(machine)
         self.disturbances = Disturbances(machine.description)
         self.scales = scales or Scales()
         self.warnings: list[str] = []
-        self.notes: Notes = {}
-        """What stood in for facts that the machine file lacks, as far as it was used."""
-        self._types = node_types_of(machine.description)
         self._assumed: dict[tuple[str, Assumed], list[int]] = {}
         self._collect()
         self._warn()
@@ -330,178 +326,6 @@ class CostModel:
                 self.machine.routes.route_sums(scaled) > 0, self.scales.links * pairs, pairs
             )
         return np.asarray(pairs * self.scales.pairs)
-
-    @cached_property
-    def link_header_bytes(self) -> Floats:
-        """(2L,) wire bytes in addition to each cache line."""
-        self._note_links("data_header", ASSUMED_HEADER_BYTES)
-        return np.repeat([link.data_header_bytes for link in self.machine.links], 2).astype(float)
-
-    @cached_property
-    def link_probe_bytes(self) -> Floats:
-        """(2L,) wire bytes of a message with an address: a snoop, a home's question."""
-        self._note_links("request", ASSUMED_REQUEST_BYTES)
-        return np.repeat([link.request_bytes for link in self.machine.links], 2).astype(float)
-
-    @cached_property
-    def link_response_bytes(self) -> Floats:
-        """(2L,) wire bytes of a message without address and data."""
-        return np.repeat([link.response_bytes for link in self.machine.links], 2).astype(float)
-
-    @cached_property
-    def link_request_bytes(self) -> Floats:
-        """(2L,) wire bytes that a reader sends home for a line: its request, and its word that it
-        has the line, where the protocol knows one.
-        """
-        coherence = self.machine.description.coherence
-        completion = float(coherence is not None and bool(coherence.completion))
-        return np.asarray(self.link_probe_bytes + completion * self.link_response_bytes)
-
-    @cached_property
-    def replacement_probes(self) -> float:
-        """Questions of a home, for each line that it delivers, whether the reader still has it."""
-        coherence = self.machine.description.coherence
-        return float(coherence is not None and bool(coherence.replacement_probes))
-
-    def _more_control(self, forward: Floats, backward: Floats, *, asked: bool) -> Floats:
-        """(…, 2L) control bytes, beyond requests, of lines whose requests cross each link
-        (``forward``) and whose data do (``backward``): completions, and with ``asked`` questions of
-        homes and their answers.
-        """
-        asks = self.replacement_probes if asked else 0.0
-        responses = (
-            self.link_request_bytes - self.link_probe_bytes + asks * self.link_response_bytes
-        )
-        return np.asarray(forward * responses + backward * (asks * self.link_probe_bytes))
-
-    def _note_links(self, field: str, assumed: Assumed) -> None:
-        """Notes the types of links in use whose ``field`` is not known."""
-        used = {link.kind for link in self.machine.links}
-        for name, kind in self.machine.description.link_types.items():
-            in_use = used & {name, f"{name}-single", f"{name}-dual"}
-            if in_use and getattr(kind, field) is None:
-                note(self.notes, assumed, name)
-
-    def wire_Bps(self, lines: Floats, *, snooped: bool = True) -> Floats:
-        """(2, 2L) wire traffic of ``lines`` (n, n) cache lines per second that i reads from home j.
-
-        Data, then control messages, over each directed link. Data flow from home to initiator, a
-        request the other way. Under snooping every miss also asks the other nodes of its snoop
-        domain, which answer to the home (source snoop, as on QPI); the initiator, and the home
-        itself, need no message of their own. A directory may ask the initiator later on, when it
-        replaces its entry. ``snooped`` False: the lines are known to be in the other's cache.
-        """
-        routes = self.machine.routes
-        if not self.machine.links:
-            return np.zeros((2, 0))
-        remote = lines.copy()
-        np.fill_diagonal(remote, 0.0)
-        forward = routes.link_sums(remote) if remote.any() else np.zeros(2 * routes.link_count)
-        symmetric = np.array_equal(remote, remote.T)
-        backward = forward if symmetric else routes.link_sums(remote.T)
-        data, messages = backward * (LINE_BYTES + self.link_header_bytes), forward
-        more = self._more_control(forward, backward, asked=snooped)
-        control = messages * self.link_probe_bytes + more
-        if snooped and self.snoop_domain is not None:
-            control = control + self.snoop_bytes(lines)
-        return np.stack([data, control])
-
-    def snoop_bytes(self, lines: Floats) -> Floats:
-        """(2L,) bytes of snoops and their answers for ``lines`` (n, n) that i wants from home j.
-
-        Each node of the domain of i answers to the home of the line; the home need not, and is
-        asked anyway. Raises TypeError where nobody snoops.
-        """
-        domain, routes = self.snoop_domain, self.machine.routes
-        if domain is None:
-            raise TypeError("no caches snoop on this machine")
-        remote = lines.copy()
-        np.fill_diagonal(remote, 0.0)
-        answers = domain.T @ lines
-        np.fill_diagonal(answers, 0.0)
-        snoops = routes.link_sums((lines.sum(axis=1)[:, None] - remote) * domain)
-        answered = routes.link_sums(answers)
-        return np.asarray(snoops * self.link_probe_bytes + answered * self.link_response_bytes)
-
-    def written_wire_rows(self, lines: Floats) -> Floats:
-        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) that i writes back to home j.
-
-        Data flow from i to j, an acknowledgement the other way.
-        """
-        routes, n = self.machine.routes, len(self.machine.nodes)
-        remote = lines * self.others
-        if not self.machine.links or not remote.any():
-            return np.zeros((2, n, len(self.link_Bps)))
-        data = routes.link_rows(remote) * (LINE_BYTES + self.link_header_bytes)
-        return np.stack([data, routes.link_columns(remote.T) * self.link_response_bytes])
-
-    def taken_wire_rows(self, lines: Floats) -> Floats:
-        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) of home j that i gets from other
-        caches, which have modified them, and then asks for once more, to write them.
-
-        As lines from the home, and a request without data that the home grants. Without snoops the
-        home asks the holder both times, which answers the second time. Holders are other nodes, as
-        homes but for the reader's own.
-        """
-        routes = self.machine.routes
-        wire = self.wire_rows(lines)
-        remote = lines * self.others
-        if not self.machine.links or not remote.any():
-            return wire
-        forward, backward = routes.link_rows(remote), routes.link_columns(remote.T)
-        probe, response = self.link_probe_bytes, self.link_response_bytes
-        away = remote.sum(axis=1, keepdims=True)
-        held_by_others = lines.sum(axis=1, keepdims=True) / np.where(away > 0, away, np.inf)
-        wire[0] *= held_by_others
-        wire[1] += wire[1] + backward * response
-        # Memory delivers none of them.
-        asks = 2.0 * self.replacement_probes
-        wire[1] -= asks * (forward * response + backward * probe)
-        if self.snoop_domain is None:
-            wire[1] += 2.0 * backward * probe + held_by_others * backward * response
-        return wire
-
-    def wire_rows(self, lines: Floats) -> Floats:
-        """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) alone; see ``wire_Bps``."""
-        routes, n = self.machine.routes, len(self.machine.nodes)
-        if not self.machine.links:
-            return np.zeros((2, n, 0))
-        remote = lines * self.others
-        messages, backward = routes.link_rows(remote), routes.link_columns(remote.T)
-        data = backward * (LINE_BYTES + self.link_header_bytes)
-        more = self._more_control(messages, backward, asked=True)
-        if self.snoop_domain is not None:
-            domain = self.snoop_domain
-            snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
-            messages += routes.link_rows(snooped_lines)
-            for row in np.flatnonzero(lines.any(axis=1)):
-                answers = np.outer(domain[row], lines[row])
-                np.fill_diagonal(answers, 0.0)
-                answered = routes.link_sums(answers)
-                messages[row] += answered
-                more[row] += answered * (self.link_response_bytes - self.link_probe_bytes)
-        return np.stack([data, messages * self.link_probe_bytes + more])
-
-    @cached_property
-    def others(self) -> Floats:
-        """(n, n) 1 but for a node and itself; not to be changed."""
-        return np.asarray(1.0 - np.eye(len(self.machine.nodes)))
-
-    @cached_property
-    def snoop_domain(self) -> Floats | None:
-        """(n, n) 1 where node j is asked on a miss of node i, None without snooping."""
-        coherence, nodes = self.machine.description.coherence, self.machine.nodes
-        n = len(nodes)
-        if coherence is None or n == 1:
-            return None
-        caches = np.array([float(node.cores > 0) for node in nodes])
-        everyone = np.ones((n, n)) * caches[None, :] - np.diag(caches)
-        if coherence.protocol == "snoop" and coherence.snoop_domain == "machine":
-            return np.asarray(everyone)
-        if coherence.snoop_domain == "group":
-            same = [[a.group is not None and a.group == b.group for b in nodes] for a in nodes]
-            return np.asarray(everyone * np.array(same, dtype=float))
-        return None
 
     @cached_property
     def loaded_latency(self) -> tuple[Floats, Floats]:

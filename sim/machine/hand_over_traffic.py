@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .link_traffic import LINE_BYTES
+
 if TYPE_CHECKING:
     from .costs import CostModel
 
 Floats = npt.NDArray[np.float64]
-LINE_BYTES = 64.0
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     if isinstance(named, str) and not settings:
         machine = load_machine(_path_of(document, place, named, MACHINES))
     else:
-        part, _ = _named_or_held(document, place, MACHINES, MachineDescription, settings)
+        part, _ = _named_or_inline(document, place, MACHINES, MachineDescription, settings)
         machine = machine_from_document(part)
     check_engines(machine)
     return machine
@@ -70,7 +70,7 @@ def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Mac
     named = document.part(place)
     of_engines = [one for one in settings if one.path[0] == "engines"]
     others = [one for one in settings if one.path[0] != "engines"]
-    part, _ = _named_or_held(document, ("machine",), MACHINES, MachineDescription, others)
+    part, _ = _named_or_inline(document, ("machine",), MACHINES, MachineDescription, others)
     engine = load_engine(folder_of(document, place) / named)
     check_kind(document, engine, described_system(document).name)
     part = with_engine(part, engine, machine_from_document(part))
@@ -112,7 +112,7 @@ def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Worklo
 def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
     place = ("workload",)
     named = document.part(place)
-    part, folder = _named_or_held(document, place, WORKLOADS, WorkloadDescription, settings)
+    part, folder = _named_or_inline(document, place, WORKLOADS, WorkloadDescription, settings)
     if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
         with reported_at(document, place):
             return load_workload(named), WORKLOADS.folder, part
@@ -131,7 +131,7 @@ def _path_of(document: Document, place: Place, named: str, catalogue: Catalogue)
         return path
 
 
-def _named_or_held(
+def _named_or_inline(
     document: Document,
     place: Place,
     catalogue: Catalogue,
@@ -150,10 +150,10 @@ def _named_or_held(
     return part, folder
 
 
-def named_or_held(document: Document, part: str) -> tuple[Document, Path]:
+def named_or_inline(document: Document, part: str) -> tuple[Document, Path]:
     """The description of the ``machine`` or ``workload``, and the folder of its file."""
     catalogue: Catalogue = {"machine": MACHINES, "workload": WORKLOADS}[part]
-    return _named_or_held(document, (part,), catalogue, Strict, ())
+    return _named_or_inline(document, (part,), catalogue, Strict, ())
 
 
 def check_mappings(document: Document, place: Place) -> None:

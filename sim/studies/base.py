@@ -23,7 +23,7 @@ from ..run.scenario import (
     scenario_of_document,
 )
 from ..run.scenario_description import described_system, description_of
-from ..run.scenario_parts import named_or_held
+from ..run.scenario_parts import named_or_inline
 from ..run.scenario_policies import POLICIES, check_policy, with_present_name
 from .levels import written
 
@@ -90,7 +90,10 @@ class Base:
         parts = path.split(".")
         names_policy = path == POLICY or (parts[0] == POLICIES and parts[2:] in ([], ["policy"]))
         if names_policy:
-            system, family = described_system(self._said("")), "".join(parts[1:2]) or None
+            system, family = (
+                described_system(self._with_named_parts("")),
+                "".join(parts[1:2]) or None,
+            )
             for value in values:
                 if not isinstance(value, dict):
                     check_policy(system, written(value, unit), family)
@@ -103,8 +106,8 @@ class Base:
                 CATALOGUES[path].path(value)
             if OPTIONS.get(path, path) == PLANE and value not in SIMULATED:
                 raise InputError("no plane of a study", token=text, expected=" or ".join(SIMULATED))
-            said = parse_setting(f"{path}={text}").value
-            document = changed(field.document, field.place, said, "")
+            parsed = parse_setting(f"{path}={text}").value
+            document = changed(field.document, field.place, parsed, "")
             try:
                 document.read_as(field.model)
             except InputError as failure:
@@ -117,24 +120,24 @@ class Base:
     def _field(self, path: str, source: str) -> _Field:
         """Where ``path`` leads; raises InputError where it names no field."""
         setting = Setting(source, tuple(OPTIONS.get(path, path).split(".")), None)
-        setting, document = with_present_name(setting), self._said(source)
+        setting, document = with_present_name(setting), self._with_named_parts(source)
         first = setting.path[0]
         model: Any = description_of(described_system(document))
         if first in INNER and len(setting.path) > 1:
             model = INNER[first]
-            document, _ = named_or_held(document, first)
+            document, _ = named_or_inline(document, first)
             setting = setting.inside()
         return _Field(document, model, place_of(document, model, setting))
 
-    def _said(self, source: str) -> Document:
-        """The document with the machine, workload and kind of system that are set."""
+    def _with_named_parts(self, source: str) -> Document:
+        """The document with the machine, workload and kind of system that settings name."""
         document = self.document()
         for option, value in self.options.items():
             if option in INNER and value is not None:
                 document = changed(document, (option,), value, source)
-        for said in map(parse_setting, self.settings):
-            if said.path in (*((name,) for name in INNER), ("system", "kind")):
-                document = changed(document, said.path, said.value, source)
+        for setting in map(parse_setting, self.settings):
+            if setting.path in (*((name,) for name in INNER), ("system", "kind")):
+                document = changed(document, setting.path, setting.value, source)
         return document
 
 

@@ -30,7 +30,7 @@ Submit = Callable[[Runs, list[Point]], "Future[list[Row]]"]
 BATCH_S, FIRST_BATCH, BATCH_MAX = 0.5, 4, 2_000
 WORKERS_MIN_S = 3.0  # of work left
 QUEUED = 2  # batches for each worker: one to run, one to begin with at once
-GO_ON = "the same command again, which goes on: finished runs are kept"
+RESUME_HINT = "the same command again, which goes on: finished runs are kept"
 ANSWER_S = 10.0  # how long a scheduler may take to answer
 
 
@@ -119,7 +119,7 @@ def _in_batches(
                 except BrokenProcessPool:
                     raise InputError(
                         "a worker process was ended from outside: killed, or out of memory",
-                        expected=GO_ON,
+                        expected=RESUME_HINT,
                     ) from None
                 if rows:
                     size = _size(len(rows), sum(row[WALL] for row in rows))
@@ -187,7 +187,7 @@ def _cluster(address: str) -> Iterator[tuple[Submit, int]]:
         count = sum(client.nthreads().values())
         if not count:
             raise InputError("the scheduler has no workers", token=address)
-        for worker, version in client.run(_version_there).items():
+        for worker, version in client.run(_installed_version).items():
             if version != __version__:
                 raise InputError(
                     f"worker {worker} has another version of numatwin",
@@ -200,7 +200,7 @@ def _cluster(address: str) -> Iterator[tuple[Submit, int]]:
         except (KilledWorker, CancelledError, CommClosedError) as failure:
             why = str(failure).partition("\n")[0] or "its scheduler has gone"
             raise InputError(
-                f"the cluster was lost: {why}", token=address, expected=GO_ON
+                f"the cluster was lost: {why}", token=address, expected=RESUME_HINT
             ) from None
 
 
@@ -212,12 +212,12 @@ async def _asked(address: str) -> None:
 
     remote = rpc(resolve_address(address), timeout=ANSWER_S)
     try:
-        said = await asyncio.wait_for(remote.identity(), ANSWER_S)
+        identity = await asyncio.wait_for(remote.identity(), ANSWER_S)
     finally:
         await remote.close_rpc()
-    if said.get("type") != "Scheduler":
-        raise ValueError(f"it is a dask {said.get('type')}")
+    if identity.get("type") != "Scheduler":
+        raise ValueError(f"it is a dask {identity.get('type')}")
 
 
-def _version_there() -> str:
+def _installed_version() -> str:
     return __version__

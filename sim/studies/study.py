@@ -62,13 +62,15 @@ def load_study(path: str | Path) -> Study:
 
 def study_of(document: Document) -> Study:
     """The study that a document describes; raises InputError."""
-    said = document.read_as(StudyDescription)
+    described = document.read_as(StudyDescription)
     folder = Path(document.file).parent
-    base = _base(document, said, folder)
+    base = _base(document, described, folder)
     with _placed(document, ("scenario",)):
         scenario = base.load()
-    factors = [_factor(document, base, name, spec, folder) for name, spec in said.factors.items()]
-    design = _design(document, said, factors, folder)
+    factors = [
+        _factor(document, base, name, spec, folder) for name, spec in described.factors.items()
+    ]
+    design = _design(document, described, factors, folder)
     if design.kind == "table":
         for factor in design.factors:
             with _placed(document, ("design", "file")):
@@ -76,48 +78,48 @@ def study_of(document: Document) -> Study:
     fixed = not any(factor.path.startswith("workload") for factor in factors)
     operations = list(scenario.workload.operations) if fixed else None
     constraints = []
-    for at, text in enumerate(said.constraints):
+    for at, text in enumerate(described.constraints):
         with _placed(document, ("constraints", at)):
             constraints.append(read_constraint(text, operations))
     objective = None
-    if said.objective is not None:
+    if described.objective is not None:
         with _placed(document, ("objective",)):
-            objective = read_objective(said.objective, operations)
+            objective = read_objective(described.objective, operations)
     asked = [one.metric for one in constraints] + (objective.metrics if objective else [])
-    if COST in asked and said.prices is None:
+    if COST in asked and described.prices is None:
         place: Place = ("objective",) if objective and COST in objective.metrics else ()
         raise document.error(place, "a cost needs 'prices'")
-    patterns = [*said.metrics, *(one for one in asked if one != COST)]
-    patterns += ["machine.*"] if said.prices is not None else []
+    patterns = [*described.metrics, *(one for one in asked if one != COST)]
+    patterns += ["machine.*"] if described.prices is not None else []
     metrics = Metrics(tuple(dict.fromkeys(patterns)))
     with _placed(document, ("metrics",)):
         metrics.check(scenario, fixed)
     paths, units = (tuple(getattr(f, what) for f in factors) for what in ("path", "unit"))
-    runs = Runs(base, paths, units, metrics, own_seeds=not said.common_random_numbers)
+    runs = Runs(base, paths, units, metrics, own_seeds=not described.common_random_numbers)
     identity: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
-        "study": said.name,
+        "study": described.name,
         "file": str(document.file),
         "scenario": scenario.hash,
         "settings": list(base.settings),
         "factors": [_plain_factor(factor) for factor in factors],
-        "design": said.design.model_dump(mode="json") | {"points": design.count},
+        "design": described.design.model_dump(mode="json") | {"points": design.count},
         "metrics": list(metrics.patterns),
-        "common_random_numbers": said.common_random_numbers,
+        "common_random_numbers": described.common_random_numbers,
     }
     if design.columns is not None:
         content = json.dumps(design.columns, default=str).encode()
         identity["design"]["digest"] = hashlib.sha256(content).hexdigest()
     return Study(
-        name=said.name,
-        title=said.title or said.name,
+        name=described.name,
+        title=described.title or described.name,
         file=str(document.file),
         runs=runs,
         design=design,
         constraints=tuple(constraints),
         objective=objective,
-        prices=said.prices,
+        prices=described.prices,
         identity=identity,
     )
 
@@ -128,8 +130,8 @@ def changes(identity: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]
     return [n for n in names if n != "file" and identity.get(n) != before.get(n)]
 
 
-def _base(document: Document, said: StudyDescription, folder: Path) -> Base:
-    scenario: str | Mapping[str, Any] = said.scenario
+def _base(document: Document, described: StudyDescription, folder: Path) -> Base:
+    scenario: str | Mapping[str, Any] = described.scenario
     if isinstance(scenario, str):
         with _placed(document, ("scenario",)):
             if not SCENARIOS.is_bundled(scenario):
@@ -138,57 +140,57 @@ def _base(document: Document, said: StudyDescription, folder: Path) -> Base:
                 SCENARIOS.path(scenario)
     settings = [
         f"{path}={_text(_with_folder(path, value, folder))}"
-        for path, value in said.settings.items()
+        for path, value in described.settings.items()
     ]
-    if said.replications is not None:
-        settings.append(f"statistics.replications={said.replications}")
+    if described.replications is not None:
+        settings.append(f"statistics.replications={described.replications}")
     base = Base(scenario, {}, tuple(settings), f"{document.file} (scenario)")
-    for path in said.settings:
+    for path in described.settings:
         with _placed(document, ("set", path)):
             Base(base.scenario, {}, (), base.file).check_path(path, "")
     return base
 
 
 def _factor(
-    document: Document, base: Base, path: str, said: FactorDescription, folder: Path
+    document: Document, base: Base, path: str, spec: FactorDescription, folder: Path
 ) -> Factor:
     place: Place = ("factors", path)
     with _placed(document, place):
         whole = is_whole(base.check_path(path, ""))
-        if said.text is not None:
-            levels = _with_folders(path, read_levels(said.text, "", whole), folder)
+        if spec.text is not None:
+            levels = _with_folders(path, read_levels(spec.text, "", whole), folder)
             base.check_values(path, levels.checked, levels.unit)
             return Factor(path, levels, whole=whole)
-    if said.values is not None:
+    if spec.values is not None:
         inner = () if isinstance(document.part(place), list) else ("values",)
-        checked = set(map(repr, Levels(tuple(said.values)).checked))
-        for at, value in enumerate(said.values):
+        checked = set(map(repr, Levels(tuple(spec.values)).checked))
+        for at, value in enumerate(spec.values):
             with _placed(document, (*place, *inner, at)):
                 if repr(value) in checked:
                     base.check_values(path, [_with_folder(path, value, folder)])
     with _placed(document, place):
-        if said.values is not None:
-            return Factor(path, _with_folders(path, listed(said.values), folder), whole=whole)
-        unit, numbers = _numbers(said)
-        distribution = _distribution(said, numbers)
+        if spec.values is not None:
+            return Factor(path, _with_folders(path, listed(spec.values), folder), whole=whole)
+        unit, numbers = _numbers(spec)
+        distribution = _distribution(spec, numbers)
         if distribution.kind in ("uniform", "loguniform"):
             low, high = distribution.low, distribution.high
             log = distribution.kind == "loguniform"
-            values = checked_range(low, high, said.steps or STEPS, log, whole, "")
+            values = checked_range(low, high, spec.steps or STEPS, log, whole, "")
             base.check_values(path, Levels(values).checked, unit)
         else:  # a grid has so many levels of equal probability
             import numpy as np
 
-            count = said.steps or STEPS
+            count = spec.steps or STEPS
             parts = (np.arange(count) + 0.5) / count
             values = tuple(Factor(path, Levels(()), distribution, whole).drawn(parts))
         return Factor(path, Levels(values, unit), distribution, whole)
 
 
-def _numbers(said: FactorDescription) -> tuple[str, dict[str, float]]:
+def _numbers(spec: FactorDescription) -> tuple[str, dict[str, float]]:
     """The unit of a range or distribution, and its numbers in that unit."""
-    given = {"low": said.low, "high": said.high, "mode": said.mode, "mean": said.mean}
-    given["deviation"] = said.deviation
+    given = {"low": spec.low, "high": spec.high, "mode": spec.mode, "mean": spec.mean}
+    given["deviation"] = spec.deviation
     unit, numbers = "", {}
     for name, value in given.items():
         if value is None:
@@ -196,7 +198,7 @@ def _numbers(said: FactorDescription) -> tuple[str, dict[str, float]]:
         split = (float(value), "") if is_number(value) else split_number(str(value))
         if split is None:
             raise InputError("not a number", token=str(value), expected="such as 8 or 1.5 us")
-        if said.distribution == "lognormal" and name in ("mean", "deviation") and split[1]:
+        if spec.distribution == "lognormal" and name in ("mean", "deviation") and split[1]:
             raise InputError(f"lognormal: {name} is of the logarithm", token=str(value))
         unit = unit or split[1]
         scaled = in_unit(*split, unit) if split[1] else split[0]
@@ -206,8 +208,8 @@ def _numbers(said: FactorDescription) -> tuple[str, dict[str, float]]:
     return unit, numbers
 
 
-def _distribution(said: FactorDescription, numbers: Mapping[str, float]) -> Distribution:
-    kind = said.distribution or ("loguniform" if said.scale == "log" else "uniform")
+def _distribution(spec: FactorDescription, numbers: Mapping[str, float]) -> Distribution:
+    kind = spec.distribution or ("loguniform" if spec.scale == "log" else "uniform")
     made = Distribution(kind, **numbers)
     if not made.low < made.high and not (made.low == made.high and kind == "uniform"):
         raise InputError(
@@ -223,17 +225,17 @@ def _distribution(said: FactorDescription, numbers: Mapping[str, float]) -> Dist
 
 
 def _design(
-    document: Document, said: StudyDescription, factors: list[Factor], folder: Path
+    document: Document, described: StudyDescription, factors: list[Factor], folder: Path
 ) -> designs.Design:
-    kind, points = said.design.kind, said.design.points or 0
+    kind, points = described.design.kind, described.design.points or 0
     if kind == "latin_hypercube":
-        return designs.latin_hypercube(factors, points, said.design.seed)
+        return designs.latin_hypercube(factors, points, described.design.seed)
     if kind == "sobol":
-        return designs.sobol(factors, points, said.design.seed)
+        return designs.sobol(factors, points, described.design.seed)
     if kind == "one_at_a_time":
         return designs.one_at_a_time(factors)
     if kind == "table":
-        path = folder / str(said.design.file)
+        path = folder / str(described.design.file)
         columns, units = designs.table(path, [factor.path for factor in factors])
         made = [
             Factor(factor.path, Levels(tuple(dict.fromkeys(column)), unit), None, factor.whole)

@@ -28,8 +28,8 @@ def sweep_design(
     kept = {name: value for name, value in options.items() if value is not None}
     lists = {}
     for name in LISTED:
-        said = kept.get(name)
-        one = said[0] if isinstance(said, (list, tuple)) and len(said) == 1 else said
+        choice = kept.get(name)
+        one = choice[0] if isinstance(choice, (list, tuple)) and len(choice) == 1 else choice
         if isinstance(one, str) and "," in one:
             lists[name] = one
             del kept[name]

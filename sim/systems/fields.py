@@ -61,6 +61,25 @@ def able_positions(machine: Machine, field: str) -> list[int]:
     return able
 
 
+def positions_in_use(machine: Machine, nodes: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Positions of the nodes that ``nodes`` says: all with cores, the first so many, or by id.
+
+    Raises DescriptionError, at ``nodes``, where there are none such.
+    """
+    able = able_positions(machine, "nodes")
+    if nodes is None:
+        return tuple(able)
+    if not isinstance(nodes, int):
+        return listed_positions(machine, nodes, "nodes")
+    if nodes > len(able):
+        raise DescriptionError(
+            ("nodes",),
+            f"machine '{machine.name}' has {len(able)} "
+            f"{'node' if len(able) == 1 else 'nodes'} with cores: expected at most {len(able)}",
+        )
+    return tuple(able[:nodes])
+
+
 def listed_positions(machine: Machine, ids: Sequence[int], field: str) -> tuple[int, ...]:
     """Positions of the nodes of these ids, rising. Raises DescriptionError, at ``field``."""
     able, positions = set(able_positions(machine, field)), node_positions(machine)

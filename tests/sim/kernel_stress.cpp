@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <new>
 #include <set>
@@ -15,14 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/bounded_queue.hpp"
 #include "kernel/durations.hpp"
 #include "kernel/elementary.hpp"
 #include "kernel/fifo_server.hpp"
 #include "kernel/key_draws.hpp"
 #include "kernel/philox.hpp"
-#include "kernel/shared_links.hpp"
-#include "kernel/shared_server.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
 
@@ -125,44 +121,6 @@ void play_timers(Stream& draws) {
     expect(model.clock.events() == model.fired + model.ticks, "cancelled ones do not count");
 }
 
-void play_bounded_queue(Stream& draws) {
-    const std::uint64_t room = 1 + draws.below(6);
-    BoundedQueue<int> queue(room);
-    std::deque<std::pair<int, std::uint64_t>> inside, held;
-    std::uint64_t used = 0, kept = 0;
-    for (int item = 0; item < 200; ++item) {
-        const std::uint64_t units = 1 + draws.below(room);
-        const bool fits = held.empty() && used + units <= room;
-        expect(queue.is_full(units) == !fits, "full");
-        expect(queue.offer(item, units) == fits, "offer");
-        (fits ? inside : held).push_back({item, units});
-        if (fits) used += units;
-        if (!inside.empty() && draws.below(3) > 0) {
-            const bool keeps = draws.below(3) == 0;
-            const auto [first, size] = inside.front();
-            expect((keeps ? queue.take_keeping_room() : queue.take()) == first, "take");
-            inside.pop_front();
-            if (keeps)
-                kept += size;
-            else
-                used -= size;
-        }
-        if (kept > 0 && (draws.below(2) || inside.empty())) {
-            queue.release(kept);
-            used -= std::exchange(kept, 0);
-        }
-        for (int admitted; queue.admit(admitted);) {
-            expect(!held.empty() && held.front().first == admitted, "admit");
-            used += held.front().second;
-            inside.push_back(held.front());
-            held.pop_front();
-        }
-        expect(held.empty() || used + held.front().second > room, "held without need");
-        expect(queue.used() == used && queue.size() == inside.size() && queue.held() == held.size(),
-               "counts");
-    }
-}
-
 // Servers in order of arrival against serving them one by one.
 void play_fifo(Stream& draws) {
     const std::size_t count = 1 + draws.below(5);
@@ -186,105 +144,6 @@ void play_fifo(Stream& draws) {
     }
     expect(many.work().jobs == 200 && many.work().waiting_ps == waiting, "work");
     expect(many.busy_ps(now) <= static_cast<Wide>(now) * static_cast<Wide>(count), "busy");
-}
-
-// Shared servers against working every job forward at its own rate from change to change.
-void play_shared(Stream& draws) {
-    constexpr double caps[] = {0.3, 1.0, SharedServer::no_cap};
-    const double capacity = 0.5 + draws.uniform() * 3;
-    SharedServer server(capacity);
-    struct Job {
-        double left, cap;
-    };
-    std::map<std::uint64_t, Job> jobs;
-    Time now = 0;
-    double admitted = 0;
-    const auto rate_of = [&](const Job& job) {  // the level, by halving
-        double low = 0, high = capacity + 1;
-        for (int k = 0; k < 80; ++k) {
-            const double level = (low + high) / 2;
-            double use = 0;
-            for (const auto& [name, other] : jobs) use += std::min(other.cap, level);
-            (use < capacity ? low : high) = level;
-        }
-        return std::min(job.cap, low);
-    };
-    const auto advance = [&](Time to) {
-        std::vector<std::pair<std::uint64_t, double>> rates;
-        for (const auto& [name, job] : jobs) rates.push_back({name, rate_of(job)});
-        for (const auto& [name, rate] : rates)
-            jobs[name].left -= rate * static_cast<double>(to - now);
-        now = to;
-    };
-    Time arrival = 0;
-    for (std::uint64_t job = 0; job < 60 || !jobs.empty();) {
-        const Time end = server.next_end();
-        expect((end == never) == jobs.empty(), "an end");
-        if (job < 60 && arrival <= end) {
-            advance(arrival);
-            const double work = static_cast<double>(draws.below(5000)) / 3,
-                         cap = caps[draws.below(3)];
-            server.admit(now, job, work, cap);
-            jobs[job++] = {work, cap};
-            admitted += work;
-            arrival = now + static_cast<Time>(draws.below(1500));
-        } else {
-            advance(end);
-            const std::uint64_t done = server.finish(now);
-            const auto found = jobs.find(done);
-            expect(found != jobs.end(), "a job that is there");
-            // Its end was rounded up to a picosecond; others may end in the same one.
-            const double crumb = 1e-9 * (1 + admitted);
-            expect(found->second.left <= crumb, "its work is done");
-            for (const auto& [name, other] : jobs)
-                expect(other.left >= -capacity - crumb, "no one is late");
-            jobs.erase(found);
-        }
-        expect(server.jobs() == jobs.size(), "jobs");
-    }
-}
-
-// Links against the network alone: the same flows, told one at a time and in whole picoseconds.
-void play_links(Stream& draws) {
-    SharedLinks links;
-    FlowNetwork alone;
-    for (const double capacity : {0.5, 1.0, 2.0}) {
-        links.add_link(capacity);
-        alone.add_resource(capacity);
-    }
-    std::multiset<std::uint64_t> running;
-    std::map<std::int64_t, std::uint64_t> names;
-    const std::vector<double> ones{1.0, 1.0};
-    std::vector<Completion> completions;
-    Time now = 0;
-    for (std::uint64_t job = 0; job < 60 || !running.empty();) {
-        const Time due = links.next_change();
-        if (job < 60 && (draws.below(2) || due == never)) {
-            now = std::min(due, now + static_cast<Time>(draws.below(300)));
-            const std::int64_t from = static_cast<std::int64_t>(draws.below(2));
-            const std::vector<std::int64_t> route{from, from + 1};
-            const FlowStart flow{{route, ones, 0.1 + draws.uniform() * 2, 1.0},
-                                 static_cast<double>(draws.below(400)),
-                                 draws.below(2) ? 0.0 : draws.uniform() * 100};
-            links.start(now, flow, job);
-            alone.advance(static_cast<double>(now), completions);
-            names[alone.start(flow)] = job;
-            running.insert(job++);
-        } else {
-            expect(due >= now && due != never, "due");
-            now = due;
-            for (std::uint64_t ended; links.finish(now, ended);) {
-                alone.advance(static_cast<double>(now), completions);
-                const bool same =
-                    std::any_of(completions.begin(), completions.end(),
-                                [&](const Completion& c) { return names[c.flow] == ended; });
-                expect(same, "the flow that ended");
-                running.erase(ended);
-            }
-            expect(links.next_change() > now, "told all");
-        }
-        expect(links.active() <= running.size(), "active");
-    }
 }
 
 // Draws stay in their domain up to the greatest uniform; elementary functions against the library.
@@ -333,9 +192,9 @@ void play_histogram(Stream& draws) {
     expect(histogram.greatest() == never && histogram.quantile(1) == never, "greatest");
 }
 
-// A steady state takes no memory: hold, timers set and cancelled, queues, servers.
+// A steady state takes no memory: hold, timers set and cancelled, servers.
 struct SteadyModel {
-    explicit SteadyModel(Stream& stream) : draws(stream), shared(2.0) {
+    explicit SteadyModel(Stream& stream) : draws(stream), servers(3) {
         for (std::uint32_t k = 0; k < 100; ++k) clock.schedule(k, 0, k);
     }
     void handle(const Event& event) {
@@ -343,16 +202,12 @@ struct SteadyModel {
         clock.cancel(timer[event.subject]);
         timer[event.subject] = clock.schedule_timer(
             clock.now() + static_cast<Time>(draws.below(500)), 1, event.subject);
-        if (!queue.is_full()) queue.offer(event.subject);
-        if (draws.below(2) && !queue.empty()) queue.take();
-        while (shared.next_end() <= clock.now()) shared.finish(shared.next_end());
-        if (shared.jobs() < 50) shared.admit(clock.now(), 1, 30.0, event.subject % 2 ? 0.5 : 1.0);
+        servers.admit(clock.now(), 30);
         clock.schedule(clock.now() + 1 + static_cast<Time>(draws.below(200)), 0, event.subject);
     }
     Stream& draws;
     Simulation clock;
-    SharedServer shared;
-    BoundedQueue<std::uint32_t> queue{40};
+    FifoServers servers;
     std::vector<Timer> timer = std::vector<Timer>(100, no_timer);
 };
 
@@ -389,10 +244,7 @@ int main(int count, char** arguments) {
         Stream draws(seed, p);
         play_queue(draws);
         play_timers(draws);
-        play_bounded_queue(draws);
         play_fifo(draws);
-        play_shared(draws);
-        play_links(draws);
         play_draws(draws);
         play_histogram(draws);
         if (p % 20 == 0) play_steady(draws);

@@ -1,7 +1,7 @@
 """Networks of queues again, in plain SimPy: what the kernel's QueueingNetwork must equal.
 
-A customer is a process. Servers and places of bounded stations are SimPy's Resources, so that order
-of service, holding and blocking are SimPy's own. Draws come from the same streams.
+A customer is a process. Servers are SimPy's Resources, so that the order of service is SimPy's own.
+Draws come from the same streams.
 """
 
 from __future__ import annotations
@@ -11,30 +11,26 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from math import ceil, inf
 from typing import Any, Literal
 
 import numpy as np
 import simpy
 
-from numatwin.sim._kernel import Durations, FlowNetwork, QueueingNetwork
+from numatwin.sim._kernel import Durations, QueueingNetwork
 from numatwin.sim.kernel.streams import stream
 
 SimPyProcess = Generator[simpy.Event, Any, None]
 Row = tuple[int, int, int, int]
-ARRIVE, DEPART, HOLD, LOSE = range(4)
+ARRIVE, DEPART = range(2)
 
 
 @dataclass(frozen=True)
 class Station:
     """``route``: where to with which probability; what is missing to 1 leaves."""
 
-    kind: Literal["fifo", "shared", "delay", "bounded", "transfer"]
+    kind: Literal["fifo", "delay"]
     service: Durations
     servers: int = 1
-    room: int | None = None
-    links: tuple[int, ...] = ()
-    cap: float = inf
     route: tuple[float, ...] = ()
     between: Durations | None = None
     """Between arrivals from a source."""
@@ -44,30 +40,21 @@ class Station:
 
 @dataclass(frozen=True)
 class Network:
-    """``links``: their capacities."""
+    """Stations, and what its streams are drawn from."""
 
     stations: tuple[Station, ...]
-    links: tuple[float, ...] = ()
     seed: int = 1
     replication: int = 0
 
     def kernel(self) -> QueueingNetwork:
         """The same in the kernel."""
         network = QueueingNetwork(self.seed, self.replication)
-        for capacity in self.links:
-            network.add_link(capacity)
         for s, station in enumerate(self.stations):
             draws = station.service, self.stream(f"service {s}")
             if station.kind == "fifo":
                 network.add_fifo(*draws, station.servers)
-            elif station.kind == "shared":
-                network.add_shared(*draws, station.servers)
-            elif station.kind == "delay":
-                network.add_delay(*draws)
-            elif station.kind == "bounded":
-                network.add_bounded(*draws, station.servers, station.room)
             else:
-                network.add_transfer(*draws, np.array(station.links), station.cap)
+                network.add_delay(*draws)
         for s, station in enumerate(self.stations):
             if station.route:
                 network.set_route(s, np.array(station.route), self.stream(f"route {s}"))
@@ -79,88 +66,6 @@ class Network:
     def stream(self, name: str) -> Any:
         """The stream of that name, from its beginning."""
         return stream(self.seed, self.replication, name)
-
-
-class SharedServer:
-    """Processor sharing on a virtual clock: each of n jobs gets min(1, servers / n)."""
-
-    def __init__(self, env: simpy.Environment, servers: int) -> None:
-        self.env, self.servers = env, servers
-        self.virtual, self.rate, self.since = 0.0, 0.0, 0
-        self.jobs: list[tuple[float, int, simpy.Event]] = []
-        self.admitted = 0
-        self.changes = 0
-
-    def serve(self, work: int) -> simpy.Event:
-        """An event for the end of that much work."""
-        self.progress()
-        done = self.env.event()
-        self.jobs.append((self.virtual + float(work), self.admitted, done))
-        self.admitted += 1
-        self.share()
-        return done
-
-    def progress(self) -> None:
-        passed = float(self.env.now - self.since)
-        self.since = int(self.env.now)
-        if self.jobs:
-            self.virtual += self.rate * passed
-
-    def share(self) -> None:
-        self.changes += 1
-        if not self.jobs:
-            return
-        self.rate = min(1.0, float(self.servers) / float(len(self.jobs)))
-        missing = min(self.jobs)[0] - self.virtual
-        wait = ceil(missing / self.rate) if missing > 0 else 0
-        planned = self.changes
-        self.env.timeout(wait).callbacks.append(lambda _: self.finish(planned))
-
-    def finish(self, planned: int) -> None:
-        if planned != self.changes:
-            return
-        self.progress()
-        first = min(self.jobs)
-        self.virtual = max(self.virtual, first[0])
-        self.jobs.remove(first)
-        if not self.jobs:
-            self.virtual = 0.0
-        self.share()
-        first[2].succeed()
-
-
-class SharedLinks:
-    """A FlowNetwork on SimPy's clock."""
-
-    def __init__(self, env: simpy.Environment, capacities: tuple[float, ...]) -> None:
-        self.env = env
-        self.network = FlowNetwork(np.array(capacities))
-        self.ends: dict[int, simpy.Event] = {}
-        self.changes = 0
-
-    def transfer(self, links: tuple[int, ...], volume: int, cap: float) -> simpy.Event:
-        """An event for the end of that transfer."""
-        self.advance()
-        flow = self.network.start_flow(np.array(links), float(volume), cap=cap)
-        self.ends[flow] = self.env.event()
-        self.plan()
-        return self.ends[flow]
-
-    def advance(self) -> None:
-        for flow in self.network.advance(float(self.env.now))[1]:
-            self.ends.pop(int(flow)).succeed()
-
-    def plan(self) -> None:
-        self.changes += 1
-        planned, at = self.changes, self.network.next_event()
-        if at < inf:
-            wait = max(ceil(at) - self.env.now, 0)
-            self.env.timeout(wait).callbacks.append(lambda _: self.due(planned))
-
-    def due(self, planned: int) -> None:
-        if planned == self.changes:
-            self.advance()
-            self.plan()
 
 
 @dataclass
@@ -181,9 +86,6 @@ class Run:
         ]
         self.route = [self.network.stream(f"route {k}") for k in range(len(stations))]
         self.server = [simpy.Resource(self.env, s.servers) for s in stations]
-        self.place = [simpy.Resource(self.env, s.room or 10**9) for s in stations]
-        self.shared = [SharedServer(self.env, s.servers) for s in stations]
-        self.links = SharedLinks(self.env, self.network.links)
         for k, station in enumerate(stations):
             for _ in range(station.customers):
                 self.env.process(self.customer(k, self.new_customer()))
@@ -206,49 +108,20 @@ class Run:
 
     def customer(self, station: int | None, serial: int) -> SimPyProcess:
         before: int | None = None
-        release: Callable[[], None] = lambda: None  # noqa: E731
         while station is not None:
-            facts, place, turn = self.network.stations[station], self.place[station], None
-            if facts.kind == "bounded":
-                if before is None and place.count == place.capacity:
-                    return self.record(LOSE, station, serial)
-                turn = place.request()
-                if not turn.triggered:
-                    self.record(HOLD, station, serial)
-                yield turn
             if before is not None:
                 self.record(DEPART, before, serial)
             self.record(ARRIVE, station, serial)
-            release()
-            release = lambda: None  # noqa: E731
-            server = self.server[station]
-            if facts.kind == "bounded":
-                assert turn is not None
-                served = server.request()
-                yield served
-                yield self.env.timeout(self.draw[station]())
-
-                def release(
-                    place: Any = place, turn: Any = turn, server: Any = server, served: Any = served
-                ) -> None:
-                    server.release(served)
-                    place.release(turn)
-            elif facts.kind == "fifo":
-                service = self.draw[station]()
-                with server.request() as turn_to_serve:
-                    yield turn_to_serve
+            service = self.draw[station]()
+            if self.network.stations[station].kind == "fifo":
+                with self.server[station].request() as turn:
+                    yield turn
                     yield self.env.timeout(service)
-            elif facts.kind == "delay":
-                yield self.env.timeout(self.draw[station]())
-            elif facts.kind == "shared":
-                yield self.shared[station].serve(self.draw[station]())
             else:
-                volume = self.draw[station]()
-                yield self.links.transfer(facts.links, volume, facts.cap)
+                yield self.env.timeout(service)
             before, station = station, self.next_station(station)
         assert before is not None
         self.record(DEPART, before, serial)
-        release()
 
     def next_station(self, station: int) -> int | None:
         targets: list[int | None] = [

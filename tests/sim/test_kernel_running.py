@@ -150,12 +150,8 @@ def test_ctrl_c_stops_it_at_once_and_it_goes_on() -> None:
     ("make", "message"),
     [
         (lambda n, d, s: n.add_fifo(d, s, 0), "servers"),
-        (lambda n, d, s: n.add_bounded(d, s, 2, 1), "room"),
-        (lambda n, d, s: n.add_transfer(d, s, [0]), "route"),
-        (lambda n, d, s: n.add_link(-1.0), "capacity"),
         (lambda n, d, s: n.add_source(3, d, s), "station"),
         (lambda n, d, s: n.add_source(0, Durations.deterministic(0), s), "between"),
-        (lambda n, d, s: n.add_customers(n.add_bounded(d, s, 1, 2), 3), "count"),
         (lambda n, d, s: n.set_route(0, [0.5, 0.6], s), "probability"),
         (lambda n, d, s: n.set_route(0, [1.1], s), "probability"),
         (lambda n, d, s: n.set_route(0, [-0.1], s), "probability"),

@@ -1,4 +1,4 @@
-"""The kernel's primitives against queueing theory: known answers, laws, monotony.
+"""The kernel's servers, delays and draws against queueing theory: known answers, laws, monotony.
 
 Each figure is the mean of independent replications and must lie in its confidence interval
 (Student's t, 99.9%, by SciPy) around the known answer.
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import linalg, stats
+from scipy import stats
 from simpy_queueing import Network, Station
 
 from numatwin.sim._kernel import Durations, QueueingNetwork
@@ -58,9 +58,8 @@ def assert_means(rows: list[list[float]], expected: Sequence[float]) -> None:
 # coefficient of variation c2 of the service, the number in the system is
 # r + r^2 (1 + c2) / (2 (1 - r)).
 # The sojourn time of M/M/1 is exponential of mean 1 / (mu - lambda).
-@pytest.mark.parametrize("kind", ["fifo", "bounded"])
-def test_mm1(kind: str) -> None:
-    station = Station(kind, times(0.8), between=times(1.0))  # type: ignore[arg-type]
+def test_mm1() -> None:
+    station = Station("fifo", times(0.8), between=times(1.0))
 
     def figures(kernel: QueueingNetwork) -> Sequence[float]:
         sojourn = kernel.sojourn_ps(0)
@@ -97,13 +96,12 @@ def erlang_b(servers: int, load: float) -> float:
     return terms[-1] / sum(terms)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "bounded"])
-def test_mmc(kind: str) -> None:
+def test_mmc() -> None:
     servers, load = 4, 3.2
     blocked = erlang_b(servers, load)
     waits = blocked / (1 - load / servers * (1 - blocked))
     wait = waits / (servers - load)  # in services
-    station = Station(kind, times(1.0), servers, between=times(1 / load))  # type: ignore[arg-type]
+    station = Station("fifo", times(1.0), servers, between=times(1 / load))
     rows = replicate(
         Network((station,)),
         lambda k: (k.sojourn_ps(0).mean / MS, k.utilisation()[0]),
@@ -111,65 +109,6 @@ def test_mmc(kind: str) -> None:
         30_000,
     )
     assert_means(rows, [1.0 + wait, load / servers])
-
-
-def test_erlang_loss() -> None:
-    servers, load = 4, 3.2
-    station = Station("bounded", times(1.0), servers, room=servers, between=times(1 / load))
-
-    def lost_share(kernel: QueueingNetwork) -> Sequence[float]:
-        return (kernel.lost()[0] / (kernel.lost()[0] + kernel.arrivals()[0]),)
-
-    rows = replicate(Network((station,)), lost_share, 50, 8_000)
-    assert_means(rows, [erlang_b(servers, load)])
-
-
-# M/G/1 processor sharing: number and mean sojourn depend on the mean of the service alone
-# (Kleinrock, Queueing Systems II, 4.4), r / (1 - r) and 1 / (mu - lambda); a job of work x stays
-# x / (1 - r).
-@pytest.mark.parametrize(
-    "service",
-    [
-        times(0.7),
-        Durations.deterministic(round(0.7 * MS)),
-        Durations.empirical([round(0.2 * MS), round(2.7 * MS)], [0.8, 0.2]),
-    ],
-    ids=["exponential", "deterministic", "hyperexponential"],
-)
-def test_mg1_processor_sharing(service: Durations) -> None:
-    station = Station("shared", service, between=times(1.0))
-    rows = replicate(
-        Network((station,)),
-        lambda k: (k.mean_number()[0], k.sojourn_ps(0).mean / MS, k.utilisation()[0]),
-        300,
-        40_000,
-    )
-    assert_means(rows, [0.7 / 0.3, 0.7 / 0.3, 0.7])
-
-
-# Two servers shared by all, at most one each: the numbers are those of M/M/2.
-def test_processor_sharing_with_a_cap() -> None:
-    load, servers = 1.5, 2
-    blocked = erlang_b(servers, load)
-    waits = blocked / (1 - load / servers * (1 - blocked))
-    number = load + waits * load / (servers - load)
-    station = Station("shared", times(1.0), servers, between=times(1 / load))
-    rows = replicate(
-        Network((station,)), lambda k: (k.mean_number()[0], k.utilisation()[0]), 200, 30_000
-    )
-    assert_means(rows, [number, load / servers])
-
-
-# A link that n transfers share is a processor-sharing server; a cap of half of it, M/M/2.
-@pytest.mark.parametrize("cap", [float("inf"), 0.5])
-def test_transfers_over_one_link(cap: float) -> None:
-    station = Station("transfer", times(0.7), links=(0,), cap=cap, between=times(1.0))
-    blocked = erlang_b(2, 1.4)
-    two = 1.4 + blocked / (1 - 0.7 * (1 - blocked)) * 1.4 / 0.6
-    rows = replicate(
-        Network((station,), links=(1.0,)), lambda k: (k.mean_number()[0],), 300, 20_000
-    )
-    assert_means(rows, [0.7 / 0.3 if cap > 1 else two])
 
 
 def mean_value_analysis(
@@ -194,7 +133,7 @@ def test_closed_network_by_mean_value_analysis() -> None:
     stations = (
         Station("delay", times(5.0), route=(0, 1.0, 0), customers=12),
         Station("fifo", times(0.4), route=(0.4, 0, 0.6)),
-        Station("shared", times(0.5), route=(0, 1.0, 0)),
+        Station("fifo", times(0.5), route=(0, 1.0, 0)),
     )
     demands = [5.0 * visits[0], 0.4 * visits[1], 0.5 * visits[2]]
     throughput, numbers = mean_value_analysis(demands, [True, False, False], 12)
@@ -209,11 +148,8 @@ def test_closed_network_by_mean_value_analysis() -> None:
 
 
 # Machine repair: m machines fail after 1 / l each, c repairers take 1 / u. The chance of k broken
-# is in proportion to C(m, k) r^k for k <= c, times k! / (c! c^(k-c)) beyond, r = l / u. With room
-# for so many at the repairers, the others are held at their machines, broken all the same: nothing
-# changes, but where they wait.
-@pytest.mark.parametrize("room", [None, 3])
-def test_machine_repair_with_a_bounded_queue(room: int | None) -> None:
+# is in proportion to C(m, k) r^k for k <= c, times k! / (c! c^(k-c)) beyond, r = l / u.
+def test_machine_repair() -> None:
     machines, repairers, ratio = 8, 2, 0.3
     weights = [
         comb(machines, k)
@@ -226,63 +162,22 @@ def test_machine_repair_with_a_bounded_queue(room: int | None) -> None:
         for k in range(machines + 1)
     ]
     chance = np.array(weights) / sum(weights)
-    broken = float(chance @ np.arange(machines + 1))
-    held = float(chance @ np.maximum(np.arange(machines + 1) - (room or machines), 0))
+    working = machines - float(chance @ np.arange(machines + 1))
     stations = (
         Station("delay", times(1.0), route=(0, 1.0), customers=machines),
-        Station("bounded", times(ratio), repairers, room=room, route=(1.0, 0)),
+        Station("fifo", times(ratio), repairers, route=(1.0, 0)),
     )
 
     def figures(kernel: QueueingNetwork) -> Sequence[float]:
-        working = kernel.mean_number()[0] - kernel.mean_held()[1]
-        found = [working, kernel.arrivals()[1] / 20_000, kernel.utilisation()[1]]
-        return found if room is None else [*found, kernel.mean_held()[1]]
+        return kernel.mean_number()[0], kernel.arrivals()[1] / 20_000, kernel.utilisation()[1]
 
-    working = machines - broken
-    known = [working, working, working * ratio / repairers]
     rows = replicate(Network(stations), figures, 200, 20_200)
-    assert_means(rows, known if room is None else [*known, held])
-
-
-# Two servers in a row, the second with room for two: the first is blocked after service. States:
-# (number at the first, number at the second), with 3 for a held one; a finite room of 12 before the
-# first makes the chain finite, and loses the rest.
-def test_tandem_with_blocking() -> None:
-    room, buffer, arrival, first, second = 12, 2, 0.6, 1.0, 0.9
-    states = [(i, j) for i in range(room + 1) for j in range(buffer + 2) if j <= buffer or i > 0]
-    index = {state: k for k, state in enumerate(states)}
-    rates = np.zeros((len(states), len(states)))
-    for (i, j), k in index.items():
-        if i < room:
-            rates[k, index[i + 1, j]] += arrival
-        if i > 0 and j <= buffer:
-            rates[k, index[(i - 1, j + 1) if j < buffer else (i, j + 1)]] += first
-        if j > 0:
-            rates[k, index[(i, j - 1) if j <= buffer else (i - 1, buffer)]] += second
-    rates -= np.diag(rates.sum(axis=1))
-    chance = linalg.null_space(rates.T)[:, 0]
-    chance /= chance.sum()
-    # A held customer counts at the first station.
-    ahead = sum(p * i for (i, _), p in zip(states, chance, strict=True))
-    behind = sum(p * min(j, buffer) for (_, j), p in zip(states, chance, strict=True))
-    held = sum(p for (_, j), p in zip(states, chance, strict=True) if j > buffer)
-    busy = sum(p for (i, j), p in zip(states, chance, strict=True) if i > 0 and j <= buffer)
-    stations = (
-        Station("bounded", times(1 / first), room=room, route=(0, 1.0), between=times(1 / arrival)),
-        Station("bounded", times(1 / second), room=buffer),
-    )
-    rows = replicate(
-        Network(stations),
-        lambda k: (*k.mean_number(), k.mean_held()[1], k.utilisation()[0]),
-        200,
-        30_200,
-    )
-    assert_means(rows, [ahead, behind, held, busy])
+    assert_means(rows, [working, working, working * ratio / repairers])
 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from(["fifo", "shared", "bounded", "delay"]),
+    st.sampled_from(["fifo", "delay"]),
     st.floats(0.1, 0.9),
     st.integers(1, 3),
     st.integers(0, 1000),
@@ -310,17 +205,16 @@ def test_laws(kind: str, load: float, servers: int, seed: int) -> None:
 # Common random numbers: with slower servers, no customer leaves a queue earlier.
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from(["fifo", "shared", "bounded"]),
     st.floats(0.1, 1.2),
     st.floats(1.0, 1.5),
     st.integers(1, 3),
     st.integers(0, 1000),
 )
 def test_slower_servers_make_it_no_faster(
-    kind: str, load: float, slower: float, servers: int, seed: int
+    load: float, slower: float, servers: int, seed: int
 ) -> None:
     def number(mean: float) -> float:
-        station = Station(kind, times(mean), servers, between=times(1.0))  # type: ignore[arg-type]
+        station = Station("fifo", times(mean), servers, between=times(1.0))
         kernel = Network((station,), seed=seed).kernel()
         kernel.run(300 * MS)
         return float(kernel.mean_number()[0])

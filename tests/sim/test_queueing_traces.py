@@ -1,4 +1,4 @@
-"""Every primitive of the kernel, alone and in networks, against plain SimPy: the whole trace."""
+"""Servers and delays of the kernel, alone and in networks, against plain SimPy: the whole trace."""
 
 import pytest
 from hypothesis import assume, given, settings
@@ -10,7 +10,7 @@ from numatwin.sim._kernel import Durations
 pytestmark = pytest.mark.kernel
 
 MEAN_PS = 10**9  # so that two events of one picosecond are hardly ever met
-KINDS = ["fifo", "shared", "delay", "bounded", "transfer"]
+KINDS = ["fifo", "delay"]
 
 # All without ties: what happens in one picosecond in which order is another test.
 durations = st.one_of(
@@ -22,7 +22,6 @@ durations = st.one_of(
 @st.composite
 def networks(draw: st.DrawFn, kinds: list[str] = KINDS) -> Network:
     count = draw(st.integers(1, 3))
-    links = tuple(draw(st.lists(st.sampled_from([0.5, 1.0, 1.75]), min_size=1, max_size=3)))
     stations = []
     for _ in range(count):
         servers = draw(st.integers(1, 3))
@@ -31,23 +30,18 @@ def networks(draw: st.DrawFn, kinds: list[str] = KINDS) -> Network:
                 lambda parts: sum(parts) <= 4
             )
         )
-        kind = draw(st.sampled_from(kinds))
-        route = st.lists(st.integers(0, len(links) - 1), min_size=1, max_size=2, unique=True)
         stations.append(
             Station(
-                kind=kind,  # type: ignore[arg-type]
+                kind=draw(st.sampled_from(kinds)),
                 service=draw(durations),
                 servers=servers,
-                room=draw(st.one_of(st.none(), st.integers(servers, servers + 2))),
-                links=tuple(draw(route)) if kind == "transfer" else (),
-                cap=draw(st.sampled_from([0.25, 1.0, float("inf")])),
                 route=tuple(q / 4 for q in quarters),
                 between=draw(st.one_of(st.none(), durations)),
                 customers=draw(st.integers(0, servers)),
             )
         )
     assume(any(s.between is not None or s.customers for s in stations))
-    return Network(tuple(stations), links, seed=draw(st.integers(0, 2**32)))
+    return Network(tuple(stations), seed=draw(st.integers(0, 2**32)))
 
 
 def replay(network: Network) -> str:

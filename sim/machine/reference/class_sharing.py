@@ -198,13 +198,16 @@ class ClassSharing:
                     freeze(of, at.pace, r)
 
     def _spread(self, reached: dict[int, None]) -> None:
-        """Reaches whom the paces found concern, but were not filled."""
-        for of in list(reached):
+        """Reaches whom the paces found concern, but were not filled; and whom these may concern."""
+        filled = list(reached)
+        for of in filled:
             state = self.classes[of]
             if state.next_binding != NONE:
                 self._reach_users(state.next_binding, reached)
             if state.next != state.pace or state.members != state.shared_members:
                 self._reach_bounding(of, reached)
+        for of in list(reached)[len(filled) :]:
+            self._reach_bounding(of, reached)
 
     def _commit(self, reached: Iterable[int]) -> list[int]:
         repaced = []

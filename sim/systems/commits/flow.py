@@ -26,7 +26,7 @@ from .why import binding, what_ifs
 Floats = npt.NDArray[np.float64]
 
 GROWS, FIRST = 1.6, 0.02  # of a piece: times all before it since the last change, part of the run
-MATTERS = 0.01  # of tries that abort: where fewer do, one piece is enough
+ABORTS_MIN = 0.01  # of tries that abort: where fewer do, one piece is enough
 RETRIES_MATTER = 0.05
 GAIN_MIN = 1e-3
 
@@ -93,7 +93,7 @@ class CommitFlow:
             return self._behind(customers, left_s, moves)
         step_s = left_s
         tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
-        if 1.0 - tries.chances.commits > MATTERS and p.skip_after_ps is None:
+        if 1.0 - tries.chances.commits > ABORTS_MIN and p.skip_after_ps is None:
             step_s = min(max((GROWS - 1.0) * self._time_s, FIRST * self._horizon_s()), left_s)
             tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
         return tries, step_s

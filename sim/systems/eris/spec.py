@@ -19,9 +19,8 @@ from ..fields import (
     Nodes,
     Threads,
     Whole,
-    able_positions,
-    listed_positions,
     node_positions,
+    positions_in_use,
     threads_of,
 )
 
@@ -149,19 +148,7 @@ class ErisSystem(SystemSpec):
 
         Raises DescriptionError where the machine has no such nodes.
         """
-        able = able_positions(machine, "nodes")
-        if self.nodes is None:
-            return tuple(able)
-        if isinstance(self.nodes, int):
-            if self.nodes > len(able):
-                raise DescriptionError(
-                    ("nodes",),
-                    f"machine '{machine.name}' has {len(able)} "
-                    f"{'node' if len(able) == 1 else 'nodes'} with cores: "
-                    f"expected at most {len(able)}",
-                )
-            return tuple(able[: self.nodes])
-        return listed_positions(machine, self.nodes, "nodes")
+        return positions_in_use(machine, self.nodes)
 
     def aeu_nodes(self, machine: Machine) -> Ints:
         """(A,) position of the node of each AEU, in rising order. Raises DescriptionError."""

@@ -23,6 +23,7 @@ from ..fields import (
     Whole,
     able_positions,
     listed_positions,
+    positions_in_use,
     threads_of,
 )
 
@@ -182,21 +183,10 @@ class JoinSystem(SystemSpec):
 
     def positions(self, machine: Machine) -> tuple[int, ...]:
         """Of the nodes in use. Raises DescriptionError where there are none such."""
-        able = able_positions(machine, "nodes")
         if self.layout == "host":
             assert isinstance(self.nodes, int)
-            return (able[0],) * self.nodes
-        if self.nodes is None:
-            return tuple(able)
-        if isinstance(self.nodes, int):
-            if self.nodes > len(able):
-                raise DescriptionError(
-                    ("nodes",),
-                    f"machine '{machine.name}' has {len(able)} nodes with cores: expected at most "
-                    f"{len(able)}",
-                )
-            return tuple(able[: self.nodes])
-        return listed_positions(machine, self.nodes, "nodes")
+            return (able_positions(machine, "nodes")[0],) * self.nodes
+        return positions_in_use(machine, self.nodes)
 
     def curve(self, machine: Machine) -> MessageCurve:
         """How messages go between the nodes; raises DescriptionError where they differ."""

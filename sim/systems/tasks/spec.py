@@ -20,9 +20,9 @@ from ..fields import (
     Count,
     Nodes,
     Threads,
-    able_positions,
     listed_positions,
     node_positions,
+    positions_in_use,
     threads_of,
 )
 from .instructions import OperatorInstructions
@@ -173,16 +173,7 @@ class TasksSystem(SystemSpec):
 
     def worker_positions(self, machine: Machine) -> tuple[int, ...]:
         """Positions of the nodes with workers, rising."""
-        if isinstance(self.nodes, tuple):
-            return listed_positions(machine, self.nodes, "nodes")
-        able = able_positions(machine, "nodes")
-        if self.nodes is not None and self.nodes > len(able):
-            raise DescriptionError(
-                ("nodes",),
-                f"machine '{machine.name}' has {len(able)} nodes with cores: expected at most "
-                f"{len(able)}",
-            )
-        return tuple(able[: self.nodes])
+        return positions_in_use(machine, self.nodes)
 
     def workers(self, machine: Machine) -> Ints:
         """(n,) workers of each node."""

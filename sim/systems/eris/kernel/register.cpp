@@ -7,6 +7,7 @@
 #include "kernel/arrays.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
+#include "systems/eris/kernel/machine_counts.hpp"
 #include "systems/eris/kernel/routing.hpp"
 
 namespace py = pybind11;
@@ -29,20 +30,11 @@ py::dict counts(Model& self) {
         found[names[k]] = column_of(model.workers(), [&](std::size_t i) {
             return model.step_time(static_cast<ErisRouting::Step>(k), i);
         });
-    const auto& cores = model.cores();
-    const auto& memory = model.memory();
+    add_machine_counts(found, model);
     const Interconnect& links = model.links();
-    const std::size_t n = memory.size(), count = links.links();
-    found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
-    found["core_executed"] =
-        column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
-    found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
-    found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
-    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
-    found["link_lines"] = column_of(count, [&](std::size_t k) { return links.lines(k); });
-    found["link_requests"] = column_of(count, [&](std::size_t k) { return links.requests(k); });
-    found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
-    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
+    found["link_lines"] = column_of(links.links(), [&](std::size_t k) { return links.lines(k); });
+    found["link_requests"] =
+        column_of(links.links(), [&](std::size_t k) { return links.requests(k); });
     found["made"] = c.made;
     found["flushes"] = c.flushes;
     found["flushed"] = c.flushed;
@@ -51,7 +43,6 @@ py::dict counts(Model& self) {
     found["rounds"] = c.rounds;
     found["forwarded"] = c.forwarded;
     found["in_flight"] = model.in_flight();
-    found["since_ps"] = model.counting_since();
     return found;
 }
 

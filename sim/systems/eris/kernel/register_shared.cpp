@@ -6,6 +6,7 @@
 #include "kernel/register.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
+#include "systems/eris/kernel/machine_counts.hpp"
 #include "systems/eris/kernel/shared.hpp"
 
 namespace py = pybind11;
@@ -23,19 +24,7 @@ py::dict counts(Model& self) {
     for (const auto& of_step : model.step) steps.append(array_of(of_step));
     found["steps"] = steps;
     found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
-    const auto& cores = model.cores();
-    const auto& memory = model.memory();
-    const Interconnect& links = model.links();
-    const std::size_t n = memory.size(), count = links.links();
-    found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
-    found["core_executed"] =
-        column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
-    found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
-    found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
-    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
-    found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
-    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
-    found["since_ps"] = model.counting_since();
+    add_machine_counts(found, model);
     return found;
 }
 

@@ -1,4 +1,4 @@
-"""The C++ flow solver on its own: random programs under the address and UB sanitizers."""
+"""ClassSharing and the full solver alone: random programs under the address and UB sanitizers."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.kernel, pytest.mark.sweep]
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parents[1] / "sim" / "kernel"
-SOURCES = ["flow_network.cpp", "flow_sharing.cpp", "max_min.cpp"]
+SOURCES = ["class_sharing.cpp", "max_min.cpp"]
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 SEED, PROGRAMS = 1, 5000
@@ -34,8 +34,8 @@ def sanitizers(tmp_path: Path) -> list[str]:
 
 
 def test_random_programs_under_sanitizers(tmp_path: Path, sanitizers: list[str]) -> None:
-    program = tmp_path / "flow_solver_stress"
-    sources = [str(HERE / "flow_solver_stress.cpp"), *(str(KERNEL / name) for name in SOURCES)]
+    program = tmp_path / "class_sharing_stress"
+    sources = [str(HERE / "class_sharing_stress.cpp"), *(str(KERNEL / name) for name in SOURCES)]
     build = [
         compiler(),
         "-std=c++20",
