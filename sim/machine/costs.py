@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...inputs.shared_work import once
 from ...topologies.machine import CacheLevel, Machine, Node, kept_machines
+from .._kernel import link_rows
 from .assumptions import Assumed, Notes, node_types_of, note
 from .defaults import (
     ASSUMED_CLOCK_HZ,
@@ -474,13 +475,24 @@ class CostModel:
             domain = self.snoop_domain
             snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
             messages += routes.link_rows(snooped_lines)
-            for row in np.flatnonzero(lines.any(axis=1)):
-                answers = np.outer(domain[row], lines[row])
-                np.fill_diagonal(answers, 0.0)
-                answered = routes.link_sums(answers)
-                messages[row] += answered
-                more[row] += answered * (self.link_response_bytes - self.link_probe_bytes)
+            answered = self._answered(domain, lines)
+            messages += answered
+            more += answered * (self.link_response_bytes - self.link_probe_bytes)
         return np.stack([data, messages * self.link_probe_bytes + more])
+
+    def _answered(self, domain: Floats, lines: Floats) -> Floats:
+        """(n, 2L) answers of all that are asked (``domain``) for each row of ``lines`` (n, n)."""
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        if routes.uses is not None:
+            links = 2 * routes.link_count
+            of_rows = link_rows(*routes.uses, n, links, domain.T.ravel(), lines.T.ravel())
+            return np.asarray(of_rows.reshape(links, n).T)
+        found = np.zeros((n, 2 * routes.link_count))
+        for row in np.flatnonzero(lines.any(axis=1)):
+            answers = np.outer(domain[row], lines[row])
+            np.fill_diagonal(answers, 0.0)
+            found[row] = routes.link_sums(answers)
+        return found
 
     @cached_property
     def others(self) -> Floats:
