@@ -1,11 +1,11 @@
 """Studies of the 8-node machine in the flow plane, five factors: speed, growth, memory, resume.
 
 Runs a second on one and two workers, run and written; what a run costs inside a study over its bare
-rates; the same runs on dask's workers (without its profiler) and on joblib's; how time and memory grow with the number of
-runs; how long a finished study of many rows takes to say so. ``--long``: 10,000 runs for the speed,
-up to 100,000 of a quicker scenario for growth, dask by four workers, and a run of each bundled
-steady scenario. Rows for the resume are copies
-of one run's. One JSON object a line on standard output, the hash of the rows on standard error.
+rates; the same runs on dask's workers (without its profiler) and on joblib's; how time and memory
+grow with the number of runs; how long a finished study of many rows takes to say so. ``--long``:
+10,000 runs for the speed, up to 100,000 of a quicker scenario for growth, dask by four workers, and
+a run of each bundled steady scenario. Rows for the resume are copies of one run's. One JSON object
+a line on standard output, the hash of the rows on standard error.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ namespace py = pybind11;
 namespace numatwin {
 namespace {
 
-Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to,
-                     std::size_t nodes, std::size_t links, const Doubles& factor,
-                     const Doubles& value) {
+Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to, std::size_t nodes,
+                     std::size_t links, const Doubles& factor, const Doubles& value) {
     Doubles total(static_cast<py::ssize_t>(nodes * links));
     const std::span<double> sums = written(total);
     std::fill(sums.begin(), sums.end(), 0.0);

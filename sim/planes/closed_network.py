@@ -141,9 +141,7 @@ class Cycle:
         counts = [branch.count for _, stage in waited for branch in stage.branches]
         self.largest = np.array([LARGEST[min(count, len(LARGEST) - 1)] for count in counts])
 
-    def _added(
-        self, of_stage: _Brought, branch: Branch
-    ) -> tuple[float, list[float], list[float]]:
+    def _added(self, of_stage: _Brought, branch: Branch) -> tuple[float, list[float], list[float]]:
         """Its row; its work is added to that of its stage."""
         count, own_s, last_s = branch.count, 0.0, 0.0
         weight, spread = [0.0] * len(self.stations), [0.0] * len(self.stations)

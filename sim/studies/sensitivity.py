@@ -288,9 +288,7 @@ def _narrower(
     """The longest part of one factor's range in which no run failed, if at least half of it."""
     best, words = 0.5, ""
     for at, factor in enumerate(factors):
-        lowest, highest = (
-            failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax)
-        )
+        lowest, highest = (failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax))
         for size, point, side in (
             (parts[lowest, at], lowest, "below"),
             (1.0 - parts[highest, at], highest, "above"),

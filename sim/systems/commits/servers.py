@@ -18,11 +18,11 @@ OUT, IN, POLLERS = "nic out", "nic in", "pollers"  # kinds of resources
 
 
 class Server(NamedTuple):
-    """A server of the model, or alike ones together: ``count`` of them, busy times added up."""
+    """A server of the model, or alike ones together: ``members`` of them, busy times added up."""
 
     name: str
     kind: str
-    count: int = 1
+    members: int = 1
     node: int | None = None
     capacity_Bps: float | None = None
 

@@ -340,7 +340,11 @@ class CommitSystem(SystemSpec):
         curves = message_curves(machine, roles.positions, self.transport, self.ports)
         first = curves[0]
         for position, other in zip(roles.positions, curves, strict=True):
-            if other is not first and other != first and _without_nodes(other) != _without_nodes(first):
+            if (
+                other is not first
+                and other != first
+                and _without_nodes(other) != _without_nodes(first)
+            ):
                 ids = [machine.nodes[k].id for k in (roles.positions[0], position)]
                 raise DescriptionError(
                     (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected alike ones"

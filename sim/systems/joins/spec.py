@@ -203,9 +203,7 @@ class JoinSystem(SystemSpec):
         first, *others = message_curves(
             machine, self.positions(machine), self.transport, self.ports
         )
-        if any(
-            other is not first and _anywhere(other) != _anywhere(first) for other in others
-        ):
+        if any(other is not first and _anywhere(other) != _anywhere(first) for other in others):
             raise DescriptionError((), "adapters of nodes differ: expected alike ones")
         return first
 

@@ -43,9 +43,9 @@ MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
 class QueryStages:
     """The stages of one query, operator by operator.
 
-    ``tables``: of ``objects``, as they are placed, ``table_at``: their positions; ``weight``: how often the query is asked, of
-    all. ``workers``: of all nodes, the number of tasks of a stage without a hint on an idle
-    machine.
+    ``tables``: of ``objects``, as they are placed, ``table_at``: their positions; ``weight``: how
+    often the query is asked, of all. ``workers``: of all nodes, the number of tasks of a stage
+    without a hint on an idle machine.
     """
 
     def __init__(
@@ -341,7 +341,9 @@ class QueryStages:
     def _cost(self, name: str, demands: Demands, entries: float, table: str | None) -> EntryCost:
         """Of an entry of the stage ``name``, which has so many."""
         placed = None if table is None else self.tables[self.table_at[table]]
-        use = StageUse(f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed))
+        use = StageUse(
+            f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed)
+        )
         return self.costs.of(demands.instructions, demands.in_order, demands.at_random, use)
 
     def _stage(

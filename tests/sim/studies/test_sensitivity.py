@@ -1,6 +1,7 @@
 """Sensitivity indices against a function whose indices are known, and of studies."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from numatwin.sim.studies.factors import Factor
 from numatwin.sim.studies.levels import Levels
 from numatwin.sim.studies.sensitivity import (
     _analysed,
-    _Sample,
     _problem,
     _salib,
+    _Sample,
     _screened,
     fact_factors,
     screening,
@@ -94,18 +95,17 @@ factors:
 @pytest.mark.filterwarnings("ignore")
 def test_failed_runs_are_counted_or_left_out(tmp_path: Path) -> None:
     study = load_study(study_file(tmp_path, FAILING))
-    asked = {"base_points": 32, "jobs": 1}
+    metric = "throughput.lookup"
+    asked = partial(sensitivity, study, study.factors, metric, base_points=32, jobs=1)
     with pytest.raises(InputError) as failure:
-        sensitivity(study, study.factors, "throughput.lookup", **asked)
+        asked()
     assert failure.value.message.startswith("4 of 128 runs of the sample failed, the first: the da")
     assert "(numatwin run eris-fig8-amd --set workload.objects.index.keys=" in failure.value.message
     assert failure.value.expected == (
         "narrower ranges: none failed with workload.objects.index.keys below 2.873e+09, or "
         "--leave-out-failed, without 2 of 32 base points"
     )
-    found = sensitivity(
-        study, study.factors, "throughput.lookup", leave_out_failed=True, **asked
-    )
+    found = asked(leave_out_failed=True)
     assert (found.left_out, found.runs) == (2, 120)
     assert found.indices[0].path == "workload.objects.index.keys"
 
