@@ -1,10 +1,11 @@
 """Studies of the 8-node machine in the flow plane, five factors: speed, growth, memory, resume.
 
 Runs a second on one and two workers, run and written; what a run costs inside a study over its bare
-rates; the same runs on dask's workers and on joblib's; how time and memory grow with the number of
-runs; how long a finished study of many rows takes to say so. ``--long``: 10,000 runs for the speed,
-up to 100,000 for growth, and a run of each bundled steady scenario. Rows for the resume are copies
-of one run's. One JSON object a line on standard output, the hash of the rows on standard error.
+rates; the same runs on dask's workers (without its profiler) and on joblib's; how time and memory
+grow with the number of runs; how long a finished study of many rows takes to say so. ``--long``:
+10,000 runs for the speed, up to 100,000 of a quicker scenario for growth, dask by four workers, and
+a run of each bundled steady scenario. Rows for the resume are copies of one run's. One JSON object
+a line on standard output, the hash of the rows on standard error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import json
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,6 +44,17 @@ factors:
   machine.link_types.ht-full.bandwidth: {from: 4 GB/s, to: 16 GB/s, steps: 5}
   machine.node_types.opteron-6274-die.clock: {from: 1.6 GHz, to: 3 GHz, steps: STEPS}
 """
+# Of growth: quick runs, of which the first hundred take as long as the last.
+GROWTH = """\
+name: growth
+scenario: eris-fig12-scan
+factors:
+  horizon: {from: 1 s, to: 10 s, steps: 25}
+  system.buffer_commands: {from: 8, to: 1024, steps: 10, scale: log}
+  workload.objects.column.entries: {from: 100_000_000, to: 1_000_000_000, steps: 10, scale: log}
+  workload.operations.scan.selectivity: {from: 0.001, to: 0.5, steps: 10, scale: log}
+  system.nodes: [5, 6, 7, 8]
+"""
 SEARCHED = """\
 name: searched
 scenario: eris-fig8-amd
@@ -56,19 +69,15 @@ prices: {currency: EUR, default: {per_node: 1000, per_GB: 5, per_port: 100, fixe
 IDLE_S = 2.0
 BUNDLED_RUNS = 5  # of each scenario
 WHOLE = 10_000  # runs
+CLUSTER_MAX = 2_000  # runs, on dask and on joblib
 WHOLE_S, RUN_MS, RESUME_S, MEMORY_MIB = 60.0, 10.0, 5.0, 1024.0
 STEPS_WHOLE = 4  # 5 · 10 · 10 · 5 · 4 = 10,000
 
 
-def study(folder: Path, points: int, *, mixed: bool = False) -> Study:
-    """The study with at least so many points. ``mixed``: its first hundred take as long as its
-    last, as the factor that makes runs slower varies fastest.
-    """
-    path, lines = folder / "study.yaml", STUDY.splitlines()
-    if mixed:
-        lines.sort(key=lambda line: ".keys:" in line)
-    steps = str(max(STEPS_WHOLE, -(-points // 2500)))
-    path.write_text("\n".join(lines).replace("STEPS", steps))
+def study(folder: Path, points: int) -> Study:
+    """The study with at least so many points."""
+    path = folder / "study.yaml"
+    path.write_text(STUDY.replace("STEPS", str(max(STEPS_WHOLE, -(-points // 2500)))))
     return load_study(path)
 
 
@@ -104,11 +113,14 @@ def cluster(folder: Path, points: int, workers: int, rounds: int) -> None:
     its clocks and heartbeats, grows with the seconds.
     """
     try:
+        import dask
         from distributed import LocalCluster
     except ImportError:
         print("studies: no dask.distributed: its workers are not measured", file=sys.stderr)
         return
     found = study(folder, points)
+    # Its profiler looks at what each worker does a hundred times a second: a sixth of their time.
+    dask.config.set({"distributed.worker.profile.enabled": False})
 
     def timed(name: str, **options: Any) -> tuple[float, float]:
         # The first runs start workers, and fill what these keep.
@@ -215,17 +227,21 @@ def searching(folder: Path) -> None:
 
 def growth(folder: Path, sizes: list[int]) -> None:
     """Time of each further run and memory, by the number of runs; printed size by size."""
-    found = study(folder, sizes[-1], mixed=True)
+    path = folder / "growth.yaml"
+    path.write_text(GROWTH)
+    found = load_study(path)
     run_study(found, folder / "growth-first", jobs=1, limit=sizes[0])
-    first_s = before_s = 0.0
+    second_s = before_s = 0.0
     for points, before in zip(sizes, [0, *sizes], strict=False):
         start = time.process_time()
         run_study(found, folder / f"growth-{points}", jobs=1, limit=points)
         took_s = time.process_time() - start
-        each_s = (took_s - before_s) / (points - before)  # a study's fixed costs fall out
-        first_s, before_s = first_s or each_s, took_s
-        name, versus = f"{points:,} runs", f"the first {sizes[0]:,}"
-        line(name, 1e3 * each_s, "ms of CPU each further run", versus, each_s / first_s)
+        # A study's fixed costs fall out, but of the first ones.
+        each_s, before_s = (took_s - before_s) / (points - before), took_s
+        second_s = second_s or (each_s if before else 0.0)
+        name, versus = f"{points:,} runs", f"from {sizes[0]:,} to {sizes[1]:,}"
+        ratio = each_s / second_s if second_s else 1.0
+        line(name, 1e3 * each_s, "ms of CPU each further run", versus, ratio)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         versus = f"allowed: {MEMORY_MIB:g} MiB"
         line(f"memory of {points:,} runs", memory, "MiB", versus, MEMORY_MIB / memory)
@@ -247,6 +263,11 @@ def resume(folder: Path, points: int) -> None:
     line(f"resume {count:,} rows", took_s, "s", f"allowed: {RESUME_S:g} s", RESUME_S / took_s)
 
 
+def alone(part: str) -> None:
+    """A part in a process of its own."""
+    subprocess.run([sys.executable, __file__, *sys.argv[1:], "--part", part], check=True)
+
+
 PARTS = ("resume", "overhead", "speed", "search", "cluster", "growth", "bundled")
 
 
@@ -254,11 +275,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=300, help="runs for the speed")
     parser.add_argument("--rows", type=int, default=100_000, help="rows for the resume")
-    parser.add_argument("--workers", type=int, default=2, help="of joblib and dask; 0: not")
+    parser.add_argument("--workers", type=int, help="of joblib and dask (2; --long: 4); 0: not")
     parser.add_argument("--rounds", type=int, default=3, help="of joblib and dask in turn")
     parser.add_argument("--long", action="store_true", help="10,000 runs, growth to 100,000")
     parser.add_argument("--part", choices=PARTS, help="this alone")
     options = parser.parse_args()
+    if options.workers is None:
+        options.workers = 4 if options.long else 2
     points = 10_000 if options.long else options.points
     sizes = [100, 1_000, 10_000, 100_000] if options.long else [max(points // 3, 1), points]
     with tempfile.TemporaryDirectory() as name:
@@ -268,8 +291,11 @@ def main() -> None:
             "overhead": lambda: overhead(folder, min(points, 300)),
             "speed": lambda: speed(folder, points),
             "search": lambda: searching(folder),
-            "cluster": lambda: cluster(folder, points, options.workers, options.rounds),
-            "growth": lambda: growth(folder, sizes),
+            "cluster": lambda: cluster(
+                folder, min(points, CLUSTER_MAX), options.workers, options.rounds
+            ),
+            # Its memory is that of a process that has done nothing else.
+            "growth": lambda: growth(folder, sizes) if options.part else alone("growth"),
             "bundled": bundled,
         }
         if not (options.long or options.part):

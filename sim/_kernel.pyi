@@ -962,6 +962,23 @@ class ExchangeModel:
     def pending(self) -> int:
         """Events to come."""
 
+def link_rows(
+    link: _AnyIndices,
+    start: _AnyIndices,
+    end: _AnyIndices,
+    nodes: int,
+    links: int,
+    factor: _AnyFloats | float,
+    value: _AnyFloats | float,
+) -> _Floats:
+    """What each link carries for each of n rows: total[links * n].
+
+    In row r, factor[i * n + r] * value[j * n + r] goes from node i to node j. Use k says that the
+    route from start[k] to end[k] takes link[k]; products are added up in the order of the uses.
+
+    Raises ValueError for arrays that do not fit together, and for indices out of range.
+    """
+
 class Core:
     """A core: its hardware threads take turns and share its miss slots.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -149,6 +150,28 @@ def message_curve(
     )
 
 
+def message_curves(
+    machine: Machine, positions: Iterable[int], transport: str, ports: int | None = None
+) -> list[MessageCurve]:
+    """``message_curve`` at each of these positions: one for all nodes of the same adapters."""
+    spans = [_span(nic) for nic in machine.description.nics]
+    known: dict[tuple[int, ...], MessageCurve] = {}
+    found = []
+    for position in positions:
+        node_id = machine.nodes[position].id
+        held = tuple(k for k, (first, last) in enumerate(spans) if first <= node_id <= last)
+        if held not in known:
+            known[held] = message_curve(machine, position, transport, ports)
+        found.append(known[held])
+    return found
+
+
 def _holds(nic: Nic, node_id: int) -> bool:
+    first, last = _span(nic)
+    return first <= node_id <= last
+
+
+def _span(nic: Nic) -> tuple[int, int]:
+    """The first and the last id of its nodes."""
     first, _, last = str(nic.nodes).partition("-")
-    return int(first) <= node_id <= int(last or first)
+    return int(first), int(last or first)

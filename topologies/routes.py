@@ -196,6 +196,16 @@ class Routes:
         return total.reshape(self.nodes, self.vertices)[:, : self.nodes]
 
     @cached_property
+    def uses(self) -> tuple[Ints, Ints, Ints] | None:
+        """(uses,) of links by routes: the link, and the two nodes of the route; None on machines
+        where they are too many."""
+        if self._uses is None:
+            return None
+        link, pair = self._uses
+        start, end = np.divmod(pair, self.nodes)
+        return link.astype(np.int64), start.astype(np.int64), end.astype(np.int64)
+
+    @cached_property
     def _uses(self) -> tuple[Ints, Ints] | None:
         """(uses,) of links by routes: the link and the flat position of the pair in (n, n), in this
         order; None on machines where they are too many.

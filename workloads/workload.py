@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from ..inputs.yaml_file import Place
 from .key_specs import AnyKeySpec
 from .keys import TIME_SLACK_S, KeyDistribution
 from .queries import check_clients, check_query, traces_of
+from .query_graphs import OperatorNode, query_graph
 from .schema import DataObject, Operation, WorkloadDescription
 from .task_trace import TaskTrace
 
@@ -75,6 +77,20 @@ class Workload:
     def plain(self) -> dict[str, Any]:
         """Its description as plain JSON values, not to be changed."""
         return self.description.model_dump(mode="json", exclude_none=True)
+
+    @cached_property
+    def plain_text(self) -> str:
+        """The same as JSON text, its keys sorted."""
+        return json.dumps(self.plain, sort_keys=True)
+
+    @cached_property
+    def graphs(self) -> Mapping[str, tuple[OperatorNode, ...]]:
+        """The operators of each query, each after those that it needs."""
+        return {
+            name: query_graph(operation.operators, self.objects)
+            for name, operation in self.operations.items()
+            if operation.operators is not None
+        }
 
     @property
     def name(self) -> str:

@@ -205,6 +205,14 @@ def study_sensitivity(
             show_default=False,
         ),
     ] = None,
+    leave_out_failed: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-failed",
+            help="Leave base points or trajectories out of which a run failed, a tenth at most: "
+            "the answer then holds where runs succeed (Sobol indices: approximately).",
+        ),
+    ] = False,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
@@ -230,15 +238,29 @@ def study_sensitivity(
     if method is Method.morris:
         with progress_bar("simulating") as progress:
             screened = screening(
-                study, factors, name, trajectories=points, jobs=jobs, progress=progress
+                study,
+                factors,
+                name,
+                trajectories=points,
+                jobs=jobs,
+                leave_out_failed=leave_out_failed,
+                progress=progress,
             )
         _print_screening(screened, json)
         return
     with progress_bar("simulating") as progress:
-        found = sensitivity(study, factors, name, base_points=points, jobs=jobs, progress=progress)
+        found = sensitivity(
+            study,
+            factors,
+            name,
+            base_points=points,
+            jobs=jobs,
+            leave_out_failed=leave_out_failed,
+            progress=progress,
+        )
     if json:
         print_json(
-            {"metric": name, "runs": found.runs, "mean": found.mean}
+            {"metric": name, "runs": found.runs, "left_out": found.left_out, "mean": found.mean}
             | {"interval_90": [found.low, found.high]}
             | {"rows": [vars(index) for index in found.indices]}
         )
@@ -246,6 +268,7 @@ def study_sensitivity(
     to = console()
     low, mean, high = (written_figure(name, v) for v in (found.low, found.mean, found.high))
     to.print(f"{name}: {mean} on average, 90% of {found.runs:,} runs between {low} and {high}.")
+    _tell_left_out(found.left_out, "base points")
     rows = [
         [
             i.path,
@@ -259,7 +282,8 @@ def study_sensitivity(
 def _print_screening(found: Screening, json: bool) -> None:
     if json:
         effects = [vars(effect) for effect in found.effects]
-        about = {"metric": found.metric, "runs": found.runs, "mean": found.mean}
+        about = {"metric": found.metric, "runs": found.runs, "left_out": found.left_out}
+        about["mean"] = found.mean
         print_json(about | {"rows": effects})
         return
     to, name = console(), found.metric
@@ -267,6 +291,7 @@ def _print_screening(found: Screening, json: bool) -> None:
     to.print(
         f"{name}: {mean} on average of {found.runs:,} runs. What two thirds of a range change:"
     )
+    _tell_left_out(found.left_out, "trajectories")
     rows = [
         [
             one.path,
@@ -277,6 +302,14 @@ def _print_screening(found: Screening, json: bool) -> None:
         for one in found.effects
     ]
     print_whole(to, table(["factor", "size", "with its sign", "varies by"], rows))
+
+
+def _tell_left_out(count: int, groups: str) -> None:
+    if count:
+        about = ", approximately" if groups == "base points" else ""
+        console().print(
+            f"Without {count} {groups} in which a run failed: it holds where runs succeed{about}."
+        )
 
 
 def _loaded(file: Any, out: Any) -> tuple[Study, Results]:

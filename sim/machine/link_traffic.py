@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import Machine
+from .._kernel import link_rows
 from .assumptions import Assumed, Notes, node_types_of, note
 from .defaults import ASSUMED_HEADER_BYTES, ASSUMED_REQUEST_BYTES
 
@@ -155,13 +156,24 @@ class LinkTraffic:
             domain = self.snoop_domain
             snooped_lines = (lines.sum(axis=1)[:, None] - remote) * domain
             messages += routes.link_rows(snooped_lines)
-            for row in np.flatnonzero(lines.any(axis=1)):
-                answers = np.outer(domain[row], lines[row])
-                np.fill_diagonal(answers, 0.0)
-                answered = routes.link_sums(answers)
-                messages[row] += answered
-                more[row] += answered * (self.link_response_bytes - self.link_probe_bytes)
+            answered = self._answered(domain, lines)
+            messages += answered
+            more += answered * (self.link_response_bytes - self.link_probe_bytes)
         return np.stack([data, messages * self.link_probe_bytes + more])
+
+    def _answered(self, domain: Floats, lines: Floats) -> Floats:
+        """(n, 2L) answers of all that are asked (``domain``) for each row of ``lines`` (n, n)."""
+        routes, n = self.machine.routes, len(self.machine.nodes)
+        if routes.uses is not None:
+            links = 2 * routes.link_count
+            of_rows = link_rows(*routes.uses, n, links, domain.T.ravel(), lines.T.ravel())
+            return np.asarray(of_rows.reshape(links, n).T)
+        found = np.zeros((n, 2 * routes.link_count))
+        for row in np.flatnonzero(lines.any(axis=1)):
+            answers = np.outer(domain[row], lines[row])
+            np.fill_diagonal(answers, 0.0)
+            found[row] = routes.link_sums(answers)
+        return found
 
     def written_wire_rows(self, lines: Floats) -> Floats:
         """(2, n, 2L) wire traffic of each row of ``lines`` (n, n) that i writes back to home j.

@@ -96,28 +96,42 @@ class Solution:
     in_step: float
 
 
+class _Brought:
+    """What a stage brings to each of ``stations``, and to the customer's own server; see Cycle."""
+
+    def __init__(self, stations: int) -> None:
+        self.work_s, self.squares_s2 = [0.0] * stations, [0.0] * stations
+        self.visits, self.visits_s2 = [0.0] * stations, [0.0] * stations
+        self.own_s = 0.0
+
+
 class Cycle:
     """S stages over K stations, in numbers: those of its branches, of which B are waited for.
 
     ``work_s`` (S, K), ``squares_s2`` (S, K), ``own_s`` (S,): what a stage brings to a station and
     to the customer's own server; ``visits`` (S, K), ``visits_s2`` (S, K): how many visits, and the
     squares of their service times, each by itself. ``base_s`` (B,): of a branch, without waits;
+    ``in_all``, ``power`` (K,): servers of all members, and the exponent of Sakasegawa's factor.
     ``weight`` (B, K): how often it waits; ``spread`` (B, K): as much of that as varies among
     branches of a fork.
     """
 
     def __init__(self, stations: Sequence[Station], stages: Sequence[Stage]) -> None:
         self.stations, self.stages = tuple(stations), tuple(stages)
-        shape = (len(stages), len(stations))
-        self.work_s, self.squares_s2 = np.zeros(shape), np.zeros(shape)
-        self.visits, self.visits_s2 = np.zeros(shape), np.zeros(shape)
-        self.own_s = np.zeros(len(stages))
         self.servers = np.array([s.servers for s in stations], dtype=np.float64)
         self.members = np.array([s.members for s in stations], dtype=np.float64)
-        rows = []
-        for at, stage in enumerate(stages):
-            added = [self._added(at, branch) for branch in stage.branches]
+        self.in_all = self.members * self.servers
+        self.power = np.sqrt(2.0 * (self.servers + 1.0)) - 1.0
+        rows, brought = [], [_Brought(len(stations)) for _ in stages]
+        for of_stage, stage in zip(brought, stages, strict=True):
+            added = [self._added(of_stage, branch) for branch in stage.branches]
             rows += [] if stage.aside else added
+        shape = (len(stages), len(stations))
+        self.work_s = np.array([one.work_s for one in brought]).reshape(shape)
+        self.squares_s2 = np.array([one.squares_s2 for one in brought]).reshape(shape)
+        self.visits = np.array([one.visits for one in brought]).reshape(shape)
+        self.visits_s2 = np.array([one.visits_s2 for one in brought]).reshape(shape)
+        self.own_s = np.array([one.own_s for one in brought])
         waited = [(at, s) for at, s in enumerate(stages) if not s.aside and s.branches]
         self.waited = [at for at, _ in waited]
         self.firsts = np.cumsum([0, *(len(stage.branches) for _, stage in waited)])[:-1]
@@ -127,10 +141,10 @@ class Cycle:
         counts = [branch.count for _, stage in waited for branch in stage.branches]
         self.largest = np.array([LARGEST[min(count, len(LARGEST) - 1)] for count in counts])
 
-    def _added(self, at: int, branch: Branch) -> tuple[float, Floats, Floats]:
+    def _added(self, of_stage: _Brought, branch: Branch) -> tuple[float, list[float], list[float]]:
         """Its row; its work is added to that of its stage."""
         count, own_s, last_s = branch.count, 0.0, 0.0
-        weight, spread = np.zeros(len(self.stations)), np.zeros(len(self.stations))
+        weight, spread = [0.0] * len(self.stations), [0.0] * len(self.stations)
         paced_s = 0.0  # the time between branches of a fork, after earlier visits
         for visit in branch.visits:
             each_s = visit.often * visit.service_s
@@ -138,17 +152,17 @@ class Cycle:
             if visit.station is None:
                 paced_s = max(paced_s, each_s)
                 last_s = max(last_s, (count - 1) * each_s)
-                self.own_s[at] += count * each_s
+                of_stage.own_s += count * each_s
                 continue
             k, station = visit.station, self.stations[visit.station]
             # Others of the fork that come to the same member; several servers take some at once.
             ahead = (count - 1) * min(visit.often, 1.0) / station.members
             at_once_s = max(visit.service_s - paced_s, 0.0)
             squares_s2 = visit.square_s2 + ahead * visit.service_s * at_once_s
-            self.work_s[at, k] += count * each_s
-            self.visits[at, k] += count * visit.often
-            self.visits_s2[at, k] += count * visit.often * visit.square_s2
-            self.squares_s2[at, k] += count * visit.often * squares_s2
+            of_stage.work_s[k] += count * each_s
+            of_stage.visits[k] += count * visit.often
+            of_stage.visits_s2[k] += count * visit.often * visit.square_s2
+            of_stage.squares_s2[k] += count * visit.often * squares_s2
             if station.members == station.servers == 1:
                 paced_s = max(paced_s, each_s)
             last_s = max(last_s, max(ahead + 1.0 - station.servers, 0.0) / station.servers * each_s)
@@ -175,11 +189,10 @@ class ClosedNetwork:
         self.often = np.array(often, dtype=np.float64)
         work_s, squares_s2 = self.often @ cycle.work_s, self.often @ cycle.squares_s2
         self.own_s = float(self.often @ cycle.own_s)
-        self.demand_s = work_s / (cycle.members * cycle.servers)
+        self.demand_s = work_s / cycle.in_all
         """(K,) work of a cycle for each server of each member."""
         self._met = np.divide(squares_s2, 2.0 * work_s, out=np.zeros_like(work_s), where=work_s > 0)
         self._met /= cycle.servers
-        self._power = np.sqrt(2.0 * (cycle.servers + 1.0)) - 1.0
         self._waited_often = self.often[cycle.waited]
 
     @property
@@ -192,7 +205,7 @@ class ClosedNetwork:
         """(K,) wait of a visit at so many cycles per second, below the bound."""
         others = max(self.customers - 1.0, 0.0) / self.customers
         use = np.minimum(rate * others * self.demand_s, 1.0 - 1e-15)
-        return np.asarray(self._met * use**self._power / (1.0 - use))
+        return np.asarray(self._met * use**self.cycle.power / (1.0 - use))
 
     def stages_s(self, waits_s: Floats) -> Floats:
         """(S,) time of each stage that is waited for."""

@@ -99,7 +99,9 @@ class _Search:
     def _by_flow(self, rows: Floats) -> Floats:
         """(F, …) sums of ``rows`` (n, …) over the nodes of each flow."""
         sums = np.zeros((self.flows, *rows.shape[1:]))
-        np.add.at(sums, self.demand.flow_of, rows)
+        # One by one: np.add.at goes through all numbers of rows singly.
+        for flow, row in zip(self.demand.flow_of.tolist(), rows, strict=True):
+            sums[flow] += row
         return sums
 
     def _of_memory(self, read: Floats, written: Floats) -> tuple[Floats, Floats]:

@@ -266,7 +266,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         plane=description.plane,
         statistics=description.statistics,
         settings=with_files(whole, chosen, lambda path: anywhere(path, folder)),
-        hash=hash_of(whole, machine, workload, chosen),
+        hash=hash_of(whole, machine, described, workload, chosen),
         workload_at=_at(document, ("workload",)),
     )
 

@@ -226,15 +226,19 @@ _as_text = json.JSONEncoder(sort_keys=True).encode
 def hash_of(
     whole: dict[str, Any],
     machine: Machine,
+    described: Workload,
     workload: Workload,
     chosen: Mapping[str, ChosenPolicy],
 ) -> str:
-    """Of what the scenario says and of what its files hold, not of where they lie."""
+    """Of what the scenario says and of what its files hold, not of where they lie; ``workload`` is
+    what is ``described``, as large as the scenario says.
+    """
     said = with_files(whole, chosen, lambda path: path.name)
-    # As JSON with sorted keys; the text of a machine, most of it, is made once.
-    del said["machine"]
-    texts = {name: _as_text(part) for name, part in said.items()}
-    texts["machine"] = machine.plain_text
+    # As JSON with sorted keys; the texts of machine and workload, most of it, are made once.
+    texts = {"machine": machine.plain_text}
+    if said["workload"] is described.plain:
+        texts["workload"] = described.plain_text
+    texts |= {name: _as_text(part) for name, part in said.items() if name not in texts}
     text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(f"{{{text}}}".encode())
     for family in sorted(chosen):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from ...inputs import InputError
@@ -65,9 +66,11 @@ class Metrics:
         found: dict[str, Any] = {}
         roots = {pattern.partition(".")[0] for pattern in self.patterns}
         for path, value in figures(record, scenario, roots):
-            if not any(fnmatchcase(path, pattern) for pattern in self.patterns):
+            if not _kept(path, self.patterns):
                 continue
             found[path] = value
+            if not record.confidence:  # as of the flow plane
+                continue
             between = record.interval(*path.split("."))
             if between is not None:
                 found[f"{path}.low"], found[f"{path}.high"] = between
@@ -90,6 +93,12 @@ class Metrics:
                     token=pattern,
                     expected=f"one of those that metric '{root}.*' keeps",
                 )
+
+
+@lru_cache(maxsize=2**14)
+def _kept(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether any pattern stands for the path. Runs of a study have the same paths."""
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def check_metric(pattern: str, operations: Sequence[str] | None, source: str | None = None) -> None:
@@ -197,13 +206,15 @@ def _uses(record: Record) -> Iterator[tuple[str, float]]:
 
 
 def _flat(path: str, part: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(part, Mapping):
+    if isinstance(part, float):
+        yield path, part if math.isfinite(part) else None
+    elif part is None or isinstance(part, (int, str)):
+        yield path, part
+    elif isinstance(part, Mapping):
         for name, inner in part.items():
             yield from _flat(f"{path}.{name}", inner)
     elif isinstance(part, (list, tuple)):
         for at, inner in enumerate(part):
             yield from _flat(f"{path}.{at}", inner)
-    elif isinstance(part, float) and not math.isfinite(part):
-        yield path, None
     else:
         yield path, part

@@ -9,6 +9,12 @@ Morris screening: the mean effect of a step of a factor over two thirds of its r
 others stand, in far fewer runs (Morris, Factorial sampling plans for preliminary computational
 experiments, Technometrics 33, 1991; its mean of absolute effects: Campolongo et al., Environmental
 Modelling and Software 22, 2007).
+
+Both compare runs of one base point (Sobol) or trajectory (Morris) with each other: where one of
+them fails, the others of that group say nothing either. Such groups may be left out, if they are
+few: what is found then holds where runs succeed. Screening is as sound there, since trajectories
+are independent. Sobol indices are then approximate: where a corner of the ranges is missing,
+factors are no longer independent.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from .metrics import Metrics
 from .study import Study
 
 CONFIDENCE = 0.95
+LEFT_OUT_MAX = 0.1  # of all base points or trajectories
 MORRIS_LEVELS = 4  # of a range; a step is 4 / (2 · 3) of it, as Morris recommends
 
 
@@ -48,7 +55,7 @@ class Index:
 @dataclass(frozen=True)
 class Sensitivity:
     """Of a ``metric``: its ``mean``, the bounds that hold 90% of the runs, and the indices of the
-    factors by falling total.
+    factors by falling total. ``left_out``: base points of which a run failed.
     """
 
     metric: str
@@ -57,6 +64,7 @@ class Sensitivity:
     low: float
     high: float
     indices: tuple[Index, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class Screening:
-    """Of a ``metric``: its ``mean`` over the runs, and the factors' effects by falling size."""
+    """Of a ``metric``: its ``mean`` over the runs, and the factors' effects by falling size.
+    ``left_out``: trajectories of which a run failed.
+    """
 
     metric: str
     runs: int
     mean: float
     effects: tuple[Effect, ...]
+    left_out: int = 0
 
 
 def fact_factors(base: Base) -> list[Factor]:
@@ -119,16 +130,22 @@ def sensitivity(
     base_points: int,
     seed: int = 1,  # SALib takes 0 for none
     jobs: int | None = None,
+    leave_out_failed: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Sensitivity:
-    """Runs N (k + 2) points, N = ``base_points`` (a power of two) of k factors; raises InputError
-    where a run fails or has no such figure.
+    """Runs N (k + 2) points, N = ``base_points`` (a power of two) of k factors.
+
+    Raises InputError where a run fails or has no such figure; ``leave_out_failed``: where that
+    concerns more than ``LEFT_OUT_MAX`` of the base points, which else are left out.
     """
     sample, analyze = _salib()
     problem = _problem(factors)
     parts = sample.sample(problem, base_points, calc_second_order=False, seed=seed)
-    figures = _figures(study, factors, metric, "saltelli", np.asarray(parts), jobs, progress)
-    return _analysed(metric, problem, figures, analyze, seed)
+    sampled = _Sample("saltelli", "base points", np.asarray(parts), len(factors) + 2)
+    figures = sampled.figures(study, factors, metric, jobs, progress)
+    kept = sampled.kept(figures, leave_out_failed)
+    found = _analysed(metric, problem, figures[kept], analyze, seed)
+    return replace(found, left_out=sampled.left_out(kept))
 
 
 def screening(
@@ -139,10 +156,11 @@ def screening(
     trajectories: int,
     seed: int = 1,
     jobs: int | None = None,
+    leave_out_failed: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Screening:
-    """Morris screening in T (k + 1) runs, T = ``trajectories`` of k factors; raises InputError
-    where a run fails or has no such figure.
+    """Morris screening in T (k + 1) runs, T = ``trajectories`` of k factors; of failed runs see
+    ``sensitivity``.
     """
     _salib()
     from SALib.analyze import morris as analyze
@@ -150,8 +168,11 @@ def screening(
 
     problem = _problem(factors)
     parts = np.asarray(sample.sample(problem, trajectories, num_levels=MORRIS_LEVELS, seed=seed))
-    figures = _figures(study, factors, metric, "morris", parts, jobs, progress)
-    return _screened(metric, problem, parts, figures, analyze, seed)
+    sampled = _Sample("morris", "trajectories", parts, len(factors) + 1)
+    figures = sampled.figures(study, factors, metric, jobs, progress)
+    kept = sampled.kept(figures, leave_out_failed)
+    found = _screened(metric, problem, parts[kept], figures[kept], analyze, seed)
+    return replace(found, left_out=sampled.left_out(kept))
 
 
 def _screened(
@@ -181,37 +202,102 @@ def _problem(factors: Sequence[Factor]) -> dict[str, Any]:
     }
 
 
-def _figures(
-    study: Study,
+class _Sample:
+    """Runs at ``parts`` (N, k) of the factors' probability, of a design of that ``kind``; ``size``
+    of them after each other are a group: one of the ``groups``, in words.
+    """
+
+    def __init__(self, kind: str, groups: str, parts: Any, size: int) -> None:
+        self.kind, self.groups, self.parts, self.size = kind, groups, parts, size
+        self.count = len(parts) // size
+        self._first: tuple[int, str, str] | None = None  # point, error, command
+        self._hint = self._failed = ""
+
+    def figures(
+        self,
+        study: Study,
+        factors: Sequence[Factor],
+        metric: str,
+        jobs: int | None,
+        progress: Callable[[float], None] | None,
+    ) -> Any:
+        """(N,) the figure of each run; NaN where there is none. It ends early where so many fail
+        that nothing can be said.
+        """
+        design = designs.sampled(self.kind, factors, self.parts)
+        runs = replace(
+            study.runs,
+            paths=tuple(factor.path for factor in factors),
+            units=tuple(factor.unit for factor in factors),
+            metrics=Metrics((metric,)),
+        )
+        figures = np.full(design.count, np.nan)
+        failed: set[int] = set()
+        done = 0
+        for rows in run_points(runs, design.points(), expected=design.count, jobs=jobs):
+            for row in rows:
+                point, value = row[POINT], row.get(metric)
+                if ERROR not in row and is_number(value):
+                    figures[point] = value
+                    continue
+                failed.add(point)
+                if self._first is None or point < self._first[0]:
+                    why = row.get(ERROR) or f"the run has no figure '{metric}'"
+                    self._first = point, why, runs.command(point, design.of(point))
+            done += len(rows)
+            if len({point // self.size for point in failed}) > LEFT_OUT_MAX * self.count:
+                break
+            if progress is not None:
+                progress(done / design.count)
+        if failed:
+            self._hint = _narrower(factors, self.parts, sorted(failed), design.of)
+            self._failed = f"{len(failed):,} of {done:,} runs of the sample failed"
+        return figures
+
+    def kept(self, figures: Any, leave_out_failed: bool) -> Any:
+        """(N,) whether a run's group is whole. Raises InputError where that is not so of all, or
+        of too few.
+        """
+        whole = np.isfinite(figures).reshape(self.count, self.size).all(axis=1)
+        if self._first is None:
+            return np.repeat(whole, self.size)
+        _, why, command = self._first
+        few = (~whole).sum() <= LEFT_OUT_MAX * self.count
+        if leave_out_failed and few:
+            return np.repeat(whole, self.size)
+        ways = [self._hint] if self._hint else ["ranges in which no run fails"]
+        if few:
+            ways.append(
+                f"--leave-out-failed, without {(~whole).sum()} of {self.count} {self.groups}"
+            )
+        raise InputError(
+            f"{self._failed}, the first: {why} ({command})", expected=", or ".join(ways)
+        )
+
+    def left_out(self, kept: Any) -> int:
+        """How many groups are."""
+        return int((~kept).sum()) // self.size
+
+
+def _narrower(
     factors: Sequence[Factor],
-    metric: str,
-    kind: str,
     parts: Any,
-    jobs: int | None,
-    progress: Callable[[float], None] | None,
-) -> Any:
-    """The figure at each of ``parts`` (N, k) of the factors' probability."""
-    design = designs.sampled(kind, factors, parts)
-    runs = replace(
-        study.runs,
-        paths=tuple(factor.path for factor in factors),
-        units=tuple(factor.unit for factor in factors),
-        metrics=Metrics((metric,)),
-    )
-    figures = np.full(design.count, np.nan)
-    done = 0
-    for rows in run_points(runs, design.points(), expected=design.count, jobs=jobs):
-        for row in rows:
-            value = row.get(metric)
-            if ERROR in row or not is_number(value):
-                why = row.get(ERROR) or f"the run has no figure '{metric}'"
-                again = runs.command(row[POINT], design.of(row[POINT]))
-                raise InputError(f"a run of the sample failed: {why} ({again})")
-            figures[row[POINT]] = value
-        done += len(rows)
-        if progress is not None:
-            progress(done / design.count)
-    return figures
+    failed: list[int],
+    values: Callable[[int], Sequence[Any]],
+) -> str:
+    """The longest part of one factor's range in which no run failed, if at least half of it."""
+    best, words = 0.5, ""
+    for at, factor in enumerate(factors):
+        lowest, highest = (failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax))
+        for size, point, side in (
+            (parts[lowest, at], lowest, "below"),
+            (1.0 - parts[highest, at], highest, "above"),
+        ):
+            value = values(point)[at]
+            if size >= best and is_number(value):
+                best = size
+                words = f"{factor.path} {side} {value:.4g} {factor.unit}".rstrip()
+    return f"narrower ranges: none failed with {words}" if words else ""
 
 
 def _analysed(

@@ -95,8 +95,11 @@ def listed_positions(machine: Machine, ids: Sequence[int], field: str) -> tuple[
 def threads_of(machine: Machine, position: int, threads: str | int, field: str) -> int:
     """How many threads of that node are meant. Raises DescriptionError, at ``field``."""
     node = machine.nodes[position]
-    count = {"hardware-threads": node.threads, "cores": node.cores}.get(str(threads))
-    if count is None:
+    if threads == "hardware-threads":
+        count = node.threads
+    elif threads == "cores":
+        count = node.cores
+    else:
         count = int(threads)
         if count > node.threads:
             raise DescriptionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from ....workloads import Workload
@@ -48,7 +49,7 @@ def commit_parameters(
         architecture=system.architecture,
         machines=len(roles.positions),
         client_machine=tuple(
-            number[roles.clients[client % len(roles.clients)]] for client in range(system.clients)
+            islice(cycle([number[position] for position in roles.clients]), system.clients)
         ),
         nodes=tuple(
             Node(

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections import Counter
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from ....inputs import Quantity
@@ -37,7 +38,7 @@ def shared_processors(system: CommitSystem, machine: Machine) -> Processors | No
     and clients of other nodes, have hardware threads of their own.
     """
     roles = system.roles(machine)
-    of_client = [roles.clients[client % len(roles.clients)] for client in range(system.clients)]
+    of_client = list(islice(cycle(roles.clients), system.clients))
     crowded = {
         position: machine.nodes[position].threads
         for position, clients in Counter(of_client).items()

@@ -82,13 +82,27 @@ def fresh(of: Popularity, updates: int, commits: float, *, standing: bool) -> Fr
         return Freshness(np.ones(len(of.chance)), 1.0)
     if standing:
         return _standing(of, updates * commits)
-    mean = 1.0
+    mean, each = 1.0, np.empty(len(of.chance))
+    if len(each) == 1:  # all are asked for alike
+        return _evenly(float(of.chance[0]), float(of.weight[0]), updates * commits)
     for _ in range(ROUNDS):
-        each = 1.0 / (1.0 + updates * commits / mean * of.chance)
+        np.multiply(of.chance, updates * commits / mean, out=each)
+        np.add(each, 1.0, out=each)
+        np.divide(1.0, each, out=each)
         before, mean = mean, 0.5 * (mean + float(of.weight @ each))
         if abs(mean - before) < NEAR:
             break
     return Freshness(each, mean)
+
+
+def _evenly(chance: float, weight: float, written: float) -> Freshness:
+    mean = 1.0
+    for _ in range(ROUNDS):
+        each = 1.0 / (1.0 + written / mean * chance)
+        before, mean = mean, 0.5 * (mean + weight * each)
+        if abs(mean - before) < NEAR:
+            break
+    return Freshness(np.array([each]), mean)
 
 
 def _standing(of: Popularity, written: float) -> Freshness:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .build import commit_parameters
 from .routes import PS
-from .servers import IN, OUT, adapters_cap, doubtful_facts, faults, servers_of
+from .servers import IN, OUT, POLLERS, adapters_cap, doubtful_facts, faults, servers_of
 from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel
 from .why import binding, what_ifs
@@ -173,7 +174,7 @@ class CommitFlow:
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None
-        uses = self.log.uses([_Piece(0.0, 1.0, self._last)])
+        uses = self.log.uses([_Piece(0.0, 1.0, self._last)], busiest=True)
         latency_ns = self._last.latency_s * 1e9
         return Why(
             binding(uses, adapters_cap(self.message_costs, self.system)),
@@ -234,19 +235,20 @@ class FlowLog:
         """All together."""
         return sum(p.length_s * p.tries.commits_per_s for p in self.pieces if p.tries)
 
-    def uses(self, pieces: Sequence[_Piece]) -> tuple[ResourceUse, ...]:
-        """Of each server, over these pieces."""
+    def uses(self, pieces: Sequence[_Piece], *, busiest: bool = False) -> tuple[ResourceUse, ...]:
+        """Of each server, over these pieces; or of the ``busiest`` that may bind alone."""
         length_s = sum(piece.length_s for piece in pieces)
         use = np.zeros(len(self._servers))
         for piece in pieces:
             if piece.tries is not None:
                 use += piece.length_s / length_s * self.plane.model.use_of_servers(piece.tries)
-        found = []
-        for server, part in zip(self._servers, np.minimum(use, 1.0).tolist(), strict=True):
-            limit = server.capacity_Bps
-            rate = None if limit is None else part * limit
-            found.append(ResourceUse(server.name, server.kind, part, rate, limit, server.node))
-        return tuple(found)
+        each = list(zip(self._servers, np.minimum(use, 1.0).tolist(), strict=True))
+        if busiest:
+            each = [max((one for one in each if one[0].kind != POLLERS), key=itemgetter(1))]
+        return tuple(
+            ResourceUse(name, kind, part, None if limit is None else part * limit, limit, node)
+            for (name, kind, _, node, limit), part in each
+        )
 
     def outcome(
         self,

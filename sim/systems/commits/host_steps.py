@@ -61,9 +61,16 @@ class Ends:
         self._of: dict[tuple[str, int], list[EndCost]] = {}
         for end in costs.ends:
             self._of.setdefault((end.operation, end.count), []).append(end)
+        self._known: dict[tuple[str, str, float, float], float] = {}
 
     def total(self, operation: str, part: str, size: float, count: float) -> float:
         """Of ``count`` together; a straight line through the measured counts."""
+        asked = operation, part, size, count
+        if asked not in self._known:
+            self._known[asked] = self._total(operation, part, size, count)
+        return self._known[asked]
+
+    def _total(self, operation: str, part: str, size: float, count: float) -> float:
         points = []
         for (of, known), ends in sorted(self._of.items()):
             if of == operation:

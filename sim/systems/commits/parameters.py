@@ -6,7 +6,7 @@ reference model take the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -224,20 +224,17 @@ def _check(parameters: CommitParameters) -> None:
     _expect(p.architecture in ARCHITECTURES, "architecture", p.architecture, _one_of(ARCHITECTURES))
     _at_least(1, machines=p.machines, clients=len(p.client_machine), nodes=len(p.nodes))
     _at_least(1, **{"storage servers": len(p.storage)})
-    for machine in p.client_machine:
-        _index("machine of a client", machine, p.machines)
-    for node in p.nodes:
-        _index("machine of a node", node.machine, p.machines)
-        _at_least(1, threads=node.threads)
+    _indices("machine of a client", p.client_machine, p.machines)
+    _indices("machine of a node", [node.machine for node in p.nodes], p.machines)
+    for threads in dict.fromkeys(node.threads for node in p.nodes):
+        _at_least(1, threads=threads)
     for role, indices in (("storage", p.storage), ("managers", p.managers)):
-        for index in indices:
-            _index(role, index, len(p.nodes))
+        _indices(role, indices, len(p.nodes))
         _expect(len(set(indices)) == len(indices), role, str(indices), "distinct nodes")
     _index("timestamps", p.timestamps, len(p.nodes))
     if not p.one_sided:
         _at_least(1, managers=len(p.managers))
-    for index in p.own_storage:
-        _index("own storage", index, len(p.nodes))
+    _indices("own storage", p.own_storage, len(p.nodes))
     fine = len(p.own_storage) in (0, len(p.storage) * len(p.client_machine))
     _expect(fine, "own storage", str(len(p.own_storage)), "one for each server and client")
     _check_costs(p)
@@ -392,6 +389,12 @@ def _at_least(least: int, **values: int) -> None:
 
 def _index(what: str, index: int, count: int) -> None:
     _expect(0 <= index < count, what, str(index), f"an index from 0 to {count - 1}")
+
+
+def _indices(what: str, indices: Sequence[int], count: int) -> None:
+    if indices and not 0 <= min(indices) <= max(indices) < count:
+        for index in indices:  # which one?
+            _index(what, index, count)
 
 
 def _time(what: str, value: int) -> None:

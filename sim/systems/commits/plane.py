@@ -79,7 +79,7 @@ class CommitPlane:
         if self.parameters.machines <= MACHINES_IN_SERIES:
             busy = (now.busy_ps - before.busy_ps).tolist()
             for server, busy_ps in zip(self._servers, busy, strict=True):
-                found[f"utilisation/{server.name}"] = busy_ps / PS / server.count
+                found[f"utilisation/{server.name}"] = busy_ps / PS / server.members
         return found
 
     def outcome(self) -> Outcome:
@@ -114,7 +114,7 @@ class CommitPlane:
 
     def _uses(self, counted: Counters) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
-            use = busy_ps / (server.count * counted.time_ps)
+            use = busy_ps / (server.members * counted.time_ps)
             limit = server.capacity_Bps
             rate = None if limit is None else use * limit
             yield ResourceUse(server.name, server.kind, use, rate, limit, server.node)
@@ -144,7 +144,7 @@ class CommitPlane:
 
     def _check(self, now: Counters) -> None:
         """No server was busy for longer than it was there, and no client in two transactions."""
-        count = np.array([server.count for server in self._servers])
+        count = np.array([server.members for server in self._servers])
         if (now.busy_ps > now.time_ps * count).any():
             raise AssertionError("a server was busy for longer than it was there")
         if now.latencies_ns.total * 1e3 > self.system.clients * now.time_ps * (1.0 + 1e-12):

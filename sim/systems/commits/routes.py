@@ -6,9 +6,11 @@ it are one station with several members.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import cached_property
+from itertools import accumulate, product, repeat
 from math import comb
 
 import numpy as np
@@ -73,9 +75,11 @@ class Routes:
         self.p = p = parameters
         self._rest = rest
         clients = len(p.client_machine)
-        self._machines: dict[str, dict[int, float]] = {CLIENT: {}}
-        for machine in p.client_machine:
-            _add(self._machines[CLIENT], machine, 1.0 / clients)
+        of_machine = Counter(p.client_machine)
+        shares = list(accumulate(repeat(1.0 / clients, max(of_machine.values()))))
+        self._machines: dict[str, dict[int, float]] = {
+            CLIENT: {machine: shares[count - 1] for machine, count in of_machine.items()}
+        }
         self._nodes = {
             STORAGE: dict.fromkeys(p.storage, 1.0 / len(p.storage)),
             TIMESTAMPS: {p.timestamps: 1.0},
@@ -103,6 +107,7 @@ class Routes:
                 (role, _by_group(of, self.node_group)) for role, of in self._nodes.items()
             )
         }
+        self._same: dict[tuple[str, str], tuple[float, float]] = {}
         self._crowd = 1.0  # clients to a processor that work for themselves alone
         self.on_host = False  # whether servers share processors, too
         self.cycle = Cycle((*self._own_stations(), *self._processors()), self._stages())
@@ -181,12 +186,16 @@ class Routes:
         """Visits, and seconds on the wire; the receiver works for ``work_ps``, and ``each_ps`` for
         each record carried. Not ``posted``: with others of its step, see ``post``. A look finds
         ``together`` of them."""
-        other = 1.0 - _same(self._nodes.get(sender, {}), self._nodes.get(receiver, {}))
-        net = 1.0 - _same(self._machines[sender], self._machines[receiver])
+        other, net = self._distant(sender, receiver)
+        costs = [(share, self._cost(kind, k), k) for k, share in carried.items()]
 
         def mean(part: Callable[[MessageCost, int], float]) -> tuple[float, float]:
-            values = [(share, part(self._cost(kind, k), k) / PS) for k, share in carried.items()]
-            return sum(s * v for s, v in values), sum(s * v * v for s, v in values)
+            first = second = 0.0
+            for share, cost, k in costs:
+                seconds = part(cost, k) / PS
+                first += share * seconds
+                second += share * seconds * seconds
+            return first, second
 
         def works(cost: MessageCost, k: int) -> float:
             return cost.receive_ps + work_ps + k * each_ps + self._found_ps(cost, together)
@@ -201,6 +210,15 @@ class Routes:
         visits += self._on_threads(receiver, 1.0 - other, mean(lambda _, k: work_ps + k * each_ps))
         wire_s, _ = mean(lambda c, _: c.wire_ps - min(c.out_ps, c.in_ps))
         return [v for v in visits if v.often > 0 and v.service_s > 0], net * wire_s
+
+    def _distant(self, sender: str, receiver: str) -> tuple[float, float]:
+        """How likely both are different nodes, and on different machines."""
+        ends = sender, receiver
+        if ends not in self._same:
+            nodes = _same(self._nodes.get(sender, {}), self._nodes.get(receiver, {}))
+            machines = _same(self._machines[sender], self._machines[receiver])
+            self._same[ends] = 1.0 - nodes, 1.0 - machines
+        return self._same[ends]
 
     def _on_threads(self, role: str, often: float, service: tuple[float, float]) -> list[Visit]:
         if role not in self._threads:
@@ -254,8 +272,12 @@ class Routes:
         }
         known |= dict.fromkeys(("reads", "bit", "posting the bit"), 1.0)
         known |= dict.fromkeys(("writes", "installing"), chances.commits)
-        names = (stage.name.rpartition(": ")[2] for stage in self.cycle.stages)
-        return [known.get(name, chances.reads) for name in names]
+        return [known.get(kind, chances.reads) for kind in self.kinds]
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the stages of the cycle: ``locks`` of ``posting: locks``."""
+        return tuple(stage.name.rpartition(": ")[2] for stage in self.cycle.stages)
 
     def _stages(self) -> list[Stage]:
         p = self.p
@@ -404,14 +426,18 @@ def _grouped(
 ) -> tuple[list[int], list[list[int]]]:
     """The group of each, and the members of each group: those of the same form."""
     known: dict[tuple[float, ...], int] = {}
+    exact: dict[tuple[float, ...], int] = {}  # before rounding, as most are equal
     of, groups = [], list[list[int]]()
     for item in items:
-        key = tuple(round(value, 12) for value in form(item))
-        if key not in known:
-            known[key] = len(groups)
-            groups.append([])
-        of.append(known[key])
-        groups[known[key]].append(item)
+        values = form(item)
+        group = exact.get(values)
+        if group is None:
+            key = tuple(round(value, 12) for value in values)
+            group = exact[values] = known.setdefault(key, len(groups))
+            if group == len(groups):
+                groups.append([])
+        of.append(group)
+        groups[group].append(item)
     return of, groups
 
 

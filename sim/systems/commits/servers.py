@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ....inputs.quantities import format_quantity
 from ....topologies import Machine
@@ -17,13 +17,12 @@ from .spec import CommitSystem
 OUT, IN, POLLERS = "nic out", "nic in", "pollers"  # kinds of resources
 
 
-@dataclass(frozen=True)
-class Server:
-    """A server of the model, or alike ones together: ``count`` of them, busy times added up."""
+class Server(NamedTuple):
+    """A server of the model, or alike ones together: ``members`` of them, busy times added up."""
 
     name: str
     kind: str
-    count: int = 1
+    members: int = 1
     node: int | None = None
     capacity_Bps: float | None = None
 
@@ -38,13 +37,14 @@ def servers_of(
     if costs.curve is None:
         yield from _processes(parameters)
         return
+    capacity_Bps, own_managers = costs.curve.bandwidth_Bps, parameters.own_managers
     for kind in (OUT, IN):
+        way = kind.removeprefix("nic ")
         for node_id in ids:
-            name = f"adapter of node {node_id}, {kind.removeprefix('nic ')}"
-            yield Server(name, kind, 1, node_id, costs.curve.bandwidth_Bps)
+            yield Server(f"adapter of node {node_id}, {way}", kind, 1, node_id, capacity_Bps)
     for at, node in enumerate(parameters.nodes):
         node_id = ids[node.machine]
-        if parameters.own_managers and at in parameters.managers:
+        if own_managers and at in parameters.managers:
             client = parameters.managers.index(at)
             yield Server(f"manager of client {client} on node {node_id}", POLLERS, 1, node_id)
             continue

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Bandwidth, Duration, DurationOrZero, Size
 from ....topologies import Machine
-from ....topologies.nics import MessageCurve, message_curve
+from ....topologies.nics import MessageCurve, message_curves
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
@@ -337,12 +337,14 @@ class CommitSystem(SystemSpec):
 
     def curve(self, machine: Machine, roles: Roles) -> MessageCurve:
         """How messages go between the nodes in use; raises DescriptionError where they differ."""
-        first, *others = (
-            message_curve(machine, position, self.transport, self.ports)
-            for position in roles.positions
-        )
-        for position, other in zip(roles.positions[1:], others, strict=True):
-            if other != first and _without_nodes(other) != _without_nodes(first):
+        curves = message_curves(machine, roles.positions, self.transport, self.ports)
+        first = curves[0]
+        for position, other in zip(roles.positions, curves, strict=True):
+            if (
+                other is not first
+                and other != first
+                and _without_nodes(other) != _without_nodes(first)
+            ):
                 ids = [machine.nodes[k].id for k in (roles.positions[0], position)]
                 raise DescriptionError(
                     (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected alike ones"

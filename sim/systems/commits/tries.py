@@ -7,9 +7,8 @@ are found in turn until they agree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod, sqrt
+from math import nan, prod, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +85,7 @@ class TryModel:
                 break
             chances = self._with_retries(met if off < 30.0 * NEAR else nearer)
             found = self._at(chances, snapshots)
-        return found
+        return replace(found, latency_s=self._latency_s(found, snapshots.customers))
 
     def _with_retries(self, chances: Chances) -> Chances:
         """Of all tries, those that are followed by one of the same transaction."""
@@ -94,19 +93,21 @@ class TryModel:
         tries = _tries(failed, retries)
         return replace(chances, retry=1.0 - 1.0 / tries)
 
+    def _active(self, customers: float) -> float:
+        """Whose thread waits for a hardware thread waits with it: for far longer than a try takes.
+        Each server gives its threads turns of its own."""
+        return customers * prod(min(count / customers, 1.0) for count in self._shared)
+
     def _at(self, chances: Chances, snapshots: Snapshots) -> Tries:
-        often, customers = self.routes.often(chances), snapshots.customers
-        # Whose thread waits for a hardware thread waits with it: for far longer than a try takes.
-        # Each server gives its threads turns of its own.
-        active = customers * prod(min(count / customers, 1.0) for count in self._shared)
+        """Where tries end so; without the latency."""
+        often, active = self.routes.often(chances), self._active(snapshots.customers)
         solution = ClosedNetwork(self.routes.cycle, often, active, self._varies_s).solve()
         for _ in range(REST_ROUNDS if self.routes.on_host else 0):
             rate, self.routes = solution.rate, Routes(self.p, self._rest(solution, chances, active))
             solution = ClosedNetwork(self.routes.cycle, often, active, self._varies_s).solve()
             if abs(solution.rate - rate) < NEAR * rate:
                 break
-        latency_s = self._latency_s(often, solution.stages_s, chances) * customers / active
-        return Tries(solution.rate, chances, latency_s, solution)
+        return Tries(solution.rate, chances, nan, solution)
 
     def _rest(self, solution: Solution, chances: Chances, customers: float) -> Rest:
         """What a message meets on a host: processes that work for other clients are awake."""
@@ -121,14 +122,15 @@ class TryModel:
             idle[role] = 1.0 - busy * (customers - 1.0) / customers
         return Rest(asleep, idle)
 
-    def _latency_s(
-        self, often: Sequence[float], times: Mapping[str, float], chances: Chances
-    ) -> float:
+    def _latency_s(self, tries: Tries, customers: float) -> float:
         """Of a commit: its own try, and those of the same transaction that failed before."""
+        chances, times = tries.chances, tries.solution.stages_s
+        often = self.routes.often(chances)
         fetches, failed = 1.0 / self.p.snapshot_every, 1.0 - chances.commits
         committed_s = failed_s = 0.0
-        for stage, of_try in zip(self.routes.cycle.stages, often, strict=True):
-            each_s, kind = times.get(stage.name, 0.0), stage.name.rpartition(": ")[2]
+        stages = zip(self.routes.cycle.stages, self.routes.kinds, often, strict=True)
+        for stage, kind, of_try in stages:
+            each_s = times.get(stage.name, 0.0)
             if kind in ("thinking", "backing off"):
                 continue
             of_commit = {"snapshot": fetches, "undoing": 0.0, "bit known": of_try}.get(kind, 1.0)
@@ -138,7 +140,7 @@ class TryModel:
         shares = [failed**k for k in range(min(self.p.retries, 1000) + 1)]
         before = sum(k * share for k, share in enumerate(shares)) / sum(shares)
         again_s = failed_s / failed + self.p.backoff_ps / PS if failed else 0.0
-        return committed_s + before * again_s
+        return (committed_s + before * again_s) * customers / self._active(customers)
 
     # -- who is busy ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from ....inputs.names import Name
 from ....inputs.quantities import Bandwidth, Size
 from ....topologies import Machine
 from ....topologies.machine import Node
-from ....topologies.nics import MessageCurve, message_curve
+from ....topologies.nics import MessageCurve, message_curves
 from ....workloads import Workload
 from ....workloads.schema import Operation
 from ..descriptor import Default, Later, SystemSpec
@@ -190,11 +190,10 @@ class JoinSystem(SystemSpec):
 
     def curve(self, machine: Machine) -> MessageCurve:
         """How messages go between the nodes; raises DescriptionError where they differ."""
-        first, *others = (
-            message_curve(machine, position, self.transport, self.ports)
-            for position in self.positions(machine)
+        first, *others = message_curves(
+            machine, self.positions(machine), self.transport, self.ports
         )
-        if any(_anywhere(other) != _anywhere(first) for other in others):
+        if any(other is not first and _anywhere(other) != _anywhere(first) for other in others):
             raise DescriptionError((), "adapters of nodes differ: expected the same on all")
         return first
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....inputs import InputError
-from ....workloads.query_graphs import query_graph
 from ....workloads.schema import Operation
 from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel, Scales
@@ -32,23 +31,26 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     tables, clients = system.placed(machine, workload), workload.description.clients
     shares = mix_shares(workload.at(0.0), workload.operations)
 
+    table_at = {table.name: at for at, table in enumerate(tables)}
+    at_start = workload.at(0.0).operations
+
     def worked_out(entry_costs: EntryCosts) -> list[Query]:
         found = []
         for name, operation in workload.operations.items():
-            assert operation.operators is not None
             asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
-            traces = workload.at(0.0).operations[name].traces
-            made = QueryStages(name, asking, stored, tables, entry_costs, system, traces)
-            for node in query_graph(operation.operators, stored):
+            traces = at_start[name].traces
+            made = QueryStages(name, asking, stored, tables, table_at, entry_costs, system, traces)
+            for node in workload.graphs[name]:
                 made.add(node)
             own = operation.clients or 0
             found.append(Query(name, tuple(made.stages), own, shares.get(name, 0.0)))
         return found
 
-    # Once to see what stages share the caches, and once with what they find there.
-    alone = EntryCosts(costs, workers)
-    worked_out(alone)
-    queries = worked_out(EntryCosts(costs, workers, alone.survey.hits()))
+    # Once to see what stages share the caches, and, if any do, once with what they find there.
+    survey = EntryCosts(costs, workers).new_survey()
+    queries = worked_out(EntryCosts(costs, workers, survey=survey))
+    if not survey.empty:
+        queries = worked_out(EntryCosts(costs, workers, survey.hits()))
     stages = [stage for query in queries for stage in query.stages]
     background = background_of(machine, system.background)
     copied = any(stage.path not in (None, "cpu") for stage in stages)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...machine.caches import hit_rates
 from ...machine.costs import LINE_BYTES, CacheFacts, CostModel
 from .cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
-from .program import EntryCost, MemoryUse, Place
+from .program import EntryCost, MemoryUse, Part, Place, Table
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +38,8 @@ class EntryCosts:
     """Costs of entries on a machine with ``workers`` (n,) on its nodes.
 
     ``last_hits``: of accesses in last-level caches, (n, R), by the stage's key, from a survey of
-    all stages; a stage that is not there has these caches for itself.
+    all stages; a stage that is not there has these caches for itself. ``survey``: all stages are
+    added to it, and what those cost that access anything at random is not worked out yet.
     """
 
     def __init__(
@@ -46,13 +47,29 @@ class EntryCosts:
         costs: CostModel,
         workers: npt.NDArray[np.int64],
         last_hits: Mapping[str, Floats] | None = None,
+        survey: CacheSurvey | None = None,
     ) -> None:
         self.costs, self.workers, self.last_hits = costs, workers, last_hits or {}
+        self.survey, self.workers_in_all = survey, int(workers.sum())
         cores = np.minimum(workers, costs.cores)
         self._core_node = np.repeat(np.arange(len(workers)), cores.astype(np.int64))
         self._cores = cores
         self._threads = np.divide(workers, cores, out=np.ones_like(cores), where=cores > 0)
-        self.survey = CacheSurvey(costs.last_cache, self._sharing(costs.last_cache))
+        self._private = self._sharing(costs.private_cache)
+        self._last = self._sharing(costs.last_cache)
+        self._places: dict[tuple[Part, ...] | None, tuple[Floats, Floats]] = {}
+        self._in_order: dict[tuple[float, tuple[InOrder, ...]], EntryCost] = {}
+
+    def new_survey(self) -> CacheSurvey:
+        """An empty survey of these last-level caches."""
+        return CacheSurvey(self.costs.last_cache, self._last)
+
+    def used_where(self, table: Table | None) -> tuple[Floats, Floats]:
+        """As the function of that name says, with these workers; not to be changed."""
+        parts = None if table is None else table.parts
+        if parts not in self._places:
+            self._places[parts] = used_where(table, self.workers)
+        return self._places[parts]
 
     def of(
         self,
@@ -62,11 +79,29 @@ class EntryCosts:
         use: StageUse | None = None,
     ) -> EntryCost:
         """The cost of an entry that does all this; ``use``: of the stage that it is one of."""
-        costs, n = self.costs, len(self.workers)
         at_random = [access for access in at_random if access.count > 0]
         if use is None:
-            use = StageUse("", 1.0, *used_where(None, self.workers))
-        self.survey.add(use, instructions, at_random)
+            use = StageUse("", 1.0, *self.used_where(None))
+        if self.survey is not None:
+            self.survey.add(use, instructions, at_random)
+            if at_random:
+                return _LATER
+        if at_random:
+            return self._worked_out(instructions, in_order, at_random, use)
+        # It is the same of all stages that do this.
+        key = instructions, tuple(in_order)
+        if key not in self._in_order:
+            self._in_order[key] = self._worked_out(instructions, in_order, (), use)
+        return self._in_order[key]
+
+    def _worked_out(
+        self,
+        instructions: float,
+        in_order: Sequence[InOrder],
+        at_random: Sequence[AtRandom],
+        use: StageUse,
+    ) -> EntryCost:
+        costs, n = self.costs, len(self.workers)
         memory, last = self._found(at_random, use)
         accesses = sum(access.count for access in at_random)
         slots = costs.random_misses_of(self._core_node, max(instructions, 1.0) / max(accesses, 1.0))
@@ -102,10 +137,10 @@ class EntryCosts:
         n = len(self.workers)
         if not at_random:
             return [], np.zeros(n)
-        private = self._hits(at_random, self.costs.private_cache)
+        private = self._hits(at_random, self.costs.private_cache, self._private)
         found = self.last_hits.get(use.key)
         if found is None:
-            found = self._hits(at_random, self.costs.last_cache)
+            found = self._hits(at_random, self.costs.last_cache, self._last)
         # On other nodes, where a task may be stolen to, as on average.
         found = np.where(use.nodes[:, None] > 0, found, use.nodes @ found)
         last = np.maximum(found, private)
@@ -113,24 +148,25 @@ class EntryCosts:
         missed = use.nodes @ ((1.0 - last) * counts)
         return [float(each) for each in missed], np.asarray(((last - private) * counts).sum(axis=1))
 
-    def _hits(self, at_random: Sequence[AtRandom], cache: CacheFacts) -> Floats:
-        """(n, R) part of the accesses to each structure that find their line in such caches."""
-        threads = self._sharing(cache)
-        lines = np.stack(
-            [
-                np.ceil(access.structure_bytes / LINE_BYTES)
-                * (threads if access.own else np.ones_like(threads))
-                for access in at_random
-            ],
-            axis=1,
-        )
-        rate = np.tile([access.count for access in at_random], (len(threads), 1))
+    def _hits(self, at_random: Sequence[AtRandom], cache: CacheFacts, threads: Floats) -> Floats:
+        """(n, R) part of the accesses to each structure that find their line in such caches, each
+        shared by ``threads`` (n,)."""
+        lines = np.empty((len(threads), len(at_random)))
+        rate = np.empty_like(lines)
+        for r, access in enumerate(at_random):
+            size = np.ceil(access.structure_bytes / LINE_BYTES)
+            lines[:, r] = size * threads if access.own else size
+            rate[:, r] = access.count
         return hit_rates(lines, rate, cache.lines)
 
     def _sharing(self, cache: CacheFacts) -> Floats:
         """(n,) threads that share a cache."""
         cores = np.maximum(np.minimum(cache.sharers, self._cores), 1.0)
         return np.asarray(cores * self._threads)
+
+
+# Stands for a cost that is worked out once all stages are known.
+_LATER = EntryCost(np.zeros(0), np.zeros(0), np.zeros(0), ())
 
 
 def _together(

@@ -22,7 +22,7 @@ from ....workloads.operators import (
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
 from ....workloads.task_trace import TaskTrace
-from .cache_sharing import AtRandom, StageUse, used_where
+from .cache_sharing import AtRandom, StageUse
 from .entry_costs import EntryCosts, InOrder
 from .entry_demands import (
     LINE_BITS,
@@ -33,7 +33,7 @@ from .entry_demands import (
     lines_per_entry,
     table_bytes,
 )
-from .program import Entries, EntryCost, Place, Stage, Table
+from .program import Entries, EntryCost, Path, Place, Stage, Table
 from .spec import TasksSystem
 from .tables import column_bits, part_dictionary_bytes
 
@@ -43,9 +43,9 @@ MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
 class QueryStages:
     """The stages of one query, operator by operator.
 
-    ``tables``: of ``objects``, as they are placed; ``weight``: how often the query is asked, of
-    all. ``workers``: of all nodes, the number of tasks of a stage without a hint on an idle
-    machine.
+    ``tables``: of ``objects``, as they are placed, ``table_at``: their positions; ``weight``: how
+    often the query is asked, of all. ``workers``: of all nodes, the number of tasks of a stage
+    without a hint on an idle machine.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class QueryStages:
         weight: float,
         objects: Mapping[str, DataObject],
         tables: Sequence[Table],
+        table_at: Mapping[str, int],
         costs: EntryCosts,
         system: TasksSystem,
         traces: Mapping[str, TaskTrace],
@@ -62,8 +63,7 @@ class QueryStages:
         self.objects, self.tables, self.costs = objects, tables, costs
         self.counts, self.concurrency = system.instructions, system.concurrency
         self.traces, self.chunk_bytes = traces, system.chunk.value
-        self.table_at = {table.name: at for at, table in enumerate(tables)}
-        self.workers = int(costs.workers.sum())
+        self.table_at, self.workers = table_at, costs.workers_in_all
         self.stages: list[Stage] = []
         self.results: dict[str, Results] = {}
 
@@ -100,11 +100,9 @@ class QueryStages:
             InOrder("part", read_bytes=bits / 8),
             InOrder("local", written_bytes=row_bytes),
         )
-        stage = self._stage(node, demands, rows, spec.table, (), "scan")
-        self.stages[stage] = replace(
-            self.stages[stage],
-            chunk_entries=max(float(self.chunk_bytes * 8 // bits), 1.0),
-            path=spec.path,
+        chunk = max(float(self.chunk_bytes * 8 // bits), 1.0)
+        stage = self._stage(
+            node, demands, rows, spec.table, (), "scan", chunk_entries=chunk, path=spec.path
         )
         entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
         return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes)
@@ -344,7 +342,7 @@ class QueryStages:
         """Of an entry of the stage ``name``, which has so many."""
         placed = None if table is None else self.tables[self.table_at[table]]
         use = StageUse(
-            f"{self.query}/{name}", self.weight * entries, *used_where(placed, self.costs.workers)
+            f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed)
         )
         return self.costs.of(demands.instructions, demands.in_order, demands.at_random, use)
 
@@ -357,6 +355,9 @@ class QueryStages:
         inputs: tuple[int, ...],
         task_class: str,
         step: str | None = None,
+        *,
+        chunk_entries: float = 0.0,
+        path: Path | None = None,
     ) -> int:
         """Adds a stage; its position. ``entries`` come from the rows of a table, if of any."""
         spec = node.spec
@@ -373,6 +374,8 @@ class QueryStages:
                 inputs=tuple(dict.fromkeys((*inputs, *self._after(node)))),
                 pipelined=bool(inputs) and bool(getattr(spec, "pipelined", False)),
                 concurrency=spec.concurrency,
+                chunk_entries=chunk_entries,
+                path=path,
             )
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -31,15 +32,19 @@ class ScanPaths:
         self.current = initial_paths(program, self.nodes) if able else ()
         self._engines = nearest_engines(costs.machine)
         self._flows: dict[int, FlowScans] = {}
-        self._open: dict[tuple[str, int | None], tuple[int, Stage]] = {}
-        place = 0
-        for query in program.queries:
+
+    @cached_property
+    def _open(self) -> dict[tuple[str, int | None], tuple[int, Stage]]:
+        found: dict[tuple[str, int | None], tuple[int, Stage]] = {}
+        pinned, place = self.program.scheduling.affinity == "core", 0
+        for query in self.program.queries:
             for stage in query.stages:
                 # What a scan says itself, no policy changes.
                 if pinned and stage.chunk_entries > 0 and stage.path is None:
                     for home in (None, *range(self.nodes)):
-                        self._open[f"{query.name}/{stage.name}", home] = place, stage
+                        found[f"{query.name}/{stage.name}", home] = place, stage
                 place += 1
+        return found
 
     def seen(
         self,

@@ -203,11 +203,12 @@ class ServiceTimes:
     def _uses(self, kinds: Kinds) -> Floats:
         """(F, n + 2L) of an entry: times of controllers, in lines that they read in it; bytes."""
         links = np.zeros((len(kinds.node), self.links))
-        for f, node in enumerate(kinds.node.tolist()):
-            for home in np.flatnonzero(kinds.read[f] + kinds.written[f]).tolist():
-                if home != node and self.links:
-                    read, written = self._way(node, home)
-                    links[f] += kinds.read[f, home] * read + kinds.written[f, home] * written
+        if self.links:
+            kind, homes = np.nonzero(kinds.read + kinds.written)
+            away = kinds.node[kind] != homes
+            for f, home in zip(kind[away].tolist(), homes[away].tolist(), strict=True):
+                read, written = self._way(int(kinds.node[f]), home)
+                links[f] += kinds.read[f, home] * read + kinds.written[f, home] * written
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None and self.engines is not None:
             links += kinds.copied.link_bytes(self.engines, self.costs)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from ....inputs import DescriptionError, Quantity
 from ....inputs.names import Name
 from ....inputs.quantities import DurationOrZero, Size
+from ....inputs.shared_work import once
 from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import DataObject, Workload
@@ -35,6 +36,7 @@ Ints = npt.NDArray[np.int64]
 
 CHUNK_BYTES = float(512 * 1024)
 CHUNKS = ("64 KiB", "2 MiB")
+PLACED_KEPT = 4  # with their machines, which may be large
 RULES = ("round-robin", "interleaved", "first-touch")
 
 
@@ -195,6 +197,16 @@ class TasksSystem(SystemSpec):
 
     def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
         """The tables with their parts where they lie at the start."""
+        # As what they are made from is kept beside them, nothing else has its id.
+        *_, tables = once(
+            "placed tables",
+            (id(self), id(machine), id(workload)),
+            lambda: (self, machine, workload, self._placed(machine, workload)),
+            lambda kept: PLACED_KEPT,
+        )
+        return tables
+
+    def _placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
         stored = self.stored(workload)
         for name in self.tables:
             if name not in stored:

@@ -176,6 +176,8 @@ class _Search:
 
     def _queue(self, node: int) -> int:
         """Where tasks of that node wait: there, or at the nearest node with workers."""
+        if self.workers[node] > 0:
+            return node
         return next(k for k in self.of.nearest[node] if self.workers[k] > 0)
 
     def _steps(self) -> None:
@@ -218,9 +220,15 @@ class _Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
+        alike: dict[tuple[int, int, int | None], int] = {}
+        first = np.arange(whole)  # the first kind that demands the same
         for f, (b, node) in enumerate(pairs):
             batch = self.batches[b]
             cost = batch.stage.cost
+            if engines is None:
+                first[f] = alike.setdefault((id(cost), node, batch.home), f)
+                if first[f] != f:
+                    continue
             instructions[f] = cost.instructions_s[node]
             separate[f] = cost.separate_s[node]
             slots[f] = max(float(cost.misses_at_once[node]), 1e-9)
@@ -243,6 +251,9 @@ class _Search:
                     where = self._where(of_part)
                     read[f] += use.read * where
                     written[f] += use.written * where
+        if len(alike) < count and engines is None:
+            read, written = read[first], written[first]
+            instructions, separate, slots = instructions[first], separate[first], slots[first]
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = list(self.kind_node)
         for c, copy in enumerate(copies):

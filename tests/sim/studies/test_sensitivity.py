@@ -1,6 +1,7 @@
 """Sensitivity indices against a function whose indices are known, and of studies."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from numatwin.sim.studies.sensitivity import (
     _analysed,
     _problem,
     _salib,
+    _Sample,
     _screened,
     fact_factors,
     screening,
@@ -78,6 +80,57 @@ def test_of_a_study(tmp_path: Path) -> None:
     assert found.indices[-1].total < 0.01 < found.indices[0].total
     again = sensitivity(study, study.factors, "throughput.lookup", base_points=16, jobs=2)
     assert again == found
+
+
+# Keys fill the memory of node 0 at 2.86·10^9: the upper hundredth of the range fails.
+FAILING = """\
+name: failing
+scenario: eris-fig8-amd
+factors:
+  workload.objects.index.keys: {from: 1_000_000, to: 2_900_000_000, steps: 5}
+  machine.link_types.ht-full.bandwidth: {from: 4 GB/s, to: 12 GB/s, steps: 3}
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_failed_runs_are_counted_or_left_out(tmp_path: Path) -> None:
+    study = load_study(study_file(tmp_path, FAILING))
+    metric = "throughput.lookup"
+    asked = partial(sensitivity, study, study.factors, metric, base_points=32, jobs=1)
+    with pytest.raises(InputError) as failure:
+        asked()
+    assert failure.value.message.startswith("4 of 128 runs of the sample failed, the first: the da")
+    assert "(numatwin run eris-fig8-amd --set workload.objects.index.keys=" in failure.value.message
+    assert failure.value.expected == (
+        "narrower ranges: none failed with workload.objects.index.keys below 2.873e+09, or "
+        "--leave-out-failed, without 2 of 32 base points"
+    )
+    found = asked(leave_out_failed=True)
+    assert (found.left_out, found.runs) == (2, 120)
+    assert found.indices[0].path == "workload.objects.index.keys"
+
+
+def test_few_trajectories_may_be_left_out() -> None:
+    parts = np.linspace(0.0, 1.0, 60).reshape(60, 1)
+    sampled = _Sample("morris", "trajectories", parts, 3)  # 20 of them
+    figures = np.ones(60)
+    assert sampled.kept(figures, leave_out_failed=False).all()
+    sampled._first = 4, "no room", "numatwin run x"
+    figures[[4, 5, 59]] = np.nan
+    kept = sampled.kept(figures, leave_out_failed=True)
+    assert sampled.left_out(kept) == 2
+    assert np.flatnonzero(~kept).tolist() == [3, 4, 5, 57, 58, 59]
+    figures[30] = np.nan  # a third one is more than a tenth
+    with pytest.raises(InputError, match="no room"):
+        sampled.kept(figures, leave_out_failed=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_that_fails_ends_early(tmp_path: Path) -> None:
+    text = FAILING.replace("2_900_000_000", "6_000_000_000")
+    study = load_study(study_file(tmp_path, text))
+    with pytest.raises(InputError, match=r"of \d\d runs of the sample failed"):
+        sensitivity(study, study.factors, "throughput.lookup", base_points=64, jobs=1)
 
 
 def test_doubtful_facts_are_factors() -> None:
