@@ -37,6 +37,7 @@ from .metrics import Metrics
 from .study import Study
 
 CONFIDENCE = 0.95
+ENOUGH_RUNS = 10  # to say of a part of a range that none fails there
 LEFT_OUT_MAX = 0.1  # of all base points or trajectories
 MORRIS_LEVELS = 4  # of a range; a step is 4 / (2 · 3) of it, as Morris recommends
 
@@ -250,7 +251,9 @@ class _Sample:
             if progress is not None:
                 progress(done / design.count)
         if failed:
-            self._hint = _narrower(factors, self.parts, sorted(failed), design.of)
+            self._hint = _narrower(
+                factors, self.parts, sorted(failed), np.isfinite(figures), design.of
+            )
             self._failed = f"{len(failed):,} of {done:,} runs of the sample failed"
         return figures
 
@@ -283,21 +286,24 @@ def _narrower(
     factors: Sequence[Factor],
     parts: Any,
     failed: list[int],
+    fine: Any,
     values: Callable[[int], Sequence[Any]],
 ) -> str:
-    """The longest part of one factor's range in which no run failed, if at least half of it."""
+    """The longest part of one factor's range in which no run failed, if at least half of it, and
+    enough runs were ``fine`` (N,) there."""
     best, words = 0.5, ""
     for at, factor in enumerate(factors):
         lowest, highest = (failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax))
-        for size, point, side in (
-            (parts[lowest, at], lowest, "below"),
-            (1.0 - parts[highest, at], highest, "above"),
+        of_factor = parts[:, at]
+        for size, point, side, inside in (
+            (of_factor[lowest], lowest, "below", of_factor < of_factor[lowest]),
+            (1.0 - of_factor[highest], highest, "above", of_factor > of_factor[highest]),
         ):
-            value = values(point)[at]
-            if size >= best and is_number(value):
+            value, ran = values(point)[at], int((fine & inside).sum())
+            if size >= best and ran >= ENOUGH_RUNS and is_number(value):
                 best = size
-                words = f"{factor.path} {side} {value:.4g} {factor.unit}".rstrip()
-    return f"narrower ranges: none failed with {words}" if words else ""
+                words = f"none of {ran} failed with {factor.path} {side} {value:.4g} {factor.unit}"
+    return f"narrower ranges: {words.rstrip()}" if words else ""
 
 
 def _analysed(

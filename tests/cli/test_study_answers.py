@@ -52,9 +52,9 @@ def test_bad_input(refused: Refused, numatwin: CommandLine, tmp_path: Path) -> N
     assert "has no doubtful facts" in refused(*sensitivity, "--facts")
     study_file(tmp_path, SMALL.replace("[4, 8]", "[4, 99]"))
     said = refused(*sensitivity, "--points", "2")
-    assert "a run of the sample failed: " in said
+    assert "3 of 4 runs of the sample failed, the first: " in said
     assert "(numatwin run eris-fig8-amd --set " in said
-    assert "--set system.nodes=99)" in said
+    assert "--set system.nodes=99): expected ranges in which no run fails" in said
 
 
 def test_explained_from_the_first_run_that_did_not_fail(

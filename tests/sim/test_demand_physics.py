@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
-from numatwin.sim._kernel import water_filling
+from numatwin.sim._kernel import link_rows, water_filling
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import closed_rate
@@ -263,3 +263,20 @@ def test_a_column_that_stays_in_the_cache_leaves_less_to_the_index(tmp_path: Pat
     ]
     few, many = (facts["lines_missed_per_operation"] for facts in missed)
     assert many > 1.5 * few
+
+
+def test_answers_of_all_rows_are_those_of_each() -> None:
+    """Row by row, as links add up one table of traffic, to the last digit."""
+    routes = load_machine("amd-8n-ht").routes
+    assert routes.uses is not None
+    factor, value = np.random.default_rng(1).random((2, 8, 8))
+    links = 2 * routes.link_count
+    found = link_rows(*routes.uses, 8, links, factor.T.ravel(), value.T.ravel())
+    for row, of_row in enumerate(found.reshape(links, 8).T):
+        traffic = np.outer(factor[row], value[row])
+        np.fill_diagonal(traffic, 0.0)
+        assert of_row.tolist() == routes.link_sums(traffic).tolist()
+    with pytest.raises(ValueError, match="expected indices"):
+        link_rows(*routes.uses, 8, links - 1, factor.ravel(), value.ravel())
+    with pytest.raises(ValueError, match="a row for each node"):
+        link_rows(*routes.uses, 8, links, factor.ravel(), value.ravel()[1:])

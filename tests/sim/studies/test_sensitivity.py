@@ -102,7 +102,7 @@ def test_failed_runs_are_counted_or_left_out(tmp_path: Path) -> None:
     assert failure.value.message.startswith("4 of 128 runs of the sample failed, the first: the da")
     assert "(numatwin run eris-fig8-amd --set workload.objects.index.keys=" in failure.value.message
     assert failure.value.expected == (
-        "narrower ranges: none failed with workload.objects.index.keys below 2.873e+09, or "
+        "narrower ranges: none of 124 failed with workload.objects.index.keys below 2.873e+09, or "
         "--leave-out-failed, without 2 of 32 base points"
     )
     found = asked(leave_out_failed=True)
