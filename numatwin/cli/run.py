@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -208,7 +208,9 @@ def _others_counted(scenario: str) -> Iterator[None]:
     except InputError as failure:
         from .check import scenario_errors
 
-        count = len(scenario_errors(scenario))
+        count = 0
+        with suppress(InputError):  # no such file: there is nothing more to say
+            count = len(scenario_errors(scenario))
         if count > 1:
             hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
             if failure.expected is None:
