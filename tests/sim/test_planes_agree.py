@@ -30,8 +30,8 @@ CHANGING_S = 25e-3
 WARM_UP = 0.4
 
 # A worker sends the commands of a buffer at once, and such bursts wait for each other at links;
-# flows know the waits of single lines alone. Where links are used to three quarters, that is a tenth
-# of the throughput (test_bursts_wait_for_links); these links are so wide that it does not matter.
+# flows know the waits of single lines alone. Where links are used to three quarters, that is a
+# tenth of the throughput (test_bursts_wait_for_links); these links are wide enough not to matter.
 WIDER = {
     "eris-fig1": tuple(f"machine.distance_classes.{i}.bandwidth=9 GB/s" for i in range(2, 6)),
 }
