@@ -67,7 +67,12 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             [node.id for node in machine.nodes],
         )
         self.parts = PartsInPlay(layout, self.model)
-        self.paths = ScanPaths(self.program, costs, scenario.system.unchanging)
+        self.paths = ScanPaths(
+            self.program,
+            costs,
+            scenario.system.unchanging,
+            scenario.policy_names.get("access-path", "none"),
+        )
         self._sampled = scenario.policy_names.get("placer", "none") != "none"
         self._samples = 0
         self._core_of_node = _cores_by_node(workers.core_node, len(machine.nodes))

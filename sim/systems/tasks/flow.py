@@ -80,7 +80,12 @@ class TasksFlow:
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
         self.stealable: frozenset[str] = frozenset()
-        self.paths = ScanPaths(self.program, self.costs, self.system.unchanging)
+        self.paths = ScanPaths(
+            self.program,
+            self.costs,
+            self.system.unchanging,
+            experiment.policy_names.get("access-path", "none"),
+        )
         self._shares = tuple(query.share for query in self.program.queries)
         self._think_s = np.inf if self.program.arrivals_per_s else self.program.think_s
         self.log = PieceLog(

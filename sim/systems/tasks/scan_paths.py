@@ -20,10 +20,13 @@ from .single_scans import FlowScans
 class ScanPaths:
     """Of a program on one machine. ``current``: by stage and home, all nodes first.
 
-    ``unchanging``: tables whose copies need not be coherent.
+    ``unchanging``: tables whose copies need not be coherent. ``policy``: who chooses; one that has
+    nothing to choose from is a warning of the costs.
     """
 
-    def __init__(self, program: Program, costs: CostModel, unchanging: Sequence[str]) -> None:
+    def __init__(
+        self, program: Program, costs: CostModel, unchanging: Sequence[str], policy: str
+    ) -> None:
         self.program, self.costs, self.unchanging = program, costs, frozenset(unchanging)
         self.nodes = len(costs.machine.nodes)
         # Threads that are moved have no engine near: their scans go by CPU.
@@ -32,6 +35,11 @@ class ScanPaths:
         self.current = initial_paths(program, self.nodes) if able else ()
         self._engines = nearest_engines(costs.machine)
         self._flows: dict[int, FlowScans] = {}
+        if policy != "none" and not self._open:
+            costs.warnings.append(
+                f"policy access-path={policy} chooses nothing: no scan by pinned threads leaves "
+                "its path open (path: null)"
+            )
 
     @cached_property
     def _open(self) -> dict[tuple[str, int | None], tuple[int, Stage]]:

@@ -63,8 +63,15 @@ def test_the_oracle_takes_the_faster_path() -> None:
     assert not near.control_events
 
 
-def test_a_scan_that_says_its_path_is_left_alone() -> None:
-    assert not ran(f"{PATH}=cpu", policy="access-path=gru").control_events
+@pytest.mark.parametrize("plane", ["flow", "event", "reference"])
+def test_a_scan_that_says_its_path_is_left_alone_and_that_is_told(plane: str) -> None:
+    told = "policy access-path=gru chooses nothing: no scan by pinned threads leaves its path open"
+    record = ran(f"{PATH}=cpu", policy="access-path=gru", plane=plane)
+    assert not record.control_events
+    assert any(warning.startswith(told) for warning in record.warnings)
+    for settings in ((f"{PATH}=null",), ()):
+        record = ran(*settings, policy="access-path=gru" if settings else None, plane=plane)
+        assert not any("chooses nothing" in warning for warning in record.warnings)
 
 
 @pytest.mark.parametrize("plane", ["flow", "event"])
