@@ -55,7 +55,8 @@ def check_clients(description: WorkloadDescription) -> None:
     queries = {name: one for name, one in description.operations.items() if one.kind == "query"}
     if not queries:
         if clients.count is not None:
-            raise DescriptionError(("clients", "count"), "without queries nobody is counted here")
+            message = "only workloads of queries have a number of clients"
+            raise DescriptionError(("clients", "count"), message)
         return
     own = {name: one.clients for name, one in queries.items() if one.clients is not None}
     if own and clients.kind == "open":

@@ -212,11 +212,7 @@ def _others_counted(scenario: str) -> Iterator[None]:
         with suppress(InputError):  # no such file: there is nothing more to say
             count = len(scenario_errors(scenario))
         if count > 1:
-            hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
-            if failure.expected is None:
-                failure.message += f" ({hint})"
-            else:
-                failure.expected += f" ({hint})"
+            failure.hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
         raise
 
 

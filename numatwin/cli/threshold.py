@@ -27,8 +27,8 @@ def find_threshold(
     backlog: Annotated[
         bool,
         typer.Option(
-            help="With tasks that wait, so that workers of nodes with vectors never take those of "
-            "others; else as many tasks as workers, over any vectors (--on event)."
+            help="More tasks than workers, so that some always wait; without, as many tasks as "
+            "workers, and any worker takes any task (--on event only)."
         ),
     ] = True,
     out: Annotated[

@@ -22,8 +22,8 @@ class InputError(Exception):
 
     ``file``, ``line`` and ``column`` (both counted from 1) say where, ``token`` what stood there,
     ``expected`` what should have. All but ``message`` may be missing. ``place``: the part of the
-    document at fault; ``others``: what else was found wrong
-    at the same time, in the order of lines.
+    document at fault; ``others``: what else was found wrong at the same time, in the order of
+    lines; ``hint``: what to do next.
     """
 
     message: str
@@ -34,6 +34,7 @@ class InputError(Exception):
     expected: str | None = None
     place: Place | None = None
     others: tuple[InputError, ...] = ()
+    hint: str | None = None
 
     def __post_init__(self) -> None:
         # SimPy and pickle make an exception again from its arguments, which lack those by keyword.
@@ -50,6 +51,8 @@ class InputError(Exception):
                 if self.token is not None
                 else (f": expected {self.expected}")
             )
+        if self.hint is not None:
+            text += f" ({self.hint})"
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
