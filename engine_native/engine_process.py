@@ -85,7 +85,9 @@ class EngineProcess:
             )
         except OSError as failure:
             self._close_files()
-            raise InputError(f"no process for the native engine: {failure.strerror}") from None
+            raise InputError(
+                f"the native engine's process cannot start: {failure.strerror}"
+            ) from None
         assert self._process.stdin is not None
         try:
             orders = json.dumps({"form": form, "run": run, "arguments": list(arguments)})

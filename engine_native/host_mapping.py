@@ -42,7 +42,7 @@ def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) 
     able = [node for node in host["nodes"] if node["cpus"] and node["may_allocate"]]
     if not able:
         raise InputError(
-            "this process may not use a CPU and the memory beside it",
+            "this process may not use a CPU together with memory of its node",
             expected="a cpuset with both (see 'taskset -p' and 'numactl --show')",
         )
     order = {node: k for k, node in enumerate(dict.fromkeys(worker_nodes))}

@@ -91,11 +91,11 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figu
     total = sum(heights) + ROW_SPACING_PX * (len(heights) - 1)
     figure = Figure(row_heights=heights, spacing=ROW_SPACING_PX)
     for row, name in enumerate(columns, 1):
-        part, thing = name.split("/", 1)
+        part, subject = name.split("/", 1)
         for run in runs:
             if name in run.record.series:
                 _add_steps(figure, run, name, row, len(runs) > 1)
-        title = f"{label(plural(thing), 24)}/s" if part == "throughput" else "imbalance"
+        title = f"{label(plural(subject), 24)}/s" if part == "throughput" else "imbalance"
         figure.update_yaxes(title_text=title, title_standoff=8, row=row)
         ticks = {"tickformat": "~s" if part == "throughput" else "~g", "nticks": 6}
         figure.update_yaxes(rangemode="tozero", **ticks, row=row)
@@ -175,10 +175,10 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> Figure:
 def _add_steps(figure: Figure, run: Run, column: str, row: int | None, named: bool) -> None:
     """The column as steps; the last piece is drawn to its end."""
     values = _column(run.record, column)
-    part, thing = column.split("/", 1)
+    part, subject = column.split("/", 1)
     unit = {
-        "throughput": f"%{{y:.4~s}} {label(plural(thing), 40)}/s",
-        "imbalance": f"imbalance of {label(thing, 40)} %{{y:.3~r}}",
+        "throughput": f"%{{y:.4~s}} {label(plural(subject), 40)}/s",
+        "imbalance": f"imbalance of {label(subject, 40)} %{{y:.3~r}}",
         "utilisation": "%{y:.1%}",
     }[part]
     figure.add_scatter(

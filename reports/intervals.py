@@ -48,10 +48,10 @@ def statistics_of(record: Record) -> str:
         if record.warm_up_s
         else "counted from the beginning"
     )
-    return f"{runs}, {left_out}.{_sureness([record])}"
+    return f"{runs}, {left_out}.{_confidence_text([record])}"
 
 
-def _sureness(records: Sequence[Record]) -> str:
+def _confidence_text(records: Sequence[Record]) -> str:
     """What intervals mean, where a figure has one."""
     if not any(has_intervals(record) for record in records):
         return " How far chance has moved the figures is not known."
@@ -76,4 +76,4 @@ def statistics_of_all(records: Sequence[Record]) -> str:
     if not random:
         return ""
     runs = ", ".join(str(record.replications) for record in random)
-    return f"Means of {runs} replications.{_sureness(random)}"
+    return f"Means of {runs} replications.{_confidence_text(random)}"

@@ -41,8 +41,10 @@ class Run:
 
 def runs_of(records: Sequence[Record]) -> list[Run]:
     """The records as runs, labelled by the traits in which they differ, by policy if in none."""
-    telling = [t for t in _TRAITS if len({t(record) for record in records}) > 1] or _TRAITS[:1]
-    names = [" · ".join(trait(record) for trait in telling) for record in records]
+    distinguishing = [t for t in _TRAITS if len({t(record) for record in records}) > 1] or _TRAITS[
+        :1
+    ]
+    names = [" · ".join(trait(record) for trait in distinguishing) for record in records]
     for name in [name for name, count in Counter(names).items() if count > 1]:
         alike = [k for k, other in enumerate(names) if other == name]
         for k, differing in zip(

@@ -1155,7 +1155,7 @@ class OsDomain:
     """0 a core, 1 a cache, 2 a node, 3 beyond"""
     groups: list[list[int]]
     """processors"""
-    takes_new: bool
+    places_new_threads: bool
     """new threads are placed over it"""
     spreads: bool
     """its groups share threads out evenly"""
@@ -1166,7 +1166,7 @@ class OsDomain:
         *,
         level: int = ...,
         groups: Sequence[list[int]] = ...,
-        takes_new: bool = ...,
+        places_new_threads: bool = ...,
         spreads: bool = ...,
         spare: int = ...,
     ) -> None: ...

@@ -87,7 +87,7 @@ def write_picture(
     target = Path(path)
     if target.suffix.lower() not in (".html", ".svg", ".png"):
         raise InputError(
-            "not a picture file", token=str(path), expected="an ending of .html, .svg or .png"
+            "not a picture file", token=str(path), expected="the extension .html, .svg or .png"
         )
     scene = _scene(machine, link_use, node_use, title)
     if target.suffix.lower() == ".html":

@@ -157,7 +157,7 @@ def _dumped(whole: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise TypeError(f"{type(value).__name__} is nothing that plotly.js knows")
+        raise TypeError(f"{type(value).__name__} is unknown to plotly.js")
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         little = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         data = base64.b64encode(little.tobytes()).decode("ascii")

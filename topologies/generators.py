@@ -95,7 +95,7 @@ def _ends(
         if end not in known:
             raise DescriptionError((field, k), f"unknown end {end!r}: expected a node or hub")
         if end in wanted[:k]:
-            raise DescriptionError((field, k), f"{end!r} stands twice in {field}")
+            raise DescriptionError((field, k), f"{end!r} is listed twice in {field}")
     return list(wanted)
 
 
@@ -150,7 +150,7 @@ def _enhanced_hypercube(generator: Generator, count: int) -> Edges:
                 f"{count} members",
             )
         if generator.diagonals and diagonal in generator.diagonals[:k]:
-            raise DescriptionError(("diagonals", k), f"diagonal {diagonal} stands twice")
+            raise DescriptionError(("diagonals", k), f"diagonal {diagonal} is listed twice")
         mask = int(diagonal, 2)
         yield from ((v, v ^ mask, bits + k) for v in range(count) if v < v ^ mask)
 

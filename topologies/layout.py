@@ -149,9 +149,9 @@ def _first_middle(sectors: int) -> float:
     return {2: pi, 4: 3 * pi / 4}.get(sectors, pi / 2)
 
 
-def _middle(hubs: list[int], positions: Floats, wished: float) -> float:
-    """Switches on a circle around the origin, of the radius that is wished or as they need."""
-    radius = max(wished, STEP * len(hubs) / (2 * pi)) if len(hubs) > 1 else 0.0
+def _middle(hubs: list[int], positions: Floats, radius_min: float) -> float:
+    """Switches on a circle around the origin, of the radius ``radius_min``, or as they need."""
+    radius = max(radius_min, STEP * len(hubs) / (2 * pi)) if len(hubs) > 1 else 0.0
     for k, hub in enumerate(hubs):
         positions[hub] = _polar(radius, pi / 2 - 2 * pi * k / len(hubs))
     return radius

@@ -150,7 +150,7 @@ def _bends(positions: Floats, picture: MachinePicture, links: list[LinkLine]) ->
         rank, seen[pair] = seen[pair], seen[pair] + 1
         start, end = (positions[k] for k in sorted(link.ends))
         bend = (rank - (twins[pair] - 1) / 2) * 0.12
-        if len(links) <= BENT_LINKS_MAX and _meets_others(positions, link.ends):
+        if len(links) <= BENT_LINKS_MAX and _crosses_vertices(positions, link.ends):
             x, y = end - start
             inwards = float(np.dot(middle - start, (-y, x))) >= 0
             is_inner = min(link.ends) >= picture.node_count
@@ -160,7 +160,7 @@ def _bends(positions: Floats, picture: MachinePicture, links: list[LinkLine]) ->
         yield bend if link.ends[0] < link.ends[1] else -bend
 
 
-def _meets_others(positions: Floats, ends: tuple[int, int]) -> bool:
+def _crosses_vertices(positions: Floats, ends: tuple[int, int]) -> bool:
     """Whether the straight line between two vertices runs through a third."""
     start, way = positions[ends[0]], positions[ends[1]] - positions[ends[0]]
     square = float(way @ way)

@@ -195,7 +195,8 @@ class NodeType(Strict):
         for at, level in enumerate(levels):
             if level in levels[:at]:
                 raise DescriptionError(
-                    ("caches", at), f"level {level} stands twice: expected one cache of each level"
+                    ("caches", at),
+                    f"level {level} is listed twice: expected one cache of each level",
                 )
         return self
 

@@ -31,7 +31,7 @@ def or_nan(value: float | None) -> float:
 
 
 def check_unique(ids: Iterable[int | str], place: Place, noun: str) -> None:
-    """Raises DescriptionError where one of ``ids`` stands twice."""
+    """Raises DescriptionError where one of ``ids`` is listed twice."""
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
-        raise DescriptionError(place, f"{noun} {twice[0]} stands twice")
+        raise DescriptionError(place, f"{noun} {twice[0]} is listed twice")

@@ -84,7 +84,7 @@ class Metric:
         counted = isinstance(scenario, EmulatedRun)
         if counted != (self.path[0] == TRAFFIC):
             raise InputError(
-                "the emulator counts traffic alone"
+                "the emulator counts traffic only"
                 if counted
                 else "traffic is counted of a command in the emulator",
                 expected=" or ".join(f"{TRAFFIC}.{name}" for name in FIGURES)
@@ -95,9 +95,9 @@ class Metric:
             return
         self.check_operation(scenario)
         if self.path[0] == "latency_ns" and scenario.plane == "flow":
-            raise InputError("the flow plane knows no latencies", expected="plane event")
+            raise InputError("the flow plane has no latencies", expected="plane event")
         if self.path[0] == "recovery" and scenario.plane != "flow":
-            raise InputError("recovery is known on the flow plane alone", expected="plane flow")
+            raise InputError("recovery is known on the flow plane only", expected="plane flow")
 
     @property
     def in_bins(self) -> bool:

@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 PICTURES = "pictures"
 ERRORS, IN_ADVANCE = "published-errors.svg", "published-in-advance.svg"
 # A reader's words for the size of an error.
-WELL, FAIRLY = 0.1, 0.25
+CLOSE_MAX, FAIR_MAX = 0.1, 0.25
 
 INTRODUCTION = """\
 # Predicted against published
@@ -70,8 +70,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     near = [sum(_well(row["relative_error"]) == well for row in numbers) for well in (2, 1, 0)]
     yield INTRODUCTION
     yield (
-        f"Of {len(numbers)} results in numbers {near[0]} are predicted within {100 * WELL:.0f}%, "
-        f"{near[1]} more within {100 * FAIRLY:.0f}%, {near[2]} are further off.\n"
+        f"Of {len(numbers)} results in numbers {near[0]} are predicted "
+        f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "
+        f"{near[2]} are further off.\n"
         f"Of {len(words)} in words {sum(row['holds'] for row in words)} come out as said."
     )
     yield f"\n![The error of each result in numbers]({PICTURES}/{ERRORS})\n"
@@ -110,7 +111,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
                 yield f"- `{row['id']}`: {row['note']}"
             yield ""
     yield from _in_advance(advance)
-    yield from _what_it_rests_on(rows)
+    yield from _input_rows(rows)
     yield "## How blind these predictions are\n"
     for of in validations():
         if of.blindness:
@@ -137,7 +138,7 @@ def _in_advance(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _what_it_rests_on(rows: Sequence[Row]) -> Iterator[str]:
+def _input_rows(rows: Sequence[Row]) -> Iterator[str]:
     yield "## What the predictions rest on\n"
     yield "Machines are described by data sheets, and by measured tables of single facts:\n"
     yield "| machine | measured facts come from | calibrated on | rows |"
@@ -165,14 +166,14 @@ def _by_success(
         return [row for row in numbers if _well(row["relative_error"]) == well]
 
     held = [[row for row in words if row["holds"] is which] for which in (True, False)]
-    yield f"Further off than {100 * FAIRLY:.0f}%, or not so", [*of(0), *held[1]]
-    yield f"Within {100 * FAIRLY:.0f}%", of(1)
-    yield f"Within {100 * WELL:.0f}%, or as said", [*of(2), *held[0]]
+    yield f"Further off than {100 * FAIR_MAX:.0f}%, or not so", [*of(0), *held[1]]
+    yield f"Within {100 * FAIR_MAX:.0f}%", of(1)
+    yield f"Within {100 * CLOSE_MAX:.0f}%, or as said", [*of(2), *held[0]]
 
 
 def _well(error: float) -> int:
     """2: within a tenth, 1: within a quarter, 0: further off."""
-    return int(abs(error) <= WELL) + int(abs(error) <= FAIRLY)
+    return int(abs(error) <= CLOSE_MAX) + int(abs(error) <= FAIR_MAX)
 
 
 def _machines(row: Row) -> str:

@@ -74,11 +74,11 @@ class Check(Alternative):
     against: Alternative | None = None
 
     @model_validator(mode="after")
-    def _held_against_one_thing(self) -> Check:
+    def _has_one_reference(self) -> Check:
         given = [n for n in ("at_least", "at_most", "against") if getattr(self, n) is not None]
         if len(given) > 1:
             raise DescriptionError(
-                (given[1],), f"it stands beside {given[0]}: expected one of them, or two checks"
+                (given[1],), f"it conflicts with {given[0]}: expected one of them, or two checks"
             )
         self._check_emulated(given)
         wants = {"at_least": "higher", "at_most": "lower"}.get(given[0]) if given else None
@@ -91,9 +91,7 @@ class Check(Alternative):
     def _check_emulated(self, given: list[str]) -> None:
         if self.emulate is None:
             if self.scenario is None:
-                raise DescriptionError(
-                    ("metric",), "of what? expected scenario or emulate beside it"
-                )
+                raise DescriptionError(("metric",), "missing: expected scenario or emulate")
             return
         siblings = {
             "scenario",
@@ -103,11 +101,11 @@ class Check(Alternative):
         } & self.model_fields_set
         if siblings:
             raise DescriptionError(
-                (min(siblings),), "it stands beside emulate: expected one of them"
+                (min(siblings),), "it conflicts with emulate: expected one of them"
             )
         if not given:
             raise DescriptionError(
-                ("emulate",), "traffic has no baseline: expected at_most or at_least beside it"
+                ("emulate",), "traffic has no baseline: expected at_most or at_least"
             )
 
 

@@ -74,7 +74,8 @@ def check_clients(description: WorkloadDescription) -> None:
             raise DescriptionError(("operations",), "every share of the mix is 0")
         if not mixed and clients.count is not None:
             raise DescriptionError(
-                ("clients", "count"), "all queries have clients of their own: nobody is left"
+                ("clients", "count"),
+                "all queries have clients of their own: none are left for the mix",
             )
     total = sum(own.values()) + (clients.count or 0)
     if total > CLIENTS_MAX:

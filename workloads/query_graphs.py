@@ -94,9 +94,9 @@ def _in_order(operators: Mapping[str, AnyOperator]) -> list[str]:
                 raise DescriptionError(
                     (name, *place), f"no such operator: expected one of {_listed(operators)}"
                 )
-            on_way = [one for one, _ in path]
-            if other in on_way:
-                circle = [*on_way[on_way.index(other) :], other]
+            predecessors = [one for one, _ in path]
+            if other in predecessors:
+                circle = [*predecessors[predecessors.index(other) :], other]
                 raise DescriptionError(
                     (name, *place), f"operators wait for each other: {' after '.join(circle)}"
                 )

@@ -114,7 +114,7 @@ class DataObject(_OfKind):
     def _fits(self) -> DataObject:
         if self.keys is not None and self.keys > 2**self.key_bits:
             raise DescriptionError(
-                ("keys",), f"{self.key_bits} key_bits tell at most {2**self.key_bits} apart"
+                ("keys",), f"{self.key_bits} key_bits distinguish at most {2**self.key_bits} apart"
             )
         if self.rows is None:
             return self

@@ -66,7 +66,7 @@ void Epochs::release_what_may(Memory& memory) noexcept {
     for (const Batch& batch : free) release(batch.blocks, memory);
 }
 
-void Epochs::Stay::leave(Memory& memory) noexcept {
+void Epochs::Guard::leave(Memory& memory) noexcept {
     if (slot_ == nullptr) return;
     std::exchange(slot_, nullptr)->store(0);
     if (retired_.empty()) return;
@@ -89,7 +89,7 @@ void Epochs::Stay::leave(Memory& memory) noexcept {
     epochs_.release(retired_, memory);
 }
 
-Epochs::Stay::~Stay() {
+Epochs::Guard::~Guard() {
     if (slot_ != nullptr) slot_->store(0);
 }
 

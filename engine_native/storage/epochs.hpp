@@ -27,15 +27,15 @@ class Epochs {
         std::size_t bytes;
     };
 
-    /// A stay of one thread, in which nothing it can reach is released.
-    class Stay {
+    /// While a thread holds one, nothing that it can reach is released.
+    class Guard {
       public:
-        explicit Stay(Epochs& epochs) : epochs_(epochs), slot_(epochs.enter()) {}
-        Stay(const Stay&) = delete;
-        Stay& operator=(const Stay&) = delete;
+        explicit Guard(Epochs& epochs) : epochs_(epochs), slot_(epochs.enter()) {}
+        Guard(const Guard&) = delete;
+        Guard& operator=(const Guard&) = delete;
         /// Leaves; what was retired is released through `memory` once nobody reads it.
         void leave(Memory& memory) noexcept;
-        ~Stay();
+        ~Guard();
 
         /// Makes sure that so many blocks can be retired without allocating. Throws bad_alloc.
         void reserve(std::size_t blocks) {

@@ -63,7 +63,7 @@ SharedTree::Change::~Change() {
     // Only counts: relaxed.
     tree_.keys_.fetch_add(inserted_ - erased_, std::memory_order_relaxed);
     tree_.bytes_.fetch_add(static_cast<std::uint64_t>(bytes_), std::memory_order_relaxed);
-    stay_.leave(memory_);
+    guard_.leave(memory_);
 }
 
 void* SharedTree::Change::allocate(std::size_t bytes) {
@@ -78,7 +78,7 @@ void SharedTree::Change::release(void* block, std::size_t bytes) noexcept {
 }
 
 void SharedTree::Change::retire(void* block, std::size_t bytes) noexcept {
-    stay_.retire(block, bytes);
+    guard_.retire(block, bytes);
     bytes_ -= static_cast<std::int64_t>(bytes);
 }
 
@@ -109,7 +109,7 @@ bool SharedTree::Change::upsert(const Found& at, std::uint64_t key, std::uint64_
             ++inserted_;
             return true;
         }
-        stay_.reserve(1);
+        guard_.reserve(1);
         const Word larger = with_pair(word, key, value, at);
         if (larger.is_null()) {
             must_grow = true;
@@ -209,7 +209,7 @@ void SharedTree::Change::grow(const Found& at) {
     if (link.word() != at.node) return;
     const Word old = at.node;
     Node* from = old.block<Node>();
-    stay_.reserve(old.slots() + 1);
+    guard_.reserve(old.slots() + 1);
     Unlinked blocks(*this);
     std::vector<Locked> slots;
     slots.reserve(old.slots());
@@ -246,7 +246,7 @@ bool SharedTree::Change::erase(const Found& at, std::uint64_t key) {
     bucket::Pairs rest;
     for (const KeyValue& pair : pairs_of(word))
         if (pair.key != key) rest.add(pair);
-    stay_.reserve(1);
+    guard_.reserve(1);
     Word less;
     if (rest.size() > 0) {
         const unsigned kind = bucket::roomy_kind(rest.size());

@@ -10,7 +10,7 @@ namespace numatwin::native {
 /// nothing. When an allocation fails, nothing is done either, and no slot stays locked.
 class SharedTree::Change {
   public:
-    Change(SharedTree& tree, Memory& memory) : tree_(tree), memory_(memory), stay_(tree.epochs_) {}
+    Change(SharedTree& tree, Memory& memory) : tree_(tree), memory_(memory), guard_(tree.epochs_) {}
     ~Change();
 
     /// False: find the place again.
@@ -38,7 +38,7 @@ class SharedTree::Change {
 
     SharedTree& tree_;
     Memory& memory_;
-    Epochs::Stay stay_;
+    Epochs::Guard guard_;
     std::size_t inserted_ = 0, erased_ = 0;
     std::int64_t bytes_ = 0;
 };

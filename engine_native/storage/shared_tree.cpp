@@ -39,7 +39,7 @@ void SharedTree::release_all(Word word) noexcept {
 
 std::size_t SharedTree::lookup(std::span<const std::uint64_t> keys, std::uint64_t* values,
                                std::uint8_t* found) const noexcept {
-    Epochs::Stay stay(epochs_);
+    Epochs::Guard guard(epochs_);
     std::size_t hits = 0;
     const auto end = [&](Word word, std::uint64_t key, std::size_t i) {
         while (word == MOVED) {
@@ -153,7 +153,7 @@ std::size_t SharedTree::erase(std::span<const std::uint64_t> keys, Memory& mine)
 }
 
 void SharedTree::walk(std::uint64_t first, std::uint64_t last, Sink sink, void* context) const {
-    Epochs::Stay stay(epochs_);
+    Epochs::Guard guard(epochs_);
     last = std::min(last, low_mask(shape_.key_bits));
     if (first > last) return;
     // Where a node has been replaced, the scan goes on from the root at the first key not seen.

@@ -49,8 +49,8 @@ def _ended_by_an_interrupt() -> Iterator[None]:
 
     As an exception it would come out of the middle of somebody's module, or get lost there.
     """
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
 

@@ -155,7 +155,7 @@ _add(policy, "list", list_policies, "policy list")
 _add(policy, "draw", draw_policy, "policy draw cores=adaptive --out net.svg")
 app.add_typer(policy, name="policy")
 
-train = _group("Train models that policies go by.")
+train = _group("Train models for policies.")
 _add(
     train,
     "access-path",
@@ -183,7 +183,7 @@ def _root(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Tell what is read and run, on standard error."),
+        typer.Option("--verbose", help="Log what is read and run to standard error."),
     ] = False,
     log_file: Annotated[
         str | None,

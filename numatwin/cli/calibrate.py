@@ -49,9 +49,9 @@ def calibrate(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Share of each kind of measurement that is held out; by default 0.2, and of "
-            "MLC's output every other point of the loaded-latency curve and all mixes; of the "
-            "throughputs of an engine one of each three configurations.",
+            help="Share of each kind of measurement that is held out; by default 0.2. From MLC's "
+            "output: every other point of the loaded-latency curve, and all mixes. From an "
+            "engine's throughputs: every third configuration.",
             show_default=False,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def calibrate(
     ] = 0,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Fit also to what was measured on another machine."),
+        typer.Option("--force", help="Accept measurements of another machine."),
     ] = False,
     scenario: Annotated[
         str | None,
@@ -88,9 +88,9 @@ def calibrate(
 ) -> None:
     """Fit a machine, or your own engine, to measurements.
 
-    Of a machine its low-level parameters; of an engine, whose throughputs a .csv file has, what
-    each of its steps costs: 'numatwin calibrate amd-8n-ht --from store.csv --out store.yaml', then
-    'numatwin run SCENARIO --set engine=store.yaml'.
+    For a machine it fits the low-level parameters. For an engine, given as a .csv file of
+    throughputs, it fits the cost of each step: 'numatwin calibrate amd-8n-ht --from store.csv --out
+    store.yaml', then 'numatwin run SCENARIO --set engine=store.yaml'.
     """
     from ..inputs import InputError, check_writable, write_text_atomically
     from ..sim.systems.registry import check_engines

@@ -35,7 +35,7 @@ def calibrate_own(
 
     if len(source) > 1:
         raise InputError(
-            "--from: throughputs of an engine beside other files",
+            "--from: an engine's throughputs cannot be combined with other files",
             token=str(source[1]),
             expected="one .csv file alone",
         )

@@ -23,26 +23,26 @@ File = Annotated[
 
 
 def check_machine(file: File, json: Json = False) -> None:
-    """Check a machine file: all its errors, in the order of lines."""
+    """Check a machine file: list all its errors by line."""
     from ..topologies.catalogue import CATALOGUE
 
     _tell(file, machine_errors(CATALOGUE.path(file)), json)
 
 
 def check_workload(file: File, json: Json = False) -> None:
-    """Check a workload file: all its errors, in the order of lines."""
+    """Check a workload file: list all its errors by line."""
     from ..workloads.catalogue import CATALOGUE
 
     _tell(file, workload_errors(CATALOGUE.path(file)), json)
 
 
 def check_scenario(file: File, json: Json = False) -> None:
-    """Check a scenario file and what it names: all errors, in the order of lines."""
+    """Check a scenario file and what it names: list all errors by line."""
     _tell(file, scenario_errors(file), json)
 
 
 def check_study(file: File, json: Json = False) -> None:
-    """Check a study file: all its errors, in the order of lines."""
+    """Check a study file: list all its errors by line."""
     from pathlib import Path
 
     from ..sim.studies.description import StudyDescription
@@ -101,7 +101,7 @@ def scenario_errors(file: str) -> list[InputError]:
     def read_alone(one: Document) -> None:
         one.read_as(description_of(described_system(one)))
 
-    own, mended = every_error(document, read_alone)
+    own, repaired = every_error(document, read_alone)
     found += own
     parts: list[InputError] = []
     for part in ("machine", "workload"):
@@ -119,7 +119,7 @@ def scenario_errors(file: str) -> list[InputError]:
         parts += _errors(Path(held.file), read) if named else every_error(held, read)[0]
     if not parts:
         replaced = {one.place for one in found}
-        joint = every_error(mended, scenario_of_document)[0]
+        joint = every_error(repaired, scenario_of_document)[0]
         found += [one for one in joint if one.place not in replaced]
     return in_order([*found, *parts])
 

@@ -104,17 +104,17 @@ def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]
         f"Intervals: {100 * level_of(records):g}%, each on its own, over replications ({runs})."
     ]
     found = [row["differences"] for row in rows]
-    by_way: dict[str, list[str]] = {}
+    by_method: dict[str, list[str]] = {}
     for k, letter in enumerate(letters):
         of = [each[k]["paired"] for each in found if each[k] is not None]
         if of:
-            way = _way(records[0], records[k], any(of)).format(letters[0])
-            by_way.setdefault(way, []).append(letter)
-    notes += [f"{', '.join(named)}: {way}." for way, named in by_way.items()]
+            method = _method(records[0], records[k], any(of)).format(letters[0])
+            by_method.setdefault(method, []).append(letter)
+    notes += [f"{', '.join(named)}: {method}." for method, named in by_method.items()]
     return notes
 
 
-def _way(first: Record, other: Record, paired: bool) -> str:
+def _method(first: Record, other: Record, paired: bool) -> str:
     """How a record was compared with the first one, in words."""
     if paired:
         return "compared pair by pair with {}'s replications, which have the same draws"

@@ -57,8 +57,8 @@ def crossvalidate(
         list[str] | None,
         typer.Option(
             metavar="PART",
-            help="Without any run: only what the model makes of this part of 'machine measure', "
-            "such as buffering; may be given again.",
+            help="Compare only this part of 'machine measure', such as buffering, with the model; "
+            "no runs. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -69,8 +69,8 @@ def crossvalidate(
         bool,
         typer.Option(
             "--traffic",
-            help="Of traffic instead: bytes per operation, counted in the emulator on three "
-            "machines; --quick: one case alone.",
+            help="Check traffic instead: bytes per operation, counted in the emulator on three "
+            "machines; with --quick, one case only.",
         ),
     ] = False,
     json: Json = False,
@@ -87,7 +87,7 @@ def crossvalidate(
         others = {"--machine": machine is not None, "--list": list_, "--traffic": traffic}
         if found := [name for name, given in others.items() if given]:
             raise InputError(
-                f"--only measures parts of this host, and runs nothing: found {found[0]}, too",
+                f"--only measures parts of this host and runs nothing: found also {found[0]}",
                 expected="one of them",
             )
         _calibration_set(only, quick=quick, out=out, json=json)

@@ -28,7 +28,7 @@ class Finding:
 
 
 def doctor(json: Json = False) -> None:
-    """Tell what this host lacks, and for what.
+    """Show what this host lacks, and which features need it.
 
     Each line names a feature, what it needs, and the command that installs what is missing.
     """

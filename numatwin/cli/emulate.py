@@ -74,8 +74,8 @@ def emulate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of the processors: x86_64 or aarch64; by default this host's, whose programs run "
-            "there. In others, programs that need no libraries of this host do.",
+            help="The processors' architecture: x86_64 or aarch64; by default this host's. With "
+            "another one, programs need to bring their own libraries.",
             show_default=False,
         ),
     ] = None,
@@ -92,15 +92,15 @@ def emulate(
     detail: Annotated[
         Detail,
         typer.Option(
-            help="With --count: accesses alone, misses of caches too, or what caches hand over too."
+            help="With --count: accesses only, also cache misses, or also transfers between caches."
         ),
     ] = Detail.coherence,
     predict: Annotated[
         bool,
         typer.Option(
             "--predict",
-            help="Count, and tell how long COMMAND would take on the machine, what would hold it, "
-            "and what other placements of its data would bring.",
+            help="Count, and predict how long COMMAND would take on the machine, what would limit "
+            "it, and what other placements of its data would gain.",
         ),
     ] = False,
     interval: Annotated[
@@ -108,8 +108,8 @@ def emulate(
         typer.Option(
             metavar="N",
             min=100_000,
-            help="With --predict: instructions of a processor after which counts are told; what "
-            "several processors do in that time is taken to be done side by side.",
+            help="With --predict: instructions of a processor between two reports of its counts; "
+            "what processors do within one interval is taken to be concurrent.",
         ),
     ] = 50_000_000,
     out: Annotated[
@@ -120,16 +120,15 @@ def emulate(
     ] = None,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON object, with COMMAND's output, and no more."),
+        typer.Option("--json", help="Print one JSON object, which includes COMMAND's output."),
     ] = False,
 ) -> None:
     """Boot a machine as a Linux guest and run a command in it.
 
-    Needs QEMU. The command sees your files, and its exit status is passed on; 124 is the time
-    limit, 125 a guest that broke down. Times in the guest mean nothing. Traffic is counted over
-    the whole command, or over the regions that it marks; 'report' shows it, 'compare' puts it
-    next to other records. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB
-    --predict -- ./program
+    Needs QEMU. The command sees your files. The exit status is the command's; 124 means that the
+    time limit was reached, 125 that the guest crashed. Times in the guest are meaningless. Traffic
+    is counted over the whole command, or over the regions that it marks; 'report' and 'compare'
+    show it. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB --predict -- ./program
     """
     from ..topologies import load_machine
     from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell

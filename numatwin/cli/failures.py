@@ -31,7 +31,7 @@ def exit_status(command: Callable[[], object]) -> int:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it stays open as the process does)
     if sys.stdout is None:
-        _say("error: standard output is closed: expected something to print to")
+        _print_line("error: standard output is closed: expected something to print to")
         return BAD_INPUT
     try:
         with _stopped_by_sigterm():
@@ -39,10 +39,10 @@ def exit_status(command: Callable[[], object]) -> int:
         sys.stdout.flush()
         status = returned if isinstance(returned, int) else 0  # typer returns that of typer.Exit
         if status == INTERRUPTED:
-            _say("interrupted; what was finished is kept")
+            _print_line("interrupted; what was finished is kept")
         return status
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted; what was finished is kept")
+        _print_line("interrupted; what was finished is kept")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as failure:
         # typer leaves so once a shell's completion is printed or installed; else it and rich turn
@@ -52,7 +52,7 @@ def exit_status(command: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except _UsageError as failure:
-        _say(f"error: {_usage_text(failure)}")
+        _print_line(f"error: {_usage_text(failure)}")
         return BAD_INPUT
     except Exception as failure:
         return _other(failure)
@@ -61,8 +61,8 @@ def exit_status(command: Callable[[], object]) -> int:
 @contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
     """SIGTERM is Ctrl-C: workers stop, temporary files go, what was finished is kept."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -77,29 +77,33 @@ def _other(failure: Exception) -> int:
     from ..inputs.errors import DiskFull, is_interrupt
 
     if is_interrupt(failure):
-        _say("interrupted; what was finished is kept")
+        _print_line("interrupted; what was finished is kept")
         return INTERRUPTED
     LOGGER.debug("%s", type(failure).__name__, exc_info=failure)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(failure)
     if isinstance(failure, InputError):
-        _say(f"error: {failure}")
+        _print_line(f"error: {failure}")
         return BAD_INPUT
     if isinstance(failure, DiskFull):
-        _say(f"error: {failure}")
+        _print_line(f"error: {failure}")
         return NO_ROOM
     if isinstance(failure, OSError) and failure.strerror:
         where = f"{failure.filename}: " if failure.filename is not None else ""
         if not where and failure.errno == errno.ENOSPC and _output_is_full():
             where = "standard output: "
-        _say(f"error: {where}{failure.strerror}")
+        _print_line(f"error: {where}{failure.strerror}")
         return BAD_INPUT
     # A library that cannot be mapped for want of address space says so in an ImportError.
     if isinstance(failure, MemoryError) or "failed to map segment" in str(failure):
-        _say("error: not enough memory (does 'ulimit -v' or a container's limit allow less?)")
+        _print_line(
+            "error: not enough memory (does 'ulimit -v' or a container's limit allow less?)"
+        )
         return BAD_INPUT
     what = type(failure).__name__ + (f": {failure}" if str(failure) else "")
-    _say(f"this is a bug: {what} (run it again with {DEBUG_VARIABLE}=1 and report the traceback)")
+    _print_line(
+        f"this is a bug: {what} (run it again with {DEBUG_VARIABLE}=1 and report the traceback)"
+    )
     return BUG
 
 
@@ -122,7 +126,7 @@ def _usage_text(failure: Any) -> str:
     return f"{message[:1].lower()}{message[1:]} ('{path} --help' tells more)"
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     # Where errors go may itself be full: the exit status still tells.
     with suppress(OSError):

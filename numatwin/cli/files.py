@@ -40,9 +40,9 @@ def check_ending(out: Path, *endings: str, option: str = "--out") -> None:
 
     if out.suffix.lower() not in endings:
         raise InputError(
-            f"{option}: not such a file",
+            f"{option}: wrong kind of file",
             token=str(out),
-            expected=f"an ending of {' or '.join(endings)}",
+            expected=f"the extension {' or '.join(endings)}",
         )
 
 

@@ -220,7 +220,7 @@ def build(
     try:
         size = read_quantity(memory, "size")
     except ValueError as failure:
-        raise InputError(f"no size of memory: {failure}", token=memory) from None
+        raise InputError(f"not a size of memory: {failure}", token=memory) from None
     wanted = Cluster(machine_name(out.stem), servers, processor, adapter, size, sockets, ports)
     description = build_cluster(wanted)
     write_text_atomically(out, machine_yaml(description))
@@ -235,7 +235,7 @@ def draw(
         Path,
         typer.Option(
             metavar="FILE",
-            help="The picture to write: .html, .svg or .png, by its ending.",
+            help="The picture to write: .html, .svg or .png, by its extension.",
             show_default=False,
         ),
     ],

@@ -42,7 +42,7 @@ def measure(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
             "buffering, routing, index, loop, walk, interruptions, paces, distance, fabric, "
-            "processes or operators; may be given again.",
+            "processes or operators; may be repeated.",
             show_default=False,
         ),
     ] = None,

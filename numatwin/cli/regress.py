@@ -75,7 +75,7 @@ def regress(
     loaded = load_suite(suite, seed=seed, only=check or ())
     of_baseline = loaded.of_baseline()
     if not of_baseline.checks and (update or baseline is not None):
-        raise InputError("no check is held against a baseline", str(loaded.path))
+        raise InputError("no check uses a baseline", str(loaded.path))
     path = baseline or loaded.baseline_path
     for target in (junit, path if update else None):
         if target is not None:

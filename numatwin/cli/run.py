@@ -87,15 +87,15 @@ def run(
         bool,
         typer.Option(
             "--assumptions",
-            help="List what the run assumed, with sources, and what each decides of the result.",
+            help="List what the run assumed, with sources and the effect of each on the result.",
         ),
     ] = False,
     uncertainty: Annotated[
         bool,
         typer.Option(
             "--uncertainty",
-            help="Say between what throughput lies with 90%, as doubtful facts of the machine may "
-            "be off and replications differ.",
+            help="Give a 90% interval of the throughput, from the machine's doubtful facts and the "
+            "spread of replications.",
         ),
     ] = False,
     json: Json = False,
@@ -300,17 +300,17 @@ Progress = Callable[[float], None]
 
 
 @contextmanager
-def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
-    """One for each of the consecutive ``whats``; each is visible while it progresses."""
+def progress_bars(*titles: str) -> Iterator[tuple[Progress | None, ...]]:
+    """One for each of the consecutive ``titles``; each is visible while it progresses."""
     if not sys.stderr.isatty():
-        yield tuple(_forecast(what) for what in whats)
+        yield tuple(_forecast(what) for what in titles)
         return
     from rich.progress import Progress as Display
 
     with Display(console=console(stderr=True), transient=True) as display:
-        tasks = [display.add_task(what, total=1.0, visible=what == whats[-1]) for what in whats]
+        tasks = [display.add_task(what, total=1.0, visible=what == titles[-1]) for what in titles]
 
-        def teller(at: int) -> Progress:
+        def progress_of(at: int) -> Progress:
             def tell(fraction: float) -> None:
                 display.update(tasks[at], completed=fraction, visible=True)
                 for other in tasks[:at] if fraction < 1.0 else ():
@@ -320,7 +320,7 @@ def progress_bars(*whats: str) -> Iterator[tuple[Progress | None, ...]]:
 
             return tell
 
-        yield tuple(map(teller, range(len(whats))))
+        yield tuple(map(progress_of, range(len(titles))))
 
 
 FORECAST_AFTER_S = 10.0

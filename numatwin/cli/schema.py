@@ -28,8 +28,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of file.
 
-    An editor completes and checks a file by it where the file opens with the line
-    '# yaml-language-server: $schema=FILE'. Rules that join several fields are checked when the file
+    Editors use it to complete and check files that begin with the line
+    '# yaml-language-server: $schema=FILE'. Rules across several fields are checked when the file
     is loaded.
     """
     import json

@@ -166,7 +166,7 @@ def _show_point(study: Study, point: int, json: bool) -> None:
 
 
 def study_status(file: File, out: Out = None, json: Json = False) -> None:
-    """Show how far a study is."""
+    """Show the progress of a study."""
     from ..sim.studies.run_study import progressed
     from ..sim.studies.study import load_study
 

@@ -42,7 +42,7 @@ def study_frontier(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="What to save: by default cost, or power_W without prices.",
+            help="The expense to minimise: by default cost, or power_W without prices.",
             show_default=False,
         ),
     ] = None,
@@ -188,7 +188,8 @@ def study_sensitivity(
     facts: Annotated[
         bool,
         typer.Option(
-            "--facts", help="Of the machine's doubtful facts within their ranges, not the factors."
+            "--facts",
+            help="Vary the machine's doubtful facts within their ranges, not the factors.",
         ),
     ] = False,
     method: Annotated[
@@ -209,8 +210,8 @@ def study_sensitivity(
         bool,
         typer.Option(
             "--leave-out-failed",
-            help="Leave base points or trajectories out of which a run failed, a tenth at most: "
-            "the answer then holds where runs succeed (Sobol indices: approximately).",
+            help="Leave out base points or trajectories with a failed run, at most a tenth: the "
+            "answer then holds where runs succeed (Sobol indices: approximately).",
         ),
     ] = False,
     jobs: Jobs = None,

@@ -30,7 +30,7 @@ def study_search(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of what is proposed.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the proposals.")] = 0,
     verify: Annotated[
         bool,
         typer.Option(help="Run the point that was found on the event plane too."),

@@ -23,7 +23,7 @@ class Plane(StrEnum):
 
 def find_threshold(
     machine: MachineArgument,
-    on: Annotated[Plane, typer.Option(help="As flows, or event by event.")] = Plane.FLOW,
+    on: Annotated[Plane, typer.Option(help="The data plane to run on.")] = Plane.FLOW,
     backlog: Annotated[
         bool,
         typer.Option(
@@ -46,8 +46,8 @@ def find_threshold(
 
     Idle nodes should steal tasks that are bound by the CPU; those bound by memory run no faster
     elsewhere and take the interconnect from others. Plays sums of v^n with vectors on half of the
-    nodes, with and without stealing: where both are equally fast, the memory throughput of a task
-    is the threshold, by which the policy 'stealing: adaptive' goes.
+    nodes, with and without stealing. The threshold is the memory throughput of a task at which both
+    are equally fast; the policy 'stealing: adaptive' applies it.
     """
     from ..inputs.atomic import check_writable, write_text_atomically
     from ..sim.systems.registry import threshold_search

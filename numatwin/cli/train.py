@@ -1,4 +1,4 @@
-"""``numatwin train``: models that policies go by, from plays of the simulator."""
+"""``numatwin train``: models for policies, from simulated scans."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ def train_access_path(
         typer.Option(metavar="M", help="A machine with copy engines.", show_default=False),
     ],
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the model goes (.json).", show_default=False)
+        Path,
+        typer.Option(metavar="FILE", help="The model file (.json) to write.", show_default=False),
     ],
     observations: Annotated[
         int,
-        typer.Option(metavar="N", min=1_000, max=10_000_000, help="Scans, each by both paths."),
+        typer.Option(
+            metavar="N", min=1_000, max=10_000_000, help="Number of scans, each by both paths."
+        ),
     ] = 200_000,
-    on: Annotated[Plane, typer.Option(help="As flows, or event by event.")] = Plane.FLOW,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of the draws.")] = 1,
+    on: Annotated[Plane, typer.Option(help="The data plane to run on.")] = Plane.FLOW,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the draws.")] = 1,
     also: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +80,7 @@ def train_access_path(
 
     Draws scans (size, node, result, background traffic), plays each by both paths, fits a
     regression for each path and a decision tree, and scores them on a fifth that is held out.
-    With --online the regressions learn as a database would that runs these scans.
+    With --online the regressions learn from one scan at a time, as in a running database.
     """
     from ..inputs.atomic import check_writable
     from ..sim.systems.registry import trainer_of

@@ -48,8 +48,8 @@ class _Mending:
             if not (self._is_replaced(place) or place in meant.values() or place in self.guessed):
                 self.found.append(one)
         at_fault = {place: one for one in errors if (place := self._place(one))}
-        mended = [self._replace(place, one, meant) for place, one in at_fault.items()]
-        return all(mended)
+        repaired = [self._replace(place, one, meant) for place, one in at_fault.items()]
+        return all(repaired)
 
     def _is_replaced(self, place: Place) -> bool:
         """Whether a stand-in is at ``place``, around it or inside it."""

@@ -254,7 +254,7 @@ def _check_expanded(root: yaml.Node, name: str, limits: Limits) -> None:
             sizes[id(node)] = 1 + sum(size(part, depth + 1) for part in parts)
             if sizes[id(node)] > limits.values_max:
                 raise InputError(
-                    "aliases swell the file",
+                    "aliases expand to too many values",
                     *where,
                     expected=f"at most {limits.values_max:,} values",
                 )
@@ -310,7 +310,7 @@ class _Builder:
                 raise self._refused(key_node, "expected a plain key")
             key = self._scalar(key_node)
             if key in value:
-                twice = self._refused(key_node, f"'{key}' stands twice in one mapping")
+                twice = self._refused(key_node, f"'{key}' appears twice in one mapping")
                 if self.refused is None:
                     raise twice
                 self.refused.append(twice)
@@ -326,7 +326,7 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if found := _UNSEEN.search(node.value):
             code = f"U+{ord(found[0]):04X}"
-            raise self._refused(node, f"control character {code}: expected text that can be seen")
+            raise self._refused(node, f"control character {code}: expected printable text")
         if node.tag in _PLAIN_TAGS:
             if not node.style and _NUMBER.fullmatch(node.value):
                 return _number(node.value)

@@ -205,11 +205,11 @@ class CostModel(LinkTraffic):
         Cores share what carries their misses: between what one of a node has alone and what each
         has while all work, in proportion to how many others do.
         """
-        lost = self._lost_together * self.others_working(core_node)
+        lost = self._lost_miss_share * self.others_working(core_node)
         return np.asarray(np.maximum(self.random_misses(instructions) * (1.0 - lost), 1.0))
 
     @cached_property
-    def _lost_together(self) -> Floats:
+    def _lost_miss_share(self) -> Floats:
         """(n,) the part of a core's misses under way that it loses where all cores work."""
         nodes = self.machine.nodes
         together = np.array([_nan(node.outstanding_misses_together) for node in nodes])

@@ -43,12 +43,12 @@ class LinkTraffic:
         if coherence is None or n == 1:
             return None
         caches = np.array([float(node.cores > 0) for node in nodes])
-        everyone = np.ones((n, n)) * caches[None, :] - np.diag(caches)
+        all_other_caches = np.ones((n, n)) * caches[None, :] - np.diag(caches)
         if coherence.protocol == "snoop" and coherence.snoop_domain == "machine":
-            return np.asarray(everyone)
+            return np.asarray(all_other_caches)
         if coherence.snoop_domain == "group":
             same = [[a.group is not None and a.group == b.group for b in nodes] for a in nodes]
-            return np.asarray(everyone * np.array(same, dtype=float))
+            return np.asarray(all_other_caches * np.array(same, dtype=float))
         return None
 
     @cached_property

@@ -47,14 +47,15 @@ TRIES = {Level.CORE: 0, Level.CACHE: 1, Level.NODE: 1, Level.BEYOND: 2}
 class Domain:
     """Processors among which load is balanced, between its groups.
 
-    ``takes_new``: new threads are placed over it, and woken ones near who wakes them. ``spreads``:
-    a group with room takes from one that has more (SD_PREFER_SIBLING of the level below).
+    ``places_new_threads``: new threads are placed in its idlest group, and woken ones near their
+    waker. ``spreads``: a group with room takes from one that has more (SD_PREFER_SIBLING of the
+    level below).
     ``spare``: so many threads may stay together in a group of ``BEYOND`` (imb_numa_nr).
     """
 
     level: Level
     groups: tuple[tuple[int, ...], ...]
-    takes_new: bool
+    places_new_threads: bool
     spreads: bool
     spare: int
 
@@ -254,7 +255,7 @@ def kernel_setup(
             OsDomain(
                 level=int(of.level),
                 groups=[list(group) for group in of.groups],
-                takes_new=of.takes_new,
+                places_new_threads=of.places_new_threads,
                 spreads=of.spreads,
                 spare=of.spare,
             )

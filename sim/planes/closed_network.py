@@ -54,14 +54,14 @@ class Station:
 class Visit:
     """Of ``station`` by position, or of the customer's own server where that is None: how often,
     and the mean of its service time and of the square of it. ``label``: for who adds visits up.
-    ``same_turn``: as another visit, with which it waits."""
+    ``without_queueing``: served together with another visit, without a wait of its own."""
 
     station: int | None
     often: float
     service_s: float
     square_s2: float
     label: str = ""
-    same_turn: bool = False
+    without_queueing: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Branch:
 
 @dataclass(frozen=True)
 class Stage:
-    """``aside``: customers do not wait for it."""
+    """``asynchronous``: customers do not wait for it."""
 
     name: str
     branches: tuple[Branch, ...]
-    aside: bool = False
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +125,14 @@ class Cycle:
         rows, brought = [], [_Brought(len(stations)) for _ in stages]
         for of_stage, stage in zip(brought, stages, strict=True):
             added = [self._added(of_stage, branch) for branch in stage.branches]
-            rows += [] if stage.aside else added
+            rows += [] if stage.asynchronous else added
         shape = (len(stages), len(stations))
         self.work_s = np.array([one.work_s for one in brought]).reshape(shape)
         self.squares_s2 = np.array([one.squares_s2 for one in brought]).reshape(shape)
         self.visits = np.array([one.visits for one in brought]).reshape(shape)
         self.visits_s2 = np.array([one.visits_s2 for one in brought]).reshape(shape)
         self.own_s = np.array([one.own_s for one in brought])
-        waited = [(at, s) for at, s in enumerate(stages) if not s.aside and s.branches]
+        waited = [(at, s) for at, s in enumerate(stages) if not s.asynchronous and s.branches]
         self.waited = [at for at, _ in waited]
         self.firsts = np.cumsum([0, *(len(stage.branches) for _, stage in waited)])[:-1]
         self.base_s = np.array([row[0] for row in rows])
@@ -166,7 +166,7 @@ class Cycle:
             if station.members == station.servers == 1:
                 paced_s = max(paced_s, each_s)
             last_s = max(last_s, max(ahead + 1.0 - station.servers, 0.0) / station.servers * each_s)
-            if visit.same_turn:
+            if visit.without_queueing:
                 continue
             weight[k] += visit.often
             shared = min(visit.often, 1.0) / station.members if count > 1 else 0.0
@@ -191,8 +191,10 @@ class ClosedNetwork:
         self.own_s = float(self.often @ cycle.own_s)
         self.demand_s = work_s / cycle.in_all
         """(K,) work of a cycle for each server of each member."""
-        self._met = np.divide(squares_s2, 2.0 * work_s, out=np.zeros_like(work_s), where=work_s > 0)
-        self._met /= cycle.servers
+        self._residual_s = np.divide(
+            squares_s2, 2.0 * work_s, out=np.zeros_like(work_s), where=work_s > 0
+        )
+        self._residual_s /= cycle.servers
         self._waited_often = self.often[cycle.waited]
 
     @property
@@ -205,7 +207,7 @@ class ClosedNetwork:
         """(K,) wait of a visit at so many cycles per second, below the bound."""
         others = max(self.customers - 1.0, 0.0) / self.customers
         use = np.minimum(rate * others * self.demand_s, 1.0 - 1e-15)
-        return np.asarray(self._met * use**self.cycle.power / (1.0 - use))
+        return np.asarray(self._residual_s * use**self.cycle.power / (1.0 - use))
 
     def stages_s(self, waits_s: Floats) -> Floats:
         """(S,) time of each stage that is waited for."""
@@ -288,7 +290,7 @@ class Convoy:
         for _ in range(ROUNDS):
             for stage, often in zip(self.network.cycle.stages, self.network.often, strict=True):
                 ends = [self._through(b, float(often), first, last, free) for b in stage.branches]
-                if ends and not stage.aside:
+                if ends and not stage.asynchronous:
                     first, last = (max(times) for times in zip(*ends, strict=True))
             cycle_s, began = first - began, first
         return cycle_s

@@ -47,8 +47,8 @@ class ExchangeStep:
         self._write_slots = handed.write_slots[core_node]
         self._read_slots = handed.read_slots[core_node]
         # What a worker sends to itself stays where it is.
-        everyone = np.ones(len(core_node))
-        self._sent_away = 1.0 - exchange.received if handed.own_cached else everyone
+        all_sent = np.ones(len(core_node))
+        self._sent_away = 1.0 - exchange.received if handed.own_cached else all_sent
         lines = exchange.lines + exchange.answer_lines
         self._sent_lines = self._sent_away * lines
         self._make_core_s, self._send_core_s = (

@@ -155,8 +155,8 @@ class FlowPlane:
             assert clients.arrival_rate is not None
             flow = replace(flow, offered_per_s=clients.arrival_rate.value)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
-        away_s = clients.think_time.value + flow.delay_s
-        if clients.kind == "open" or (not away_s and flow.customers is None):
+        outside_s = clients.think_time.value + flow.delay_s
+        if clients.kind == "open" or (not outside_s and flow.customers is None):
             return rates
         # By default each worker is a client that waits for all of its batch, then thinks. How long
         # an operation takes depends on the load, and that on the answer.
@@ -165,7 +165,7 @@ class FlowPlane:
         for _ in range(CLOSED_ROUNDS):
             work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
             service_s = work / max(float(rates.flows.sum()), 1e-300)
-            offered = closed_rate(customers, workers, service_s, away_s, flow.variation)
+            offered = closed_rate(customers, workers, service_s, outside_s, flow.variation)
             flow = replace(flow, offered_per_s=offered)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates

@@ -119,15 +119,15 @@ class Combined:
             if all(name in found for found in by_name):
                 used.append(self._use(name, use, [found[name] for found in by_name]))
         for kind in dict.fromkeys(use.kind for use, _ in used):
-            alike = [(use, each) for use, each in used if use.kind == kind]
-            columns = [self._column(f"utilisation/{use.name}") for use, _ in alike]
+            of_kind = [(use, each) for use, each in used if use.kind == kind]
+            columns = [self._column(f"utilisation/{use.name}") for use, _ in of_kind]
             known = [column for column in columns if column is not None]
             mean = np.mean(known, axis=0) if len(known) == len(columns) else None
-            self._note_use((kind, "mean"), np.mean([each for _, each in alike], axis=0), mean)
+            self._note_use((kind, "mean"), np.mean([each for _, each in of_kind], axis=0), mean)
             # Of each replication the use of this very resource, not of its own busiest: that is
             # the figure whose mean is reported.
-            busiest = max(range(len(alike)), key=lambda k: alike[k][0].utilisation)
-            self._note_use((kind, "busiest"), np.array(alike[busiest][1]), columns[busiest])
+            busiest = max(range(len(of_kind)), key=lambda k: of_kind[k][0].utilisation)
+            self._note_use((kind, "busiest"), np.array(of_kind[busiest][1]), columns[busiest])
         return tuple(use for use, _ in used)
 
     def _use(

@@ -19,10 +19,10 @@ def limit_in_words(why: Why, resources: Sequence[ResourceUse]) -> str:
         return why.resource
     misses = [use.utilisation for use in resources if use.kind == "misses"]
     shared = [use for use in resources if use.kind in SHARED]
-    besides = []
+    details = []
     if misses:
-        besides.append(f"for {sum(misses) / len(misses):.0%} of it they have reads under way")
+        details.append(f"for {sum(misses) / len(misses):.0%} of it they have reads under way")
     next_ = max(shared, key=lambda use: use.utilisation, default=None)
     if next_ is not None and next_.utilisation >= NEAR:
-        besides.append(f"next: {next_.name}, {next_.utilisation:.0%} in use")
-    return f"{why.resource} ({'; '.join(besides)})" if besides else why.resource
+        details.append(f"next: {next_.name}, {next_.utilisation:.0%} in use")
+    return f"{why.resource} ({'; '.join(details)})" if details else why.resource

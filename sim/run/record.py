@@ -397,11 +397,11 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
         series = series_path.read_bytes()
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
-    said = head.pop("digest", None)  # records of earlier versions have none
-    if said is not None and said != _digest(head, series):
+    stored_digest = head.pop("digest", None)  # records of earlier versions have none
+    if stored_digest is not None and stored_digest != _digest(head, series):
         raise InputError(
-            f"damaged or changed: this or {SERIES_FILE} is not as it was written "
-            "(without the field 'digest' it is read as it is)",
+            f"damaged or changed: this or {SERIES_FILE} does not match its digest "
+            "(to read it anyway, remove the field 'digest')",
             str(path),
         )
     return Record(**values, series=_series(series, series_path))

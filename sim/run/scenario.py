@@ -227,9 +227,9 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             inner[setting.path[0]].append(setting.inside())
         else:
             outer.append(setting)
-    said = tuple((setting.path, repr(setting.value), setting.source) for setting in outer)
+    settings_key = tuple((setting.path, repr(setting.value), setting.source) for setting in outer)
     # As what was read keeps the document it was read from, no other one has its id.
-    read = once("description", (id(document), said), lambda: _read(document, outer))
+    read = once("description", (id(document), settings_key), lambda: _read(document, outer))
     document, system, description = read.document, read.system, read.description
     _check_plane(document, description.plane)
     machine = machine_of(document, inner["machine"])

@@ -54,8 +54,8 @@ class ScenarioDescription(Strict):
 
 def described_system(document: Document) -> System:
     """The system that a scenario is of. Raises InputError for an unknown one."""
-    said = document.part(("system",))
-    kind = said.get("kind", default_kind()) if isinstance(said, dict) else default_kind()
+    system = document.part(("system",))
+    kind = system.get("kind", default_kind()) if isinstance(system, dict) else default_kind()
     if not isinstance(kind, str) or kind not in SYSTEMS:
         known = ", ".join(f"'{name}'" for name in SYSTEMS)
         raise document.error(

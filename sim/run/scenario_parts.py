@@ -90,14 +90,14 @@ def _made_once(
 ) -> Made:
     """What ``make`` makes of a part of ``document`` as set: made once while work is shared."""
     named = document.part((part,))
-    said = tuple((setting.path, repr(setting.value)) for setting in settings)
+    setting_texts = tuple((setting.path, repr(setting.value)) for setting in settings)
     folder = str(folder_of(document, (part,)))
     if isinstance(named, str):
-        return once(part, (named, folder, said), make, most)
+        return once(part, (named, folder, setting_texts), make, most)
     # As a part that is held in full is kept beside what was made of it, no other one has its id.
     _, made = once(
         f"{part} in full",
-        (id(named), folder, said),
+        (id(named), folder, setting_texts),
         lambda: (named, make()),
         lambda kept: most(kept[1]),
     )
@@ -233,12 +233,12 @@ def hash_of(
     """Of what the scenario says and of what its files hold, not of where they lie; ``workload`` is
     what is ``described``, as large as the scenario says.
     """
-    said = with_files(whole, chosen, lambda path: path.name)
+    setting_texts = with_files(whole, chosen, lambda path: path.name)
     # As JSON with sorted keys; the texts of machine and workload, most of it, are made once.
     texts = {"machine": machine.plain_text}
-    if said["workload"] is described.plain:
+    if setting_texts["workload"] is described.plain:
         texts["workload"] = described.plain_text
-    texts |= {name: _as_text(part) for name, part in said.items() if name not in texts}
+    texts |= {name: _as_text(part) for name, part in setting_texts.items() if name not in texts}
     text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(f"{{{text}}}".encode())
     for family in sorted(chosen):

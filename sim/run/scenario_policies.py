@@ -146,9 +146,9 @@ def _with_policy(document: Document, place: Place, text: str, source: str) -> Do
 
 def without_foreign_families(document: Document, system: System) -> Document:
     """Refuses a policy of a family that the system does not have; ``none`` of one is left out."""
-    said = document.part((POLICIES,)) or {}
+    policies = document.part((POLICIES,)) or {}
     names, kept = [family.name for family in system.families], {}
-    for name, value in said.items():
+    for name, value in policies.items():
         if name in names:
             kept[name] = value
             continue
@@ -166,7 +166,7 @@ def without_foreign_families(document: Document, system: System) -> Document:
                 token=None if policy is None else str(policy),
                 expected=NO_POLICY,
             )
-    if len(kept) == len(said):
+    if len(kept) == len(policies):
         return document
     return replace(document, value={**document.value, POLICIES: kept})
 

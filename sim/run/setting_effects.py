@@ -107,12 +107,12 @@ def _of_draws(record: Record, without: Scenario) -> dict[str, Any] | None:
     number = min(2, record.replications)  # the first one also looks for what binds
     outcome = play(maker_of(without), without, number, record.warm_up_s).outcome
     before = {name: record.replicates["throughput"][name][number - 1] for name in record.throughput}
-    alike = before == outcome.throughput
+    unchanged = before == outcome.throughput
     for name, latencies in outcome.latencies_ns.items():
         means = part_at(record.replicates, ("latency_ns", name, "mean"))
         known_ns = means[number - 1] if isinstance(means, Sequence) else None
-        alike = alike and known_ns == (latencies.mean if latencies.count else None)
-    if alike:  # the same draws, the same run
+        unchanged = unchanged and known_ns == (latencies.mean if latencies.count else None)
+    if unchanged:  # the same draws, the same run
         return {"throughput": dict.fromkeys(before, 0.0), "changes": []}
     change = _change(before, outcome.throughput)
     little = max(map(abs, change.values())) <= LITTLE

@@ -119,6 +119,6 @@ def _rows(runs: Runs, values: Sequence[tuple[Any, ...]], metric: str) -> list[Ro
             if ERROR in row or not is_number(row.get(metric)):
                 why = row.get(ERROR) or f"the run has no figure '{metric}'"
                 again = asked.command(row[POINT], values[row[POINT]])
-                raise InputError(f"a run on the way failed: {why} ({again})")
+                raise InputError(f"an intermediate run failed: {why} ({again})")
             found[row[POINT]] = row
     return [found[k] for k in range(len(values))]

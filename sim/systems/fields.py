@@ -34,7 +34,7 @@ def nodes_or_count(raw: Any) -> Any:
     if not ids:
         raise ValueError("expected at least one node id")
     if len(set(ids)) < len(ids):
-        raise ValueError("a node id stands twice")
+        raise ValueError("a node id is listed twice")
     return tuple(ids)
 
 

@@ -59,7 +59,7 @@ def test_all_errors_of_a_machine(numatwin: CommandLine) -> None:
         "as '26.7 GB/s': found '10 GBs'",
         "m.yaml:13:6: unknown end 7: expected a node or hub",
         "m.yaml:14:39: unknown field 'lenth' in links.2: expected one of ends, ports, type",
-        "m.yaml:15:1: 'name' stands twice in one mapping",
+        "m.yaml:15:1: 'name' appears twice in one mapping",
     ]
 
 

@@ -101,7 +101,7 @@ def test_this_host(numatwin: CommandLine) -> None:
         ("", "bad.txt: empty file"),
         ("nonsense", "bad.txt: unknown format: expected a sysfs tree"),
         (NUMACTL[:-13], "bad.txt:7: cut off: 1 of 2 rows of distances"),
-        (NUMACTL.replace("2 3", "1 3"), "bad.txt: makes no machine: CPU 1 stands twice"),
+        (NUMACTL.replace("2 3", "1 3"), "bad.txt: makes no machine: CPU 1 is listed twice"),
         ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>', "are not allowed"),
     ],
 )
@@ -114,7 +114,7 @@ def test_nothing_is_written_where_it_cannot_be(refused: Refused, hardware: str) 
     assert "No such file" in refused("machine", "import", "none.xml", "--out", "mine.yaml")
     assert "cannot be written" in refused("machine", "import", hardware, "--out", "none/mine.yaml")
     for out in ("mine.json", "mine"):  # it would hold YAML, and be found as a machine by no command
-        assert f"found '{out}', expected an ending of .yaml or .yml" in refused(
+        assert f"found '{out}', expected the extension .yaml or .yml" in refused(
             "machine", "import", hardware, "--out", out, "--json"
         )
 

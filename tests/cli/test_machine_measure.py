@@ -82,7 +82,7 @@ def test_interrupted(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> 
 def test_refused_before_anything_is_measured(refused: Refused) -> None:
     for out, message in (
         ("none/mine.yaml", "none/mine.yaml: cannot be written: No such file or directory"),
-        ("mine.json", "expected an ending of .yaml or .yml"),
+        ("mine.json", "expected the extension .yaml or .yml"),
     ):
         assert message in refused("machine", "measure", "--out", out)
     Path("folder.yaml").mkdir()

@@ -32,7 +32,7 @@ def test_its_words_are_escaped() -> None:
     [
         ("nothing", "x.svg", "no policy with a picture: found 'nothing'"),
         ("placer=adaptive", "x.svg", "expected one of cores=sparse"),
-        ("cores=sparse", "x.pdf", "an ending of .svg"),
+        ("cores=sparse", "x.pdf", "the extension .svg"),
         ("cores=sparse", "no/x.svg", "cannot be written"),
     ],
 )

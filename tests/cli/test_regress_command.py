@@ -265,7 +265,7 @@ def test_refuses(refused: Refused) -> None:
     write(BOUND)
     for option in (["--update"], ["--baseline", "a.json"]):
         told = refused("regress", "mine.yaml", *option)
-        assert "mine.yaml: no check is held against a baseline" in told
+        assert "mine.yaml: no check uses a baseline" in told
     Path("folder").mkdir()
     for target in ("folder", "none/report.xml"):
         assert "cannot be written" in refused("regress", "mine.yaml", "--junit", target)

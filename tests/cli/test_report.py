@@ -28,7 +28,7 @@ def test_a_folder_of_records_stands_for_them(numatwin: CommandLine, record: str)
 @pytest.mark.parametrize("name", ["report.txt", "report", "a.html/report"])
 def test_only_html_is_written(refused: Refused, record: str, name: str) -> None:
     line = refused("report", record, "--out", name)
-    assert f"--out: not such a file: found '{name}', expected an ending of .html" in line
+    assert f"--out: wrong kind of file: found '{name}', expected the extension .html" in line
 
 
 def test_what_is_no_record(refused: Refused, record: str) -> None:

@@ -66,6 +66,6 @@ def test_explained_from_the_first_run_that_did_not_fail(
     assert found["before"] > 0
     assert found["from"] > 0
     said = refused("study", "explain", "study.yaml", "--from", "0")
-    assert "a run on the way failed: " in said
+    assert "an intermediate run failed: " in said
     assert "(numatwin run eris-fig8-amd --set " in said
     assert "--set system.nodes=99)" in said

@@ -66,13 +66,13 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             STORAGE,
             "storage_nodes: [0, 1]\n  client_nodes: [1, 2]",
-            "8:22: system.storage_nodes.1: node 1 stands in client_nodes too: expected nodes "
-            "apart, or layout together",
+            "8:22: system.storage_nodes.1: node 1 is also in client_nodes: expected "
+            "disjoint nodes, or layout together",
         ),
         (
             STORAGE,
             "storage_nodes: [0, 1]\n  timestamp_node: 1",
-            "9:19: system.timestamp_node: node 1 stands in storage_nodes too: expected nodes apart",
+            "9:19: system.timestamp_node: node 1 is also in storage_nodes: expected disjoint nodes",
         ),
         (
             STORAGE,
@@ -119,7 +119,7 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             STORAGE,
             "storage_nodes: 3\n  deaths: [{client: 7, at: 1 ms}, {client: 7, at: 2 ms}]",
-            "9:44: system.deaths.1.client: client 7 stands twice",
+            "9:44: system.deaths.1.client: client 7 is listed twice",
         ),
         (
             STORAGE,

@@ -419,7 +419,7 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
             MINE + "system: {kind: gru}\n",
             ":5:16: system: unknown kind: found 'gru', expected one of 'eris', 'commits'",
         ),
-        (MINE + "system: {nodes: [0, 0]}\n", "system.nodes: a node id stands twice"),
+        (MINE + "system: {nodes: [0, 0]}\n", "system.nodes: a node id is listed twice"),
         (MINE + "system: {nodes: []}\n", "system.nodes: expected at least one node id"),
         (MINE + "system: {nodes: [0, 8]}\n", ":5:21: system.nodes.1: node 8 of machine 'amd-8n-h"),
         (MINE + "system: {nodes: true}\n", "system.nodes: found 'True', expected how many nodes"),

@@ -179,7 +179,7 @@ def test_svg_is_whole_and_tells_facts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x.gif", "x", "svg"])
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"expected an ending of \.html, \.svg or \.png"):
+    with pytest.raises(InputError, match=r"expected the extension \.html, \.svg or \.png"):
         write_picture(made(PAIR), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

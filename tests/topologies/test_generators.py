@@ -28,7 +28,7 @@ def graph_of(count: int, hubs: tuple[str, ...] = (), **fields: Any) -> nx.MultiG
     graph.add_nodes_from(hub.id for hub in made.hubs)
     graph.add_edges_from(ends for ends, _, _ in made.links)
     assert not any(a == b for a, b in graph.edges())
-    assert graph.number_of_edges() == nx.Graph(graph).number_of_edges(), "a link stands twice"
+    assert graph.number_of_edges() == nx.Graph(graph).number_of_edges(), "a link is listed twice"
     return graph
 
 
@@ -174,7 +174,7 @@ BAD = [
     ("{shape: ring, link: wire, dimensions: [8]}", "a ring does not take it", "dimensions"),
     ("{shape: ring, link: wire, members: [0, 1]}", "2 members: expected at least 3", "{"),
     ("{shape: ring, link: wire, members: [0, 1, 9]}", "unknown end 9", "9"),
-    ("{shape: ring, link: wire, members: [1, 2, 1]}", "1 stands twice in members", "1]"),
+    ("{shape: ring, link: wire, members: [1, 2, 1]}", "1 is listed twice in members", "1]"),
     ("{shape: ring, link: wire, members: sp*}", "no node or hub is meant by 'sp*'", "sp*"),
     ("{shape: hypercube, link: wire, members: 0-5}", "expected a power of two", "{"),
     ("{shape: hypercube, link: copper}", "unknown link type 'copper': expected wire", "copper"),

@@ -160,7 +160,7 @@ def test_a_node_alone_has_what_the_host_has(
         (f"{NODE}/node0/distance", "10 21 17 3x", "no distance: found '3x'"),
         (f"{NODE}/node0/distance", "10 21 17 300", "no distance: found '300'"),
         (f"{NODE}/node0/cpumap", "zz", "expected a mask"),
-        (f"{NODE}/node0/meminfo", "Node 0 MemTotal: many kB", "no size of the memory"),
+        (f"{NODE}/node0/meminfo", "Node 0 MemTotal: many kB", "not a size of memory"),
         (f"{NODE}/online", "0-", "expected numbers such as '0-3,8'"),
         (f"{NODE}/online", "0-65535," * 9, "expected numbers such as '0-3,8'"),
         (f"{NODE}/node5/access0/initiators/read_latency", "fast", "no whole number: found 'fast'"),

@@ -120,7 +120,7 @@ def test_numactl_without_distances_and_sizes(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("0 1 8 9", "0 1 8 x", ":2: expected numbers such as '0-3,8'"),
-        ("0 1 8 9", "0 1 8 2", "CPU 2 stands twice"),
+        ("0 1 8 9", "0 1 8 2", "CPU 2 is listed twice"),
         ("31986 MB", "plenty", ":3: no size of a node's memory: found 'plenty'"),
         ("  2:  22  10  28 \n", "  2:  22  10\n", ":14: 2 distances: expected 3"),
         ("  2:  22  10  28 \n", "  2:  22  10  999\n", ":14: no distance: found '999'"),
@@ -261,7 +261,7 @@ def test_a_word_that_is_no_number_is_refused(tmp_path: Path, figure: str, word: 
         ("\t 142.7\t 250.1\t", "\t 142.7\t", ":5: 2 values in a row: expected 3"),
         ("142.7", "14x.7", ":5: no number: found '14x.7'"),
         ("142.7", "14.2.7", ":5: no number: found '14.2.7'"),
-        ("       1\t 142.9", "       0\t 142.9", ":6: node 0 stands twice in a table"),
+        ("       1\t 142.9", "       0\t 142.9", ":6: node 0 is listed twice in a table"),
         (" 20000\t 91.23\t   2867.0", " 20000\t 91.23", "cut off: a row of the loaded"),
         (" for random access (in ns)", " (in core clocks)", ":2: idle latencies in another unit"),
     ],

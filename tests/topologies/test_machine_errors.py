@@ -59,7 +59,7 @@ BAD = [
     (
         "[{level: 1",
         "[{level: 1, size: 1 MiB}, {level: 1",
-        "level 1 stands twice",
+        "level 1 is listed twice",
         "{level: 1, size: 32",
     ),
     # Fields
@@ -76,7 +76,7 @@ BAD = [
     # Nodes
     ("{id: 0, type: cpu,", "{id: 0, type: gpu,", "unknown node type: expected one of cpu", "gpu"),
     ("{id: 0, type: cpu", "{type: cpu", "expected either id or ids", "{type"),
-    ("{id: 5", "{id: 0", "node 0 stands twice", "nodes:"),
+    ("{id: 5", "{id: 0", "node 0 is listed twice", "nodes:"),
     ('"0-3"', '"0-9"', "10 CPUs: expected", '"0-9"'),
     ('"0-3"', '"0-x"', "expected CPU numbers such as '0-3,8'", '"0-x"'),
     ('{id: 0, type: cpu, cpus: "0-3"}', "{ids: 3-1, type: cpu}", "first ≤ last", "3-1"),

@@ -44,7 +44,7 @@ HEAD = "operation,threads,throughput\n"
 BAD = [
     ("", None, None, "empty file: expected a header"),
     ("operation,threads\n", 1, 1, "no column 'throughput'"),
-    ("operation,throughput\n", 1, 1, "nothing says how the runs differ"),
+    ("operation,throughput\n", 1, 1, "no column says how the runs differ"),
     ("operation,thread,throughput\n", 1, 11, "unknown column: found 'thread', expected 'threads'"),
     ("operation,keys,size,throughput\n", 1, 16, "keys says it too"),
     (HEAD, 2, None, "no rows: expected a measured run a row"),

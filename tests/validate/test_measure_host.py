@@ -69,7 +69,7 @@ def test_all_parts_were_measured(quick: Result, told: list[tuple[float, str]]) -
     assert shares[-1] == pytest.approx(1)
     assert list(dict.fromkeys(part for _, part in told)) == list(PARTS)
     seen = [(m.name, m.parameters) for m in quick.measurements]
-    assert len(set(map(repr, seen))) == len(seen)  # no figure stands twice
+    assert len(set(map(repr, seen))) == len(seen)  # no figure is listed twice
 
 
 def test_latency_rises_with_the_working_set(quick: Result, of: Of) -> None:
@@ -229,8 +229,8 @@ def test_forbidden_cpus_are_left_out() -> None:
     assert lines[0] == "True"
     assert lines[-1] == "{1}"
     assert "forbidden to this process" in done.stdout
-    assert "messages: one CPU alone has none to talk to: not measured" in lines
-    assert "loaded latency: one CPU alone has none to load the memory with: not measured" in lines
+    assert "messages: not measured: there is only one CPU" in lines
+    assert "loaded latency: not measured: one CPU cannot load the memory and measure" in lines
 
 
 def test_too_little_memory_is_told() -> None:

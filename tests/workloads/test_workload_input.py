@@ -82,7 +82,7 @@ def test_the_good_file_is_good() -> None:
             "keys: 1000",
             "keys: 1000, key_bits: 9",
             (3, "1000"),
-            "keys: 9 key_bits tell at most 512 apart",
+            "keys: 9 key_bits distinguish at most 512 apart",
         ),
         ("keys: 1000", "keys: 1000, prefix_bits: 17", (3, "17"), "expected at most 16"),
         ("keys: 1000", "keys: 1000, value_size: 8", (3, "8"), "a bare number has no unit"),

@@ -86,7 +86,7 @@ def guest_machine(
         )
     whole = [machine.nodes[k] for k in chosen]
     if not any(node.threads for node in whole):
-        raise InputError(f"{name} cannot be emulated: it tells no processors")
+        raise InputError(f"{name} cannot be emulated: its processors are unknown")
     notes = [] if nodes is None else [f"the first {nodes} of {len(machine.nodes)} nodes"]
     processors = sum(node.threads for node in whole)
     part = scale or _part_of_processors(whole)
@@ -179,7 +179,9 @@ def _memory(
     """Bytes of each node, in whole MiB."""
     unknown = [node.id for node in nodes if math.isnan(node.memory_bytes)]
     if unknown:
-        raise InputError(f"{name} cannot be emulated: it tells no memory of node {unknown[0]}")
+        raise InputError(
+            f"{name} cannot be emulated: the memory size is unknown of node {unknown[0]}"
+        )
     whole_bytes = sum(node.memory_bytes for node in nodes)
     holders = sum(node.memory_bytes > 0 for node in nodes)
     least_bytes = max(holders * NODE_BYTES_MIN, MEMORY_BYTES_MIN)
@@ -190,7 +192,7 @@ def _memory(
         wanted_bytes = whole_bytes * scale if scale else min(whole_bytes, share_bytes)
     if wanted_bytes < least_bytes:
         raise InputError(
-            f"{_size(wanted_bytes)} of memory are too little for {_count(holders, 'node')}",
+            f"{_size(wanted_bytes)} of memory is too little for {_count(holders, 'node')}",
             expected=f"at least {_size(least_bytes)}",
         )
     part = min(1.0, wanted_bytes / whole_bytes)

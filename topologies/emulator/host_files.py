@@ -78,5 +78,5 @@ def qemu_version() -> tuple[int, int]:
     done = subprocess.run([find_qemu(), "--version"], capture_output=True, text=True, check=False)
     match = re.search(r"version (\d+)\.(\d+)", done.stdout)
     if match is None:
-        raise InputError("QEMU tells no version", find_qemu())
+        raise InputError("QEMU does not report its version", find_qemu())
     return int(match[1]), int(match[2])

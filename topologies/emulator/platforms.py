@@ -82,7 +82,7 @@ def platform_of(architecture: str) -> Platform:
     found = PLATFORMS.get(architecture)
     if found is None:
         raise InputError(
-            "guests of this architecture cannot be had",
+            "guests of this architecture are not supported",
             token=architecture,
             expected=" or ".join(PLATFORMS),
         )

@@ -229,7 +229,7 @@ def read_counts(path: Path, nodes: int, levels: int, processors: int) -> dict[st
     except OSError as failure:
         raise InputError(f"nothing was counted: {failure.strerror}", str(path)) from None
     if lines[:1] != [_HEAD] or lines[-1:] != ["end"]:
-        raise InputError("nothing was counted: the plugin's file is not whole", str(path))
+        raise InputError("nothing was counted: the plugin's file is incomplete", str(path))
     if lines[1:3] != [f"nodes {nodes}", f"levels {levels}"]:
         raise InputError("the plugin counted another machine", str(path))
     spans: dict[str, Counts] = {}

@@ -132,7 +132,7 @@ class _Joiner:
             self.made.link(a, b, "socket")
         added = self._added(self.latency.remote, "between packages")
         self._link_type("socket", links, 1, 1, added)
-        self._tell(
+        self._note_guess(
             "which dies are wired to which", "by the SLIT" if self._slit else "by their rank"
         )
 
@@ -161,7 +161,7 @@ class _Joiner:
                 self._link_type("socket", links, max(1, usable // degree), fewest, added)
             for a, b in nearest:
                 self.made.link(self._end(a), self._end(b), "socket")
-            self._tell(
+            self._note_guess(
                 "which sockets are wired to which",
                 "all to all"
                 if len(nearest) == len(between)
@@ -175,7 +175,7 @@ class _Joiner:
                 self.made.link(self._end(unit), "interconnect", "socket")
             remote = self._far(levels[0], levels[0], levels[-1])
             self._spoke("socket", links, self._each_of_two(self._less_fabric(remote)))
-            self._tell("which sockets are wired to which", "all on one hub")
+            self._note_guess("which sockets are wired to which", "all on one hub")
 
     def _tiers(self, groups: list[list[str]], links: Links | None, levels: list[float]) -> None:
         """Groups of near sockets, each on a hub; those on one more."""
@@ -208,7 +208,9 @@ class _Joiner:
                 "latency": self._each_of_two(between),
             }
         )
-        self._tell("how groups of sockets are joined", "each group on a hub, those on one more")
+        self._note_guess(
+            "how groups of sockets are joined", "each group on a hub, those on one more"
+        )
 
     def _memory_node(self, node: int, near: int, bandwidth: Quantity) -> None:
         package = next((p for p, nodes in self.found.packages.items() if near in nodes), None)
@@ -366,7 +368,7 @@ class _Joiner:
     def _ends(self) -> list[tuple[EndId, EndId]]:
         return [link.ends for link in self.made.links]
 
-    def _tell(self, what: str, how: str) -> None:
+    def _note_guess(self, what: str, how: str) -> None:
         self.made.notes.append(f"{what} is a guess: {how}")
 
 

@@ -75,12 +75,12 @@ def memory_only(kind: NodeType, measured_Bps: float | None, *, latency_known: bo
 
 
 def _memory_kind(memory: Memory) -> str:
-    said = memory.kind.upper()
+    kind = memory.kind.upper()
     synonyms = {"NVM": ("NVM", "PMEM", "OPTANE"), "GPU": ("GPU",), "CXL": ("CXL",)}
     for name, words in synonyms.items():
-        if any(word in said for word in words):
+        if any(word in kind for word in words):
             return name
-    return said if said in facts().memory_nodes else "unknown"
+    return kind if kind in facts().memory_nodes else "unknown"
 
 
 def _clock(entry: Entry | Guess, origin: Origin) -> Quantity:

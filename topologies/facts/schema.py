@@ -25,7 +25,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as failure:
-        raise ValueError(f"no regular expression: {failure}") from None
+        raise ValueError(f"not a regular expression: {failure}") from None
     return text
 
 

@@ -214,14 +214,14 @@ class _Reader:
             record = rest[len(length) + 1 : size]
             key, equals, value = record.partition(b"=")
             if not space or not equals or not record.endswith(b"\n") or size > len(rest):
-                raise self._refused("damaged: an extended header does not read")
+                raise self._refused("damaged: an extended header is unreadable")
             records[key.decode("utf-8", "replace")] = value[:-1].decode("utf-8", "surrogateescape")
             rest = rest[size:]
         return records
 
     def _size(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise self._refused("damaged: the size of a member does not read")
+            raise self._refused("damaged: the size of a member is unreadable")
         return int(text)
 
     def _checked(self, path: str) -> str:
@@ -259,4 +259,4 @@ class _Reader:
         return data
 
     def _refused(self, why: str) -> InputError:
-        return InputError(f"no usable archive: {why}", self._name)
+        return InputError(f"not a usable archive: {why}", self._name)

@@ -173,7 +173,7 @@ class _Reader:
         elif kind == "PU":
             cpu = self._number(element, "os_index")
             if cpu in self.threads:
-                raise self._error(element, f"PU {cpu} stands twice")
+                raise self._error(element, f"PU {cpu} is listed twice")
             if place.core is None:  # older kernels tell no cores
                 place.core = self.cores
                 self.cores += 1
@@ -198,7 +198,7 @@ class _Reader:
         for element, place in self.numas:
             node = self._number(element, "os_index")
             if node in found:
-                raise self._error(element, f"NUMA node {node} stands twice")
+                raise self._error(element, f"NUMA node {node} is listed twice")
             attributes = element.attributes
             found[node] = _Numa(
                 node,

@@ -244,11 +244,11 @@ def _type_names(kinds: Sequence[NodeType]) -> dict[NodeType, str]:
 
 def _identity(cores: Iterable[Core]) -> ProcessorIdentity | None:
     """What most of the cores say, with the number of packages that they are in."""
-    said = [core.processor for core in cores if core.processor is not None]
-    if not said:
+    processors = [core.processor for core in cores if core.processor is not None]
+    if not processors:
         return None
     packages = len({core.package for core in cores})
-    return _most_common(said).model_copy(update={"packages": packages})
+    return _most_common(processors).model_copy(update={"packages": packages})
 
 
 def _with_size(kind: NodeType, size_bytes: int | None) -> NodeType:

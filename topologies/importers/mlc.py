@@ -311,7 +311,7 @@ class _Reader:
                 expected=f"{len(self.table.columns)}, one per column",
             )
         if node in self.table.rows:
-            raise self.source.error(f"node {node} stands twice in a table", number)
+            raise self.source.error(f"node {node} is listed twice in a table", number)
         self.values_left -= len(values)
         if self.values_left < 0:
             raise self.source.error(f"more than {_VALUES_MAX:,} values", number)

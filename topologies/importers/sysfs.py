@@ -143,7 +143,7 @@ class _Reader:
                 match = re.search(r"MemTotal:\s*(\d{1,15}) kB", line, re.ASCII)
                 if match is None:
                     raise InputError(
-                        "no size of the memory",
+                        "not a size of memory",
                         self.tree.full_path(path),
                         number,
                         token=line,
@@ -169,7 +169,11 @@ class _Reader:
             return None
         if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
             raise InputError(
-                "no whole number", self.tree.full_path(path), 1, token=text, expected="such as 64"
+                "not a whole number",
+                self.tree.full_path(path),
+                1,
+                token=text,
+                expected="such as 64",
             )
         return int(text)
 

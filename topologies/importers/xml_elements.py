@@ -72,12 +72,15 @@ class _Reader:
         parser.SkippedEntityHandler = self._entity
 
     def root(self) -> Element:
-        fed = 0
+        fed_bytes = 0
         try:
             for chunk in self._source.chunks():
                 self._parser.Parse(chunk, False)
-                fed += len(chunk)
-                if fed - max(self._parser.CurrentByteIndex, 0) > self._limits.pending_bytes_max:
+                fed_bytes += len(chunk)
+                if (
+                    fed_bytes - max(self._parser.CurrentByteIndex, 0)
+                    > self._limits.pending_bytes_max
+                ):
                     raise self._refused("a tag is too long")
             self._parser.Parse(b"", True)
         except expat.ExpatError as failure:

@@ -17,10 +17,10 @@ BELOW_IDLE = 0.90
 # Parts may exceed their whole by so much.
 EXCESS = 1.10
 # Figures of one parameter of the machine's file may differ by so much.
-ALIKE_MAX = 2.0
+RATIO_MAX = 2.0
 # Below this part of the peak, latency may be so many times that at a higher load. Near the peak,
 # more requests may get less through.
-CALM_PART, FALLS_MAX = 0.5, 2.0
+LIGHT_LOAD_PART, FALLS_MAX = 0.5, 2.0
 
 
 def check(sources: Sequence[Measured], machine: Machine) -> None:
@@ -73,7 +73,7 @@ def _check_pairs(observations: Sequence[Observation], machine: Machine) -> None:
         other = first.setdefault(
             (one.kind, of_class.name if of_class else ends, one.at.get("threads")), one
         )
-        if not 1.0 / ALIKE_MAX <= one.value / other.value <= ALIKE_MAX:
+        if not 1.0 / RATIO_MAX <= one.value / other.value <= RATIO_MAX:
             raise one.error(
                 f"contradiction: {one.label} is {_written(one)}, but {other.label} "
                 f"{_written(other)}{_line(other)}, which {machine.name} has as one parameter",
@@ -111,7 +111,10 @@ def _check_curve(observations: Sequence[Observation]) -> None:
     curve = sorted((o for o in observations if o.kind == LOADED), key=lambda o: o.at["load"])
     for at, one in enumerate(curve):
         less = min(curve[at:], key=lambda o: o.value)
-        if one.at["load"] < CALM_PART * curve[-1].at["load"] and one.value > FALLS_MAX * less.value:
+        if (
+            one.at["load"] < LIGHT_LOAD_PART * curve[-1].at["load"]
+            and one.value > FALLS_MAX * less.value
+        ):
             raise one.error(
                 f"contradiction: {one.label} is {_ns(one)}, but {_ns(less)} at "
                 f"{less.at['load'] / 1e9:.4g} GB/s{_line(less)}"
@@ -163,11 +166,11 @@ def _check_sources(sources: Sequence[Measured]) -> None:
     """The same quantity from two files agrees within their spreads."""
     first: dict[tuple[object, ...], list[Observation]] = {}
     for source in sources:
-        mine: dict[tuple[object, ...], list[Observation]] = {}
+        same_conditions: dict[tuple[object, ...], list[Observation]] = {}
         for one in source.observations:
             if one.kind != LOADED and "run" not in one.at:
-                mine.setdefault(_same(one), []).append(one)
-        for key, ones in mine.items():
+                same_conditions.setdefault(_same(one), []).append(one)
+        for key, ones in same_conditions.items():
             here = _calmest(ones)
             if key not in first:
                 first[key] = ones

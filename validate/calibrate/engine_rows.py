@@ -137,7 +137,7 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
             )
     if not any(column in COUNTS or "." in column for column in names):
         raise InputError(
-            "nothing says how the runs differ",
+            "no column says how the runs differ",
             name,
             line,
             1,

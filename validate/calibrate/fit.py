@@ -21,7 +21,7 @@ from .search import Predict, SensitivePrediction, blocks_of, jacobian_of, moved_
 
 __all__ = ["Estimate", "Fit", "fit"]
 
-Tell = Callable[[float], None]
+ReportPart = Callable[[float], None]
 
 ROUNDS_MAX = 6
 SENSITIVITY_MIN = 1e-5
@@ -34,7 +34,7 @@ RETRY_STEPS = 25
 # Enough to see whether it is determined; if so, all are searched for again.
 RETRY_TOLERANCE = 1e-5
 # A search that begins with a standard error so many times too large does not end with a small one.
-HOPELESS = 10.0
+START_ERROR_FACTOR = 10.0
 # An interval that reaches so far either way, in the parameter's coordinate, tells nothing: a factor
 # of 4.5, or three times what is large.
 HALF_MAX = 1.5
@@ -45,16 +45,16 @@ def fit(
     parameters: Sequence[Parameter],
     observations: Sequence[Observation],
     prediction: Predict,
-    progress: Tell | None = None,
+    progress: ReportPart | None = None,
 ) -> Fit:
     """Fits ``parameters`` to ``observations``; ``prediction`` gets values by key.
 
     Raises InputError where no parameter depends on any of them.
     """
-    tell = progress or (lambda part: None)
+    report = progress or (lambda part: None)
     values = {p.key: p.start for p in parameters}
     sensitive = _sensitivity(
-        parameters, observations, values, prediction, lambda part: tell(0.3 * part)
+        parameters, observations, values, prediction, lambda part: report(0.3 * part)
     )
     predict = SensitivePrediction(prediction, sensitive)
     insensitive = [Undetermined(p, INSENSITIVE) for p in parameters if p.key not in sensitive]
@@ -62,7 +62,7 @@ def fit(
     if not active:
         raise InputError("no measurement depends on a parameter of the machine")
     active, left, known = _settled(
-        active, observations, predict, lambda part: tell(0.3 + 0.3 * part)
+        active, observations, predict, lambda part: report(0.3 + 0.3 * part)
     )
     tried = list(reversed(left))
     for at, one in enumerate(tried):
@@ -70,13 +70,13 @@ def fit(
         if again is not None:
             active, known = [*active, one.parameter], again
             left.remove(one)
-        tell(0.6 + 0.3 * (at + 1) / len(tried))
+        report(0.6 + 0.3 * (at + 1) / len(tried))
     while True:
         known, widths = _widened(active, observations, known, predict)
         result = finished(active, [*left, *insensitive], observations, known, predict, widths)
         worst = max(result.estimates.values(), key=lambda one: one.half)
         if worst.half <= HALF_MAX or len(active) == 1:
-            tell(1.0)
+            report(1.0)
             return result
         # Its residuals leave less known of it than its spreads let hope.
         left.append(Undetermined(worst.parameter, WEAK))
@@ -92,7 +92,7 @@ def _settled(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     predict: SensitivePrediction,
-    tell: Tell,
+    report: ReportPart,
 ) -> tuple[list[Parameter], list[Undetermined], dict[Key, float]]:
     """The parameters that are determined where they fit best, those that are not, and the values.
 
@@ -112,7 +112,7 @@ def _settled(
             for p in kept
         )
         known |= found
-        tell((at + 1) / ROUNDS_MAX)
+        report((at + 1) / ROUNDS_MAX)
         if dropped or moved >= 1e-4:
             continue
         here = _sensitivity(kept, observations, known, predict)
@@ -160,7 +160,7 @@ def _sensitivity(
     observations: Sequence[Observation],
     values: Mapping[Key, float],
     predict: Predict,
-    tell: Tell | None = None,
+    report: ReportPart | None = None,
 ) -> dict[Key, set[str]]:
     """By parameter, the groups of which a prediction depends on it, here or a factor of two away.
 
@@ -169,8 +169,8 @@ def _sensitivity(
     before = [predict(values, o) for o in observations]
     found: dict[Key, set[str]] = {}
     for at, p in enumerate(active):
-        if tell is not None:
-            tell(at / len(active))
+        if report is not None:
+            report(at / len(active))
         for way in (1.0, -1.0):
             moved, _ = moved_by(values, p, 0.7 * way)
             for o, b in zip(observations, before, strict=True):
@@ -207,7 +207,7 @@ def _taken_in(
         jacobian = jacobian_of(trial, ones, begun, predict) / sigma[:, None]
         if is_bound(jacobian):
             continue  # to others, whatever its value
-        if errors_of(jacobian)[trial.index(p)] > HOPELESS * ERROR_MAX:
+        if errors_of(jacobian)[trial.index(p)] > START_ERROR_FACTOR * ERROR_MAX:
             continue
         found = begun | search(trial, ones, begun, predict, sigma, RETRY_STEPS, RETRY_TOLERANCE)
         jacobian = jacobian_of(trial, ones, found, predict) / sigma[:, None]

@@ -19,7 +19,7 @@ from typing import Any
 from .rows import Row
 
 LEVEL = 0.90
-AIM = (0.85, 0.95)
+COVERAGE_AIM = (0.85, 0.95)
 OTHERS_MIN = 9  # rows: of fewer, the quantile is not among them
 
 
@@ -37,7 +37,7 @@ class Coverage:
     @property
     def holds(self) -> bool:
         """Whether the share is as the intervals say."""
-        return AIM[0] <= self.held <= AIM[1]
+        return COVERAGE_AIM[0] <= self.held <= COVERAGE_AIM[1]
 
     def as_json(self) -> dict[str, Any]:
         """As ``--json`` has it."""
@@ -47,7 +47,7 @@ class Coverage:
             "level": LEVEL,
             "held": self.held,
             "half_width": self.half,
-            "aim": list(AIM),
+            "aim": list(COVERAGE_AIM),
             "holds": self.holds,
         }
 

@@ -171,16 +171,16 @@ def load_suite(
     files = [_File.read(path)]
     files += files[0].included()
     cases: list[Case] = []
-    not_here: dict[str, dict[str, None]] = {}
+    not_playable: dict[str, dict[str, None]] = {}
     for file in files:
-        loader = _Loader(file, str(machine_path), machine, not_here)
+        loader = _Loader(file, str(machine_path), machine, not_playable)
         for name, run in file.description.runs.items():
             cases += loader.cases(name, _thinned(run) if quick else run)
     if len(cases) > CASES_MAX:
         raise InputError(f"{len(cases)} runs", str(path), expected=f"at most {CASES_MAX}")
     description = files[0].description
     rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
-    left_out = tuple(LeftOut("any figure", why, tuple(runs)) for why, runs in not_here.items())
+    left_out = tuple(LeftOut("any figure", why, tuple(runs)) for why, runs in not_playable.items())
     return Suite(description.name, description.title, path, machine, rounds, tuple(cases), left_out)
 
 
@@ -247,12 +247,12 @@ class _File:
 
 @dataclass(frozen=True)
 class _Loader:
-    """Cases of a file; ``not_here``: runs that this machine is not able to play, by the reason."""
+    """Cases of a file; ``not_playable``: runs that this machine cannot play, by the reason."""
 
     file: _File
     machine_path: str
     machine: Machine
-    not_here: dict[str, dict[str, None]]
+    not_playable: dict[str, dict[str, None]]
     workloads: dict[tuple[str, str | None], Workload] = field(default_factory=dict)
 
     def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
@@ -354,7 +354,7 @@ class _Loader:
             error = self._error(name, failure, ("runs", name, "scenario"), places)
             if not _loads(scenario, options, written):
                 raise error from None
-            self.not_here.setdefault(failure.message, {})[name] = None
+            self.not_playable.setdefault(failure.message, {})[name] = None
             return None
 
     def _sized(self, workload: Workload, path: str, value: Value) -> str:

@@ -161,7 +161,7 @@ def measure_loaded(bench: Bench) -> Iterator[float]:
     yield 0.1
     chaser, others = first.cores[0], first.cores[1:]
     if len(bench.layout.cpus) < 2:
-        bench.warn("loaded latency: one CPU alone has none to load the memory with: not measured")
+        bench.warn("loaded latency: not measured: one CPU cannot load the memory and measure")
         return
     delays = QUICK_DELAYS if bench.effort.quick else DELAYS
     for at, delay in enumerate([None, *delays]):

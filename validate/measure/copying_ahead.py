@@ -43,13 +43,13 @@ def dsa_queue(listed: Path = DSA, files: Path = QUEUES) -> Path | None:
     """The file of the first work queue that is enabled for users, and ours to use."""
     for queue in sorted(listed.glob("wq*.*")):
         file = files / queue.name
-        of_users = _says(queue / "state") == "enabled" and _says(queue / "type") == "user"
+        of_users = _attribute(queue / "state") == "enabled" and _attribute(queue / "type") == "user"
         if of_users and os.access(file, os.R_OK | os.W_OK):
             return file
     return None
 
 
-def _says(attribute: Path) -> str:
+def _attribute(attribute: Path) -> str:
     try:
         return attribute.read_text("utf-8").strip()
     except OSError:

@@ -33,7 +33,7 @@ def measure(bench: Bench) -> Iterator[float]:
 
     cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
     if len(cpus) < 2:
-        bench.warn("fabric: one core alone has no other to reach: not measured")
+        bench.warn("fabric: not measured: there is only one core")
         return
     if not HAS_UCX:
         bench.warn("fabric: numatwin was built without UCX (Debian: libucx-dev): threads only")

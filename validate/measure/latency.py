@@ -168,5 +168,5 @@ def _check_levels(bench: Bench) -> None:
         if memory and cache.value.value > CACHE_LIKE_MEMORY * min(memory):
             bench.warn(
                 f"noisy host: the L{cache.parameters.level} cache took {cache.value.text()}, "
-                "hardly less than memory: others use it, or this host has but a share of it"
+                "hardly less than memory: others use it, or this host has only a share of it"
             )

@@ -92,9 +92,9 @@ def _merged_figures(passes: Sequence[Sequence[Measurement]]) -> Iterator[Measure
 def _merged_figure(all_of: Sequence[Measurement]) -> Measurement:
     if len(all_of) == 1:
         return all_of[0]
-    calm = [one for one in all_of if not one.noisy]
-    noisy = 2 * len(calm) <= len(all_of)
-    used = all_of if noisy else calm
+    quiet = [one for one in all_of if not one.noisy]
+    noisy = 2 * len(quiet) <= len(all_of)
+    used = all_of if noisy else quiet
     kind = used[0].value.kind
     ends = [one.quartiles or (one.value, one.value) for one in used]
     value = _rounded(median(one.value.value for one in used))

@@ -24,10 +24,10 @@ class Windows:
 
     def of(self, values: Floats) -> Samples:
         """The samples among ``values``, one for each window, that count."""
-        calm = ~self.disturbed
-        if calm.sum() < UNDISTURBED_MIN:
+        undisturbed = ~self.disturbed
+        if undisturbed.sum() < UNDISTURBED_MIN:
             return Samples(values, 0, noisy=bool(self.disturbed.any()))
-        return Samples(values[calm], int((~calm).sum()))
+        return Samples(values[undisturbed], int((~undisturbed).sum()))
 
     def ns_each(self, member: int = 0) -> Samples:
         """Nanoseconds that one of the member's amount took."""

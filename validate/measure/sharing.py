@@ -41,7 +41,7 @@ def measure_messages(bench: Bench) -> Iterator[float]:
 
     pairs = list(combinations(sorted(bench.layout.cpus), 2))
     if not pairs:
-        bench.warn("messages: one CPU alone has none to talk to: not measured")
+        bench.warn("messages: not measured: there is only one CPU")
         return
     most = bench.effort.pairs_max
     if len(pairs) > most:

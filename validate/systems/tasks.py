@@ -129,13 +129,13 @@ PARTS = (2, 4, 16, 64)
 
 def _part_worst(runs: Runs) -> Prediction:
     whole = runs("hana-part-worst")
-    parted = {n: runs("hana-part-worst", f"system.parts={n}") for n in PARTS}
+    partitioned = {n: runs("hana-part-worst", f"system.parts={n}") for n in PARTS}
     slower = {
         n: sum(whole.throughput.values()) / sum(one.throughput.values())
-        for n, one in parted.items()
+        for n, one in partitioned.items()
     }
     note = (
-        _range_of(truediv, whole, parted[4])
+        _range_of(truediv, whole, partitioned[4])
         + "Slower by the number of parts: "
         + ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
         + ". The source says up to 2, and neither for how many parts nor for how many groups; here "

@@ -16,7 +16,7 @@ CommitClient::CommitClient(const RunSetup& setup, Board& board, std::uint32_t cl
 
 void CommitClient::run() {
     try {
-        dragged_ns_ = board_.now_ns();
+        slowed_until_ns_ = board_.now_ns();
         while (board_.phase() == Phase::running) run_one();
     } catch (const Left&) {
     }
@@ -42,7 +42,7 @@ bool CommitClient::run_one() {
     counted_bytes_ = fabric_.carried_bytes;
     if (setup_.think_ns > 0) {
         pause(draw_.think_ns() * factor_);
-        dragged_ns_ = board_.now_ns();  // it has been that slow already
+        slowed_until_ns_ = board_.now_ns();  // it has been that slow already
     }
     return committed;
 }
@@ -57,7 +57,7 @@ bool CommitClient::try_transaction() {
     --copy_uses_;
     log(RowKind::begin, snapshot_);
     const Cause cause = transact();
-    drag();
+    slow_down();
     if (cause == granted) {
         log(RowKind::outcome, cid_);
         return true;
@@ -87,9 +87,9 @@ void CommitClient::pause(std::int64_t time_ns) {
     }
 }
 
-void CommitClient::drag_on() {
-    pause((board_.now_ns() - dragged_ns_) * (factor_ - 1));
-    dragged_ns_ = board_.now_ns();
+void CommitClient::stretch_time() {
+    pause((board_.now_ns() - slowed_until_ns_) * (factor_ - 1));
+    slowed_until_ns_ = board_.now_ns();
 }
 
 // Where requests are carried it sleeps for each of them, and others run. To yield on top of that

@@ -37,11 +37,11 @@ class CommitClient {
     void check_phase() const;
     // Its own time passes; throws Left as above.
     void pause(std::int64_t time_ns);
-    // Of a straggler: all it did since the last time takes its factor as long.
-    void drag() {
-        if (factor_ != 1) drag_on();
+    // A straggler: what it did since the last call takes its factor as long.
+    void slow_down() {
+        if (factor_ != 1) stretch_time();
     }
-    // Who waits for another, and does not sleep, gives way where processors are few.
+    // Yields while it waits without sleeping, where there are more clients than processors.
     void give_way();
     // The named point where a client that is to die stops, for good.
     void may_die_here() {
@@ -74,12 +74,12 @@ class CommitClient {
   private:
     bool try_transaction();
     void die_here();
-    void drag_on();
+    void stretch_time();
 
     Counters& counters_;
     const std::uint32_t factor_;
     std::uint32_t copy_uses_ = 0;
-    std::int64_t dragged_ns_ = 0;
+    std::int64_t slowed_until_ns_ = 0;
     std::uint64_t counted_bytes_ = 0;
 };
 

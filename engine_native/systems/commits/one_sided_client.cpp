@@ -35,7 +35,7 @@ void OneSidedClient::connect() {
 
 Cause OneSidedClient::transact() {
     if (const Cause cause = prepare(); cause != granted) return abort(cause);
-    drag();
+    slow_down();
     wait_for_timestamps();
     return commit();
 }
@@ -62,7 +62,7 @@ Cause OneSidedClient::commit() {
     Cause cause = lock_all();
     if (claims()) cause = claim_all(cause);
     if (cause == granted) may_die_here();
-    drag();
+    slow_down();
     if (cause == granted) cause = install();
     if (cause == granted) return granted;
     unlock_all();

@@ -87,7 +87,7 @@ def commit_plan(
         storage = max(len(p.storage) * ROLES_MAX // (clients + nodes), 1)
         raise InputError(
             f"{clients} clients and {nodes} servers, each a process of its own",
-            expected=f"at most {ROLES_MAX} together, as by --set system.clients="
+            expected=f"at most {ROLES_MAX} together, such as --set system.clients="
             f"{ROLES_MAX - storage - others} --set system.storage_nodes={storage}",
         )
     records = transaction_records(system, workload)
@@ -240,7 +240,7 @@ def _check_room(plan: CommitPlan, scenario: Experiment, block_bytes: int) -> Non
     )
     fits = scenario.scale * room / held
     if settings["records"] * room / held < 2 * settings["reads"] or room <= 0:
-        raise InputError(what, expected="fewer clients, as by --set system.clients=…")
+        raise InputError(what, expected="fewer clients: --set system.clients=…")
     raise InputError(what, expected=f"--scale {_rounded_down(fits):g} or less")
 
 
@@ -263,7 +263,7 @@ def _check_guest(
             f"{node['free_bytes'] / 2**20:.3g} MiB of free memory"
         )
         if left <= 2 * plan.settings["reads"] * block_bytes:
-            raise InputError(what, expected="fewer clients, as by --set system.clients=…")
+            raise InputError(what, expected="fewer clients: --set system.clients=…")
         raise InputError(
             what, expected=f"--scale {_rounded_down(scenario.scale * left / own):g} or less"
         )

@@ -67,7 +67,7 @@ Cause TwoPhaseClient::transact() {
     }
     for (std::size_t k = 0; k < keys.size(); ++k) log(RowKind::read, keys[k], seen_[k]);
     if (*std::min_element(seen_.begin(), seen_.end()) < 0) return cause_snapshot;
-    drag();
+    slow_down();
 
     // One of the managers in turn; what is new in each record goes along.
     const auto managers = static_cast<std::int64_t>(setup_.managers.size());

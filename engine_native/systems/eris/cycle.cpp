@@ -15,12 +15,12 @@ std::uint32_t owner(const std::vector<std::uint64_t>& bounds, std::uint64_t key)
 // Transfers among `workers`, taken off their surplus.
 void match(std::vector<std::int64_t>& surplus, const std::vector<std::uint32_t>& workers,
            const std::vector<std::uint32_t>& node, std::vector<Transfer>& found) {
-    std::size_t giver = 0, taker = 0;
+    std::size_t donor = 0, recipient = 0;
     while (true) {
-        while (giver < workers.size() && surplus[workers[giver]] <= 0) ++giver;
-        while (taker < workers.size() && surplus[workers[taker]] >= 0) ++taker;
-        if (giver == workers.size() || taker == workers.size()) return;
-        const std::uint32_t source = workers[giver], target = workers[taker];
+        while (donor < workers.size() && surplus[workers[donor]] <= 0) ++donor;
+        while (recipient < workers.size() && surplus[workers[recipient]] >= 0) ++recipient;
+        if (donor == workers.size() || recipient == workers.size()) return;
+        const std::uint32_t source = workers[donor], target = workers[recipient];
         const std::int64_t entries = std::min(surplus[source], -surplus[target]);
         Transfer transfer;
         transfer.source = source;

@@ -64,7 +64,7 @@ def join_plan(scenario: Experiment, replication: int, transport: str | None = No
     if nodes > NODES_MAX:
         raise InputError(
             f"{nodes} nodes, each a process of its own",
-            expected=f"at most {NODES_MAX}, as by --set system.nodes={NODES_MAX}",
+            expected=f"at most {NODES_MAX}, such as --set system.nodes={NODES_MAX}",
         )
     if transport is None and system.layout == "host":
         transport = system.used_host_transport if HAS_UCX else THREADS
@@ -101,7 +101,7 @@ def _check_parts(system: JoinSystem) -> None:
     """Nodes of this host are the same, and each has its own queue."""
     if system.stragglers:
         raise InputError(
-            "the engine slows no node down",
+            "the engine does not support stragglers",
             token="stragglers",
             expected="--set system.stragglers=[]",
         )
@@ -125,7 +125,9 @@ def _tables(
             expected="record_size: 8 B or 16 B, of both tables",
         )
     if not isinstance(keys, Uniform | Zipf):
-        raise InputError("the engine draws keys by another rule", expected="uniform or zipf keys")
+        raise InputError(
+            "the engine does not support this distribution of keys", expected="uniform or zipf keys"
+        )
     found = {
         "tuple_bytes": int(sizes.pop()),
         "outer": tables[-1].records,

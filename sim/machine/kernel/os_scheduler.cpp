@@ -75,7 +75,7 @@ OsScheduler::OsScheduler(const OsSetup& setup)
         Domain& domain = domain_.emplace_back();
         domain.level = of.level;
         domain.spare = of.spare;
-        domain.takes_new = of.takes_new;
+        domain.places_new_threads = of.places_new_threads;
         domain.spreads = of.spreads;
         std::vector<bool> has(cpus);
         for (const auto& group : of.groups) {
@@ -123,7 +123,7 @@ void OsScheduler::wake(Time now, std::uint32_t thread, std::uint32_t waker) {
     if (of.runnable) throw std::logic_error("a thread that is awake cannot be woken");
     of.runnable = true;
     ++runnable_;
-    std::uint32_t target = of.is_new ? roomiest(now, thread, waker == none ? of.cpu : waker)
+    std::uint32_t target = of.is_new ? least_loaded(now, thread, waker == none ? of.cpu : waker)
                                      : idle_near(thread, of.cpu, affine(thread, of.cpu, waker));
     if (!may(thread, target)) target = fallback(thread, target);
     if (of.is_new) {  // no migration; half of the use that is left
@@ -205,7 +205,7 @@ void OsScheduler::enter(Time now, std::uint32_t thread, std::uint32_t cpu) {
                       : same(setup_.node)  ? node
                                            : beyond];
     }
-    take_along(now, thread, cpu);
+    move_use(now, thread, cpu);
     thread_[thread].cpu = cpu;
     cpu_[cpu].waiting.push_back(thread);
     ++waiting_;
@@ -213,7 +213,7 @@ void OsScheduler::enter(Time now, std::uint32_t thread, std::uint32_t cpu) {
 }
 
 // A thread that does not run brings its use to another processor.
-void OsScheduler::take_along(Time now, std::uint32_t thread, std::uint32_t cpu) {
+void OsScheduler::move_use(Time now, std::uint32_t thread, std::uint32_t cpu) {
     Thread& of = thread_[thread];
     if (of.cpu == cpu) return;
     of.use.pass_time(now, false);
@@ -278,7 +278,7 @@ std::uint32_t OsScheduler::affine(std::uint32_t thread, std::uint32_t previous,
             return std::ranges::find(group, previous) != group.end();
         });
         if (!spans) continue;
-        if (!domain.takes_new || idle(previous)) return previous;
+        if (!domain.places_new_threads || idle(previous)) return previous;
         const std::int64_t half = (imbalance_percent[domain.level] - 100) / 2;
         const auto here = static_cast<std::int64_t>(cpu_[waker].threads()) + 1;
         const auto there = static_cast<std::int64_t>(cpu_[previous].threads());
@@ -321,7 +321,7 @@ std::uint32_t OsScheduler::fallback(std::uint32_t thread, std::uint32_t target) 
     return first;
 }
 
-std::uint32_t OsScheduler::roomiest(Time now, std::uint32_t thread, std::uint32_t cpu) {
+std::uint32_t OsScheduler::least_loaded(Time now, std::uint32_t thread, std::uint32_t cpu) {
     auto bound = static_cast<std::int64_t>(cpu_.size()) + 1;
     while (true) {
         const auto& levels = attempts_[cpu];
@@ -331,7 +331,7 @@ std::uint32_t OsScheduler::roomiest(Time now, std::uint32_t thread, std::uint32_
         const Attempts& at = levels[level - 1];
         const Domain& domain = domain_[at.domain];
         bound = domain.weight;
-        if (!domain.takes_new) continue;
+        if (!domain.places_new_threads) continue;
         const std::size_t group = idlest(now, thread, domain, at.local);
         if (group == domain.groups.size()) continue;
         std::uint32_t best = none;

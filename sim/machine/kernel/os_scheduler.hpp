@@ -20,7 +20,7 @@ struct OsDomain {
     FIELDS_OF(OsDomain);
     FIELD(std::int64_t, level, "0 a core, 1 a cache, 2 a node, 3 beyond");
     FIELD(Groups, groups, "processors");
-    FIELD(bool, takes_new, "new threads are placed over it");
+    FIELD(bool, places_new_threads, "new threads are placed over it");
     FIELD(bool, spreads, "its groups share threads out evenly");
     FIELD(std::int64_t, spare, "threads that may stay together in a group");
     END_OF_FIELDS;
@@ -28,18 +28,18 @@ struct OsDomain {
 
 // ../os_scheduler.py: OsSchedulerSetup, and the threads.
 struct OsSetup {
-    using Whole = std::vector<std::int64_t>;
+    using Integers = std::vector<std::int64_t>;
     using Lists = std::vector<std::vector<std::int64_t>>;
     FIELDS_OF(OsSetup);
-    FIELD(Whole, core, "[C] of each processor");
-    FIELD(Whole, cache, "[C]");
-    FIELD(Whole, node, "[C]");
+    FIELD(Integers, core, "[C] of each processor");
+    FIELD(Integers, cache, "[C]");
+    FIELD(Integers, node, "[C]");
     FIELD(std::vector<OsDomain>, domains, "in which load is balanced");
     FIELD(Lists, domains_of, "[C] positions, from the inside out");
     FIELD(Time, tick_ps, "from tick to tick");
     FIELD(Time, slice_ps, "of a thread, where others wait");
     FIELD(Time, hot_ps, "a thread that ran so recently is not moved");
-    FIELD(Whole, begin, "[T] processor of each thread before it first runs");
+    FIELD(Integers, begin, "[T] processor of each thread before it first runs");
     FIELD(Lists, own, "[T] affinity masks, as processors");
     END_OF_FIELDS;
 };
@@ -76,7 +76,7 @@ class OsScheduler {
     const std::array<std::int64_t, 4>& migrations() const { return migrations_; }
 
   private:
-    enum What : std::uint8_t { threads_, load_, use_ };
+    enum MigrationType : std::uint8_t { threads_, load_, use_ };
     // The average of the time in use, at a time in ps.
     struct Use {
         double part = 0.0;
@@ -105,7 +105,7 @@ class OsScheduler {
     };
     struct Domain {
         std::int64_t level = 0, weight = 0, spare = 0;
-        bool takes_new = false, spreads = false;
+        bool places_new_threads = false, spreads = false;
         std::vector<std::vector<std::uint32_t>> groups;
     };
     struct Sum {
@@ -124,7 +124,7 @@ class OsScheduler {
     };
     struct Wanted {
         std::size_t group;
-        What what;
+        MigrationType what;
         std::int64_t amount;
     };
     static constexpr std::int64_t one = 1024;
@@ -134,7 +134,7 @@ class OsScheduler {
     bool idle_core(std::uint32_t cpu) const;
     void touch(std::uint32_t thread);
     void enter(Time now, std::uint32_t thread, std::uint32_t cpu);
-    void take_along(Time now, std::uint32_t thread, std::uint32_t cpu);
+    void move_use(Time now, std::uint32_t thread, std::uint32_t cpu);
     void run(Time now, std::uint32_t cpu, std::uint32_t thread);
     void run_first(Time now, std::uint32_t cpu);
     void stop(Time now, std::uint32_t cpu);
@@ -144,7 +144,7 @@ class OsScheduler {
     std::uint32_t idle_near(std::uint32_t thread, std::uint32_t previous,
                             std::uint32_t target) const;
     std::uint32_t fallback(std::uint32_t thread, std::uint32_t target) const;
-    std::uint32_t roomiest(Time now, std::uint32_t thread, std::uint32_t cpu);
+    std::uint32_t least_loaded(Time now, std::uint32_t thread, std::uint32_t cpu);
     std::size_t idlest(Time now, std::uint32_t thread, const Domain& domain, std::size_t local);
     template <class Counts>
     void sum(Time now, const Domain& domain, std::size_t local, Counts counts);

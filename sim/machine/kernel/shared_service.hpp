@@ -192,7 +192,7 @@ class SharedService {
     void settle_directory(std::size_t node);
     bool crosses(std::size_t from, std::size_t to, std::size_t link) const {
         bool found = false;
-        each_link(from, to, [&](std::size_t on_way) { found = found || on_way == link; });
+        each_link(from, to, [&](std::size_t passed_link) { found = found || passed_link == link; });
         return found;
     }
     double clock_of(const Class& of) const {

@@ -47,7 +47,7 @@ class Sum(NamedTuple):
         return int(max(self.weight - self.use, 0.0) * ONE)
 
 
-class What(IntEnum):
+class MigrationType(IntEnum):
     """What is counted of threads that are moved: each as one, its load, its use of a processor."""
 
     THREADS = 0
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
     """So much (in ``ONE``) from a group."""
 
     group: int
-    what: What
+    what: MigrationType
     amount: int
 
 
@@ -81,7 +81,7 @@ def imbalance(domain: Domain, sums: Sequence[Sum], is_idle: bool) -> Wanted | No
     if local.load >= mean or 100 * busiest.load <= percent * local.load:
         return None
     amount = min((busiest.load - mean) * busiest.weight, (mean - local.load) * local.weight)
-    return Wanted(busiest.group, What.LOAD, amount)
+    return Wanted(busiest.group, MigrationType.LOAD, amount)
 
 
 def _busy(of: Sum) -> tuple[int, int, int]:
@@ -98,9 +98,9 @@ def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted
         if busiest.weight > 1 and local.idle <= busiest.idle + 1:
             return None
     if busiest.kind == 2 and domain.level > Level.CACHE:
-        return Wanted(busiest.group, What.USE, local.room)
+        return Wanted(busiest.group, MigrationType.USE, local.room)
     by_threads = busiest.weight == 1 or domain.spreads
     amount = max(more if by_threads else local.idle - busiest.idle, 0)
     if domain.level is Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
         amount = 0
-    return Wanted(busiest.group, What.THREADS, (amount >> 1) * ONE)
+    return Wanted(busiest.group, MigrationType.THREADS, (amount >> 1) * ONE)

@@ -40,7 +40,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Domain, Level, OsSchedulerSetup
-from .os_balancing import ONE, Sum, What, imbalance
+from .os_balancing import ONE, MigrationType, Sum, imbalance
 from .use_average import UseAverage
 
 NONE = -1
@@ -128,7 +128,7 @@ class OsScheduler:
         of = self.threads[thread]
         of.runnable = True
         if of.is_new:
-            target = self._roomiest(now, thread, of.cpu if waker == NONE else waker)
+            target = self._least_loaded(now, thread, of.cpu if waker == NONE else waker)
         else:
             target = self._idle_near(thread, of.cpu, self._affine(thread, of.cpu, waker))
         if not self._may(thread, target):
@@ -191,7 +191,7 @@ class OsScheduler:
     def _enter(self, now: int, thread: int, cpu: int) -> None:
         """It runs or waits there."""
         self._count(thread, cpu)
-        self._take_along(now, thread, cpu)
+        self._move_use(now, thread, cpu)
         self.threads[thread].cpu = cpu
         self.cpus[cpu].waiting.append(thread)
         if self.cpus[cpu].running == NONE:
@@ -204,7 +204,7 @@ class OsScheduler:
         same = [of[before] == of[cpu] for of in (s.core, s.cache, s.node)]
         self.migrations[same.index(True) if True in same else Level.BEYOND] += 1
 
-    def _take_along(self, now: int, thread: int, cpu: int) -> None:
+    def _move_use(self, now: int, thread: int, cpu: int) -> None:
         """A thread that does not run brings its use to another processor."""
         of = self.threads[thread]
         if of.cpu == cpu:
@@ -268,7 +268,7 @@ class OsScheduler:
         for d in self.setup.domains_of[waker]:
             domain = self.setup.domains[d]
             if any(previous in group for group in domain.groups):
-                if not domain.takes_new or self._idle(previous):
+                if not domain.places_new_threads or self._idle(previous):
                     return previous
                 half = (IMBALANCE_PERCENT[domain.level] - 100) // 2
                 here, there = self.cpus[waker].threads + 1, self.cpus[previous].threads
@@ -308,7 +308,7 @@ class OsScheduler:
         cpus = [cpu for cpu in range(len(self.cpus)) if self._may(thread, cpu)]
         return next((cpu for cpu in cpus if node[cpu] == node[target]), cpus[0])
 
-    def _roomiest(self, now: int, thread: int, cpu: int) -> int:
+    def _least_loaded(self, now: int, thread: int, cpu: int) -> int:
         """For a new thread (2), seen from a processor."""
         bound = len(self.cpus) + 1
         while True:
@@ -318,7 +318,7 @@ class OsScheduler:
                 return cpu
             domain = inside[-1]
             bound = domain.weight
-            if domain.takes_new:
+            if domain.places_new_threads:
                 group = self._idlest(now, thread, domain, cpu)
                 if group is not None:
                     cpu = self._emptiest(thread, group)
@@ -401,7 +401,10 @@ class OsScheduler:
         if wanted is not None and wanted.amount > 0:
             among = [one for one in domain.groups[wanted.group] if one in self.allowed]
             source = max(among, key=lambda one: self.cpus[one].threads)
-            if self.cpus[source].threads <= (wanted.what is not What.THREADS) or source == cpu:
+            if (
+                self.cpus[source].threads <= (wanted.what is not MigrationType.THREADS)
+                or source == cpu
+            ):
                 source = NONE
         if wanted is None or source == NONE:
             if not newly_idle:
@@ -416,7 +419,12 @@ class OsScheduler:
             of.failed += 1
             runs = self.cpus[source].running
             patient = of.failed > TRIES[domain.level] + 2
-            if wanted.what is What.THREADS and patient and runs != NONE and self._may(runs, cpu):
+            if (
+                wanted.what is MigrationType.THREADS
+                and patient
+                and runs != NONE
+                and self._may(runs, cpu)
+            ):
                 self._stop(now, source)
                 self.cpus[source].waiting.pop()
                 self._enter(now, runs, cpu)
@@ -433,13 +441,13 @@ class OsScheduler:
         source: int,
         domain: Domain,
         failed: int,
-        what: What,
+        what: MigrationType,
         amount: int,
         most: int,
     ) -> bool:
         """Of those that wait there, who has waited longest first."""
         is_core = domain.level is Level.CORE
-        use = ONE // self.cpus[source].threads if what is What.USE else ONE
+        use = ONE // self.cpus[source].threads if what is MigrationType.USE else ONE
         taken: list[int] = []
         for thread in list(self.cpus[source].waiting):
             if len(taken) == most or amount <= 0:
@@ -449,7 +457,7 @@ class OsScheduler:
                 continue
             if not self._may(thread, cpu):
                 continue
-            if what is not What.THREADS and use >> failed > amount:
+            if what is not MigrationType.THREADS and use >> failed > amount:
                 continue
             amount -= use
             taken.append(thread)

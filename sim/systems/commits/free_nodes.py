@@ -32,8 +32,8 @@ class FreeNodes:
                 together = ", or layout together" if "client_nodes" in self._role.values() else ""
                 raise DescriptionError(
                     (field, *at),
-                    f"node {node_id} stands in {self._role[position]} too: expected nodes "
-                    f"apart{together}",
+                    f"node {node_id} is also in {self._role[position]}: expected "
+                    f"disjoint nodes{together}",
                 )
         self._role.update(dict.fromkeys(positions, field))
         return positions

@@ -143,10 +143,10 @@ class CommitPlane:
         yield from doubtful_facts(self.scenario.machine, self.system)
 
     def _check(self, now: Counters) -> None:
-        """No server was busy for longer than it was there, and no client in two transactions."""
+        """No server was busy for longer than the run lasted, and no client in two transactions."""
         count = np.array([server.members for server in self._servers])
         if (now.busy_ps > now.time_ps * count).any():
-            raise AssertionError("a server was busy for longer than it was there")
+            raise AssertionError("a server was busy for longer than the run lasted")
         if now.latencies_ns.total * 1e3 > self.system.clients * now.time_ps * (1.0 + 1e-12):
             raise AssertionError("clients were in more than one transaction each (Little's law)")
 

@@ -316,12 +316,15 @@ class Routes:
         for sleeper, waker in ((server, CLIENT), (CLIENT, server)):
             asleep, idle = self._rest.asleep[sleeper], self._rest.idle[sleeper]
             own = tuple(
-                replace(visit, same_turn=True) for visit in self._on_threads(sleeper, asleep, pays)
+                replace(visit, without_queueing=True)
+                for visit in self._on_threads(sleeper, asleep, pays)
             )
             notifies = tuple(self._on_threads(waker, asleep, _always(shared.notify_ps)))
             late_s = asleep * idle * shared.wake_ps / PS
             found.append(Stage(f"waking {sleeper}: {name}", (Branch(own, late_s),)))
-            found.append(Stage(f"notifying {sleeper}: {name}", (Branch(notifies),), aside=True))
+            found.append(
+                Stage(f"notifying {sleeper}: {name}", (Branch(notifies),), asynchronous=True)
+            )
         return found
 
     def _two_phase(self) -> list[Stage]:
@@ -358,9 +361,11 @@ class Routes:
             Stage("commit request", (self.branch(request),)),
             Stage("votes", votes),
             Stage("outcome", (self.branch(to("outcome", MANAGER, CLIENT)),)),
-            Stage("installing", (self.branch(*installed, count=taking_part),), aside=True),
-            Stage("undoing", (self.branch(undone, count=taking_part),), aside=True),
-            Stage("finishing", (self.branch(to("finished", MANAGER, TIMESTAMPS)),), aside=True),
+            Stage("installing", (self.branch(*installed, count=taking_part),), asynchronous=True),
+            Stage("undoing", (self.branch(undone, count=taking_part),), asynchronous=True),
+            Stage(
+                "finishing", (self.branch(to("finished", MANAGER, TIMESTAMPS)),), asynchronous=True
+            ),
         ]
 
     def _one_sided(self) -> list[Stage]:
@@ -381,7 +386,7 @@ class Routes:
             *self._step("writes", "write", "write-done", STORAGE, writes),
             *self._step("undoing", "unlock", "unlock-done", STORAGE, max(p.updates - 1, 1)),
             Stage("posting the bit", (self._posting(self._cost("bit", 0).send_ps),)),
-            Stage("bit", (self.branch(bit),), aside=True),
+            Stage("bit", (self.branch(bit),), asynchronous=True),
             Stage("bit known", (self.branch(bit, done),)),
         ]
 

@@ -187,7 +187,7 @@ class CommitSystem(SystemSpec):
                         f"{self.clients - 1}, as they count from 0",
                     )
                 if fault.client in seen:
-                    raise DescriptionError(place, f"client {fault.client} stands twice")
+                    raise DescriptionError(place, f"client {fault.client} is listed twice")
                 seen.add(fault.client)
         return self
 
@@ -215,7 +215,7 @@ class CommitSystem(SystemSpec):
     @model_validator(mode="after")
     def _belongs_to_host(self) -> CommitSystem:
         if self.host_transport is not None and self.layout != "host":
-            raise DescriptionError(("host_transport",), "a transport of layout host alone")
+            raise DescriptionError(("host_transport",), "only for layout host")
         return self
 
     @model_validator(mode="after")
@@ -236,7 +236,7 @@ class CommitSystem(SystemSpec):
     def _belongs_to_rsi(self) -> CommitSystem:
         for field in ("lease", "skip_after"):
             if getattr(self, field) is not None and self.architecture != "rsi":
-                raise DescriptionError((field,), "a remedy of architecture rsi alone")
+                raise DescriptionError((field,), "a remedy for architecture rsi only")
         if self.architecture == "rsi" and self.timestamp_bits < self.clients:
             raise DescriptionError(
                 ("timestamp_bits",),
@@ -277,14 +277,14 @@ class CommitSystem(SystemSpec):
         if facts is None:
             raise DescriptionError(
                 ("layout",),
-                f"machine '{machine.name}' does not say what its processes cost: expected one that "
+                f"machine '{machine.name}' has no costs of processes: expected one that "
                 "'numatwin machine measure' has written",
             )
         direct = self.architecture == "rsi" and self.transport == "shm"
         if not direct and self.transport not in facts.engine.transports:
             raise DescriptionError(
                 ("host_transport",),
-                f"machine '{machine.name}' does not say what messages cost by {self.transport}: "
+                f"machine '{machine.name}' has no costs of messages by {self.transport}: "
                 f"expected one of {', '.join(facts.engine.transports) or 'none'}",
             )
 
@@ -347,7 +347,7 @@ class CommitSystem(SystemSpec):
             ):
                 ids = [machine.nodes[k].id for k in (roles.positions[0], position)]
                 raise DescriptionError(
-                    (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected alike ones"
+                    (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected equal ones"
                 )
         return first
 

@@ -78,7 +78,7 @@ class TryModel:
         chances = self._with_retries(start)
         found = self._at(chances, snapshots)
         for _ in range(ROUNDS):
-            met = self._met(found, snapshots)
+            met = self._success_chances(found, snapshots)
             nearer = Chances(0.5 * (chances.reads + met.reads), 0.5 * (chances.votes + met.votes))
             off = abs(met.commits - chances.commits)
             if off < NEAR:
@@ -189,7 +189,7 @@ class TryModel:
 
     # -- conflicts --------------------------------------------------------------------------------
 
-    def _met(self, tries: Tries, snapshots: Snapshots) -> Chances:
+    def _success_chances(self, tries: Tries, snapshots: Snapshots) -> Chances:
         """How tries end where as many as these come through."""
         p, commits = self.p, tries.commits_per_s
         if not p.updates:

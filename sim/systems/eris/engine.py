@@ -178,8 +178,10 @@ class Eris:
     def _observed(self, name: str, part: IndexPartitions | ColumnPartitions) -> ObjectObservation:
         seen, kind = self._seen[name], _kind(part)
         # The time of a core's workers is shared by all their commands on objects of a kind.
-        alike = (self._seen[other] for other, of in self.partitions.items() if _kind(of) == kind)
-        all_seen = sum(alike, start=np.zeros(self.workers.count))
+        same_kind = (
+            self._seen[other] for other, of in self.partitions.items() if _kind(of) == kind
+        )
+        all_seen = sum(same_kind, start=np.zeros(self.workers.count))
         per_core = group_sums(self.workers.core, all_seen, self.workers.cores)
         own_s = self._own_s[kind]
         each = np.divide(own_s, per_core, out=np.zeros_like(per_core), where=per_core > 0)

@@ -108,8 +108,8 @@ def hottest_line(spread: Popularity, keys_per_line: float) -> float:
     classes = spread.classes
     per_key = float(classes.per_key.max())
     # Scattered, its neighbours are any keys; by place they are as popular, if there are so many.
-    alike = 1.0 if spread.scattered else float(classes.keys[0])
-    return min(per_key * min(max(keys_per_line, 1.0), max(alike, 1.0)), 1.0)
+    class_keys = 1.0 if spread.scattered else float(classes.keys[0])
+    return min(per_key * min(max(keys_per_line, 1.0), max(class_keys, 1.0)), 1.0)
 
 
 def _same(a: Density, b: Density) -> bool:
@@ -151,12 +151,12 @@ def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
     """Regions of ``keys`` (n, Q) that lie at random, the most popular class first.
 
     Several keys share a line. The line belongs to the class of its most popular key: of the lines
-    of a level, exp(-keys per line) hold none of the keys thrown so far.
+    of a level, exp(-keys per line) hold none of the keys placed so far.
     """
     level_lines = np.moveaxis(tree.level_lines(keys.sum(axis=1)), 0, 1)[:, :, None]  # (n, L, 1)
-    thrown = np.cumsum(keys, axis=1)[:, None, :]
-    per_line = np.divide(thrown, level_lines, out=np.zeros(np.broadcast_shapes(
-        thrown.shape, level_lines.shape)), where=level_lines > 0)  # fmt: skip
+    keys_so_far = np.cumsum(keys, axis=1)[:, None, :]
+    per_line = np.divide(keys_so_far, level_lines, out=np.zeros(np.broadcast_shapes(
+        keys_so_far.shape, level_lines.shape)), where=level_lines > 0)  # fmt: skip
     free_after = np.exp(-per_line)
     free_after[:, :, -1] = 0.0
     free_before = np.concatenate(

@@ -95,7 +95,7 @@ class PartitionedDemands(ErisDemands):
                 continue
             for scan in operations:
                 lines, done, results = self._scanned_lines(name, scan, part.sizes())
-                longer, hit = self._met(met * lines, workers.node)
+                longer, hit = self._in_last_cache(met * lines, workers.node)
                 scanned += scan.share * (done + longer)
                 streamed += scan.share * (missed * lines + results)
                 scan_hits += scan.share * hit
@@ -211,7 +211,7 @@ class PartitionedDemands(ErisDemands):
                     lines, instructions, results = self._scanned_lines(
                         name, scan, part.sizes(), flushed, costs.instructions.round
                     )
-                    longer, hit = self._met(met * lines, node)
+                    longer, hit = self._in_last_cache(met * lines, node)
                     each = 1.0 / np.maximum(lines, 1e-300)
                     found.scan_lines[at] = lines
                     found.core_s[at] = (instructions + longer) * each / self.worker_rate

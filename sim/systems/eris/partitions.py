@@ -220,16 +220,16 @@ class ColumnPartitions:
 def _match(surplus: Floats, workers: Ints) -> list[tuple[int, int, float]]:
     """Transfers (source, target, entries) among ``workers``; takes them off ``surplus``."""
     found = []
-    givers = [int(w) for w in workers if surplus[w] >= 1]
-    takers = [int(w) for w in workers if surplus[w] <= -1]
-    while givers and takers:
-        source, target = givers[0], takers[0]
+    donors = [int(w) for w in workers if surplus[w] >= 1]
+    recipients = [int(w) for w in workers if surplus[w] <= -1]
+    while donors and recipients:
+        source, target = donors[0], recipients[0]
         volume = float(min(surplus[source], -surplus[target]))
         found.append((source, target, volume))
         surplus[source] -= volume
         surplus[target] += volume
         if surplus[source] < 1:
-            givers.pop(0)
+            donors.pop(0)
         if surplus[target] > -1:
-            takers.pop(0)
+            recipients.pop(0)
     return found

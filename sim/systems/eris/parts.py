@@ -224,7 +224,7 @@ class ErisDemands(ABC):
         fixed = np.where(entries > 0, own + handed, 0.0)
         return lines, fixed + lines * per_line, results
 
-    def _met(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
+    def _in_last_cache(self, lines: Floats, node: Ints) -> tuple[Floats, Floats]:
         """Of ``lines`` (…) that scans on these nodes (…) find in the last cache: instructions, and
         lines that hold slots of misses: one of the two, see ``ErisCosts.scan_from_last_s``.
         """

@@ -53,7 +53,7 @@ class SharedDemands(ErisDemands):
             for scan in operations:
                 entries = np.array([float(self.objects[name].entries or 0)])
                 read, done, results = self._scanned_lines(name, scan, entries)
-                longer, hit = self._met(np.where(fits, read, 0.0), np.arange(n))
+                longer, hit = self._in_last_cache(np.where(fits, read, 0.0), np.arange(n))
                 scanned += scan.share * (done + longer)
                 streamed += scan.share * np.where(fits, 0.0, read)
                 scan_hits += scan.share * hit

@@ -19,13 +19,13 @@ def check_host(system: JoinSystem, machine: Machine, workload: Workload) -> None
     if facts is None:
         raise DescriptionError(
             ("layout",),
-            f"machine '{machine.name}' does not say what passes over tuples take: expected one "
+            f"machine '{machine.name}' has no times of passes over tuples: expected one "
             "that 'numatwin machine measure' has written",
         )
     if transport not in facts.exchanges:
         raise DescriptionError(
             ("host_transport",),
-            f"machine '{machine.name}' does not say what messages take by {transport}: expected "
+            f"machine '{machine.name}' has no times of messages by {transport}: expected "
             f"one of {', '.join(facts.exchanges) or 'none'}",
         )
     threads = machine.nodes[system.positions(machine)[0]].threads

@@ -102,7 +102,7 @@ class HostPlanner(Planner):
         sel, passing, each_error = self.tables.selectivity, {inner: 1.0, outer: 1.0}, 0.0
         if operator == "ghj-bloom":
             each_error = 1.0 - (1.0 - self.system.filter_error) ** (1.0 / self.nodes)
-            met = self._met(inner, outer)
+            met = self._match_share(inner, outer)
             error = self.system.filter_error
             passing = {inner: met + (1.0 - met) * error, outer: sel + (1.0 - sel) * error}
         rows = {table: self._drawn(table, fan.final, passing[table]) for table in (inner, outer)}
@@ -138,7 +138,7 @@ class HostPlanner(Planner):
             yield self._partitioned(count, fan)
         yield self._joined(count, fan)
 
-    def _met(self, inner: Table, outer: Table) -> float:
+    def _match_share(self, inner: Table, outer: Table) -> float:
         """The part of inner tuples that an outer one asks for, with uniform keys."""
         asked = outer.records * self.tables.selectivity / max(inner.records, 1)
         return 1.0 - math.exp(-asked)

@@ -166,10 +166,10 @@ class JoinPlane:
         }
 
     def _check(self, uses: Sequence[ResourceUse]) -> None:
-        """No part was busy for longer than it was there. The model checks rows, each query."""
+        """No part was busy for longer than the run lasted. The model checks rows, each query."""
         for use in uses:
             if use.utilisation > 1.0 + 1e-6:
-                raise AssertionError(f"{use.name} was busy for longer than it was there")
+                raise AssertionError(f"{use.name} was busy for longer than the run lasted")
 
 
 event_plane = partial(JoinPlane, event_model)

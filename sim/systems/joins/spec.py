@@ -116,25 +116,27 @@ class JoinSystem(SystemSpec):
     @model_validator(mode="after")
     def _fits_together(self) -> JoinSystem:
         if self.queue_node is not None and self.queue != "central":
-            raise DescriptionError(("queue_node",), "a node of queue central alone")
+            raise DescriptionError(("queue_node",), "only for queue central")
         if self.partitions is not None and self.operator not in BUFFERED_BY_PARTITION:
             raise DescriptionError(
                 ("partitions",), f"of operators {' and '.join(BUFFERED_BY_PARTITION)} alone"
             )
         if self.receive_buffer is not None and self.operator not in ONE_SIDED:
             raise DescriptionError(
-                ("receive_buffer",), f"of one-sided operators alone: {', '.join(ONE_SIDED)}"
+                ("receive_buffer",), f"only for one-sided operators: {', '.join(ONE_SIDED)}"
             )
         if self.buffer.value > self.chunk.value:
             raise DescriptionError(("buffer",), "expected at most a chunk")
         if self.layout == "host":
             self._check_host_fields()
         elif self.host_transport is not None:
-            raise DescriptionError(("host_transport",), "a transport of layout host alone")
+            raise DescriptionError(("host_transport",), "only for layout host")
         seen: set[int] = set()
         for at, slow in enumerate(self.stragglers):
             if slow.node in seen:
-                raise DescriptionError(("stragglers", at, "node"), f"node {slow.node} stands twice")
+                raise DescriptionError(
+                    ("stragglers", at, "node"), f"node {slow.node} is listed twice"
+                )
             seen.add(slow.node)
         return self
 

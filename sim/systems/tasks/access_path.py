@@ -105,7 +105,7 @@ def _by_model(name: str, model: AccessModel) -> Callable[[ScanSeen], Path]:
 def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
     file = options.get("model")
     if file is not None and name not in BY_MODEL:
-        raise ValueError(f"model: access path '{name}' goes by none")
+        raise ValueError(f"model: access path '{name}' uses no model")
     if name in NAMES:
         return _Chooser(_Fixed(NAMES[name]))
     if name == "none":

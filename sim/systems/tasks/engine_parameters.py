@@ -126,7 +126,7 @@ def _interconnect(
 
 def _copies(one: Background, found: EnginesInService) -> list[BackgroundPiece]:
     engine = found.of_node[one.node]
-    there_and_back = found.line(
+    round_trip = found.line(
         engine, [(one.home, 1.0), (one.node, 1.0)], [(one.node, 1.0), (one.home, 1.0)]
     )
-    return [BackgroundPiece(found.core[engine], engine, there_and_back)] * one.workers
+    return [BackgroundPiece(found.core[engine], engine, round_trip)] * one.workers

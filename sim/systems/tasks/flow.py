@@ -371,7 +371,7 @@ class TasksFlow:
             elif isinstance(command, ReleaseCore):
                 self.allocated.remove((command.node, command.core))
             else:
-                raise InputError(f"tasks know no command {type(command).__name__}")
+                raise InputError(f"no command of tasks: {type(command).__name__}")
             self._rates = None
 
     def _active_cores(self, rates: Rates, allowed: Ints) -> Floats:

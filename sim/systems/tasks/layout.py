@@ -152,7 +152,7 @@ class Layout:
             wanted[copy.target] += copy.pages  # the old pages are free when all has arrived
         if (short := np.flatnonzero(wanted > self.free_pages)).size:
             node = self.node_ids[int(short[0])]
-            self._tell(time_s, "refused", f"{_words(command, self)}: node {node} has no room")
+            self._log(time_s, "refused", f"{_words(command, self)}: node {node} has no room")
             return ()
         self._begin(_Change(command, copies, time_s), copies, time_s)
         return tuple(copies)
@@ -211,13 +211,13 @@ class Layout:
         self._changes.append(change)
         self._note(time_s, command.table)
         details = {"table": command.table, "pages": sum(copy.pages for copy in copies)}
-        self._tell(time_s, "transfer", f"{_words(command, self)} begins", details)
+        self._log(time_s, "transfer", f"{_words(command, self)} begins", details)
 
     def _finish(self, change: _Change, time_s: float) -> tuple[Copy, ...]:
         command, table = change.command, self.tables[change.command.table]
         parts = self.parts[table.name]
         took = {"table": table.name, "took_s": time_s - change.began_s}
-        self._tell(time_s, "done", _words(command, self), took)
+        self._log(time_s, "done", _words(command, self), took)
         if isinstance(command, MovePart):
             self._replace(
                 table.name, command.part, node=command.node, busy=False, blocked=False, targets=()
@@ -257,7 +257,7 @@ class Layout:
         ]
         self.history.append((time_s, table, parts))
 
-    def _tell(
+    def _log(
         self, time_s: float, kind: str, text: str, details: dict[str, Any] | None = None
     ) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details or {}))

@@ -93,7 +93,7 @@ class ScanPaths:
         read = sum(use.read for use in memory if use.place == "part") * LINE_BYTES
         written = sum(use.written for use in memory) * LINE_BYTES
         idle = self.costs.idle_s[node]
-        away_s = float(np.nanmean(idle)) if home is None else float(idle[home])
+        latency_s = float(np.nanmean(idle)) if home is None else float(idle[home])
         flows = self._of(node)
         over, through = flows.traffic(self.program.background)
         paths: list[Path] = ["cpu"]
@@ -119,7 +119,7 @@ class ScanPaths:
             home=home,
             node=node,
             data_bytes=entries * read,
-            latency_ns=away_s * 1e9,
+            latency_ns=latency_s * 1e9,
             result_bytes=entries * written,
             interconnect_Bps=over,
             engine_copies=through,

@@ -220,13 +220,13 @@ class _Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        alike: dict[tuple[int, int, int | None], int] = {}
+        first_of_kind: dict[tuple[int, int, int | None], int] = {}
         first = np.arange(whole)  # the first kind that demands the same
         for f, (b, node) in enumerate(pairs):
             batch = self.batches[b]
             cost = batch.stage.cost
             if engines is None:
-                first[f] = alike.setdefault((id(cost), node, batch.home), f)
+                first[f] = first_of_kind.setdefault((id(cost), node, batch.home), f)
                 if first[f] != f:
                     continue
             instructions[f] = cost.instructions_s[node]
@@ -251,7 +251,7 @@ class _Search:
                     where = self._where(of_part)
                     read[f] += use.read * where
                     written[f] += use.written * where
-        if len(alike) < count and engines is None:
+        if len(first_of_kind) < count and engines is None:
             read, written = read[first], written[first]
             instructions, separate, slots = instructions[first], separate[first], slots[first]
         page_lines = PAGE_BYTES / LINE_BYTES

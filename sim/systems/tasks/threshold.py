@@ -207,7 +207,7 @@ class _Benchmark:
 
 
 def _sums(
-    ids: Sequence[int], power: int, who_asks: Mapping[str, int], clients: Mapping[str, Any]
+    ids: Sequence[int], power: int, arrivals: Mapping[str, int], clients: Mapping[str, Any]
 ) -> Workload:
     vector = {
         "kind": "table",
@@ -221,7 +221,7 @@ def _sums(
         "operations": {
             f"sum-{node_id}": {
                 "kind": "query",
-                **who_asks,
+                **arrivals,
                 "operators": {
                     "sum": {
                         "kind": "custom",

@@ -84,7 +84,7 @@ def test_domains_of_a_ring() -> None:
     ]
     assert of[1].groups == ((0, 1), (2, 3), (6, 7))
     assert of[2].groups == ((0, 1, 2, 3, 6, 7), (2, 3, 4, 5, 6, 7))
-    assert all(one.takes_new for one in of)
+    assert all(one.places_new_threads for one in of)
     assert [one.spreads for one in of] == [False, True, False]
 
 

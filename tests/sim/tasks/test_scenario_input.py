@@ -59,7 +59,7 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
         ("affinity: node, nodes: []", "4:39: system.nodes: expected at least one node id"),
         ("affinity: []", "4:23: system.affinity: expected 'core', 'node' or 'none'"),
         ("affinity: none, nodes: 0", "system.nodes: found '0', expected at least 1"),
-        ("nodes: [0, 0]", "system.nodes: a node id stands twice"),
+        ("nodes: [0, 0]", "system.nodes: a node id is listed twice"),
         ("nodes: 1, loaders: 2", "system.loaders: 1 nodes have workers: expected at most 1"),
         ("threads: 21", "system.threads: node 0 of machine 'intel-4s-qpi' has 20 hardware threads"),
         (

@@ -121,7 +121,7 @@ def _windows(engine: Any, wanted: int, workers: int) -> Any:
     while len(found) < wanted:
         if time.monotonic() > until:
             raise InputError(
-                f"the engine did next to nothing in {WINDOWS_S:g} s: this host is too busy"
+                f"the engine did almost nothing in {WINDOWS_S:g} s: this host is too busy"
             )
         time.sleep(WINDOW_S)
         engine.check()

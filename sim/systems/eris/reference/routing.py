@@ -211,7 +211,7 @@ class ErisRoutingReference:
                 self.counts.executed[operation, w.index] += count
                 self.done += count
                 self.note("executed", w.index, operation, count)
-                at, of_batch = self.tell_latencies(taken, operation, count, at, of_batch)
+                at, of_batch = self.record_latencies(taken, operation, count, at, of_batch)
             elif may_make:
                 made = yield from self.make(w, to_make, taken)
                 to_make -= made
@@ -237,7 +237,7 @@ class ErisRoutingReference:
         )
         return self.phase(w, "walk", work, memory)
 
-    def tell_latencies(
+    def record_latencies(
         self, taken: Incoming, operation: int, count: int, at: int, of_batch: int
     ) -> tuple[int, int]:
         """Commands of batches are done in their order; those of a batch were handed over evenly

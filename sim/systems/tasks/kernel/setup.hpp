@@ -12,13 +12,13 @@ namespace numatwin {
 
 struct StageSetup {
     using Doubles = std::vector<double>;
-    using Whole = std::vector<std::int64_t>;
+    using Integers = std::vector<std::int64_t>;
     FIELDS_OF(StageSetup);
     FIELD(std::int64_t, task_class, "of its tasks");
     FIELD(std::int64_t, table, "whose parts its tasks work on; -1: none");
     FIELD(std::int64_t, counted, "the table that parts_min is about; -1: none");
-    FIELD(Whole, inputs, "stages that come before it");
-    FIELD(Whole, followers, "stages that come after it");
+    FIELD(Integers, inputs, "stages that come before it");
+    FIELD(Integers, followers, "stages that come after it");
     FIELD(bool, pipelined, "each task follows one of its input's");
     FIELD(bool, kept, "a later stage follows the nodes of its tasks");
     FIELD(std::int64_t, parts_min, "with fewer parts it is left out", 1);
@@ -31,7 +31,7 @@ struct StageSetup {
     FIELD(Doubles, instructions_ps, "[n] per entry, by node of the thread");
     FIELD(Doubles, separate_ps, "[n] per entry: overlaps with nothing");
     FIELD(Doubles, slots, "[n] lines under way");
-    FIELD(Whole, place, "[m] of memory: 0 with the part, 1 local, 2 interleaved");
+    FIELD(Integers, place, "[m] of memory: 0 with the part, 1 local, 2 interleaved");
     FIELD(Doubles, read, "[m] lines per entry");
     FIELD(Doubles, written, "[m] lines per entry");
     FIELD(double, lines, "per entry, in all");
@@ -44,18 +44,18 @@ struct StageSetup {
 // Copy engines of the machine, and what uses them and the links besides queries.
 struct EngineSetup {
     using Doubles = std::vector<double>;
-    using Whole = std::vector<std::int64_t>;
+    using Integers = std::vector<std::int64_t>;
     FIELDS_OF(EngineSetup);
-    FIELD(Whole, core, "[E] of the service");
-    FIELD(Whole, contexts, "[E] copies at a time");
+    FIELD(Integers, core, "[E] of the service");
+    FIELD(Integers, contexts, "[E] copies at a time");
     FIELD(Doubles, setup_ps, "[E] of a thread, before its first request");
     FIELD(Doubles, request_ps, "[E] of a thread, for each");
     FIELD(Doubles, line_ps, "[E] of a line");
     FIELD(Doubles, free_line_ps, "[E] likewise, not coherent; 0: it makes no such copies");
     FIELD(Doubles, slots, "[E] lines asked for at a time");
-    FIELD(Whole, of_node, "[n] the engine that threads of a node use; -1: none");
-    FIELD(Whole, background_core, "[B] of the service");
-    FIELD(Whole, background_engine, "[B] whose context it holds; -1: none");
+    FIELD(Integers, of_node, "[n] the engine that threads of a node use; -1: none");
+    FIELD(Integers, background_core, "[B] of the service");
+    FIELD(Integers, background_engine, "[B] whose context it holds; -1: none");
     FIELD(Doubles, background_instructions_ps, "[B] of a line");
     FIELD(std::vector<Doubles>, background_read, "[B, n] lines read from each home");
     FIELD(std::vector<Doubles>, background_written, "[B, n] likewise written");
@@ -65,7 +65,7 @@ struct EngineSetup {
 
 struct TaskSetup {
     using Doubles = std::vector<double>;
-    using Whole = std::vector<std::int64_t>;
+    using Integers = std::vector<std::int64_t>;
     using Tables = std::vector<std::vector<std::int64_t>>;
     FIELDS_OF(TaskSetup);
     // The machine, as SharedService takes it.
@@ -74,35 +74,35 @@ struct TaskSetup {
     FIELD(Doubles, latency_ps, "[n, n] without load");
     FIELD(Doubles, load, "of the loaded-latency curve");
     FIELD(Doubles, load_ratio, "at each load");
-    FIELD(Whole, core_node, "[C]");
-    FIELD(Whole, core_threads, "[C] pieces at a time");
-    FIELD(Whole, data_ps, "[2L] of a line on a link");
-    FIELD(Whole, request_ps, "[2L] of a request");
-    FIELD(Whole, entering, "[n, v] links of routes");
-    FIELD(Whole, predecessor, "[n, v] vertices of routes");
+    FIELD(Integers, core_node, "[C]");
+    FIELD(Integers, core_threads, "[C] pieces at a time");
+    FIELD(Integers, data_ps, "[2L] of a line on a link");
+    FIELD(Integers, request_ps, "[2L] of a request");
+    FIELD(Integers, entering, "[n, v] links of routes");
+    FIELD(Integers, predecessor, "[n, v] vertices of routes");
     FIELD(std::int64_t, vertices, "v");
     FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
     FIELD(Doubles, entries, "[n] lines under way at home agents; none, 0: not limited");
     FIELD(bool, directory_in_memory, "its updates are writes", false);
     // Threads.
-    FIELD(Whole, worker_core, "[W]");
-    FIELD(Whole, worker_node, "[W] of whose pool each is");
+    FIELD(Integers, worker_core, "[W]");
+    FIELD(Integers, worker_node, "[W] of whose pool each is");
     FIELD(OsSetup, os, "threads that are moved; without processors: they are pinned");
     FIELD(double, switch_ps, "of a thread that takes over a processor in the middle of a task");
     FIELD(bool, one_queue, "of the whole machine");
-    FIELD(Whole, copy_core, "[n] of copying threads");
+    FIELD(Integers, copy_core, "[n] of copying threads");
     FIELD(Doubles, copy_slots, "[n] lines under way of copying threads");
-    FIELD(Whole, near, "[n, n] nodes by distance from each, itself first");
-    FIELD(Whole, memory_nodes, "nodes with memory");
+    FIELD(Integers, near, "[n, n] nodes by distance from each, itself first");
+    FIELD(Integers, memory_nodes, "nodes with memory");
     // Work.
     FIELD(std::int64_t, classes, "of tasks");
     FIELD(std::vector<StageSetup>, stages, "of all queries");
-    FIELD(Whole, query_first, "first stage of each query, and the end of the last one");
+    FIELD(Integers, query_first, "first stage of each query, and the end of the last one");
     FIELD(Doubles, cumulative, "shares of the mix, by query");
     FIELD(std::int64_t, last_of_mix, "the last query that is drawn; -1: none");
     FIELD(Tables, part_rows, "of each table's parts");
     FIELD(Tables, part_node, "likewise; -1: on all nodes in turn");
-    FIELD(Whole, client_query, "of each closed client; -1: it draws from the mix");
+    FIELD(Integers, client_query, "of each closed client; -1: it draws from the mix");
     FIELD(std::int64_t, concurrency, "tasks of a stage; 0: as workers are free");
     FIELD(double, task_ps, "of taking and ending a task");
     FIELD(Time, look_ps, "for work, before a worker sleeps");
@@ -114,7 +114,7 @@ struct TaskSetup {
           "Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals");
     FIELD(bool, traced, "keep the trace");
     FIELD(EngineSetup, engines, "that copy for scans");
-    FIELD(Whole, paths,
+    FIELD(Integers, paths,
           "[stages, n + 1] by stage and home, on all nodes first: path 0 (CPU), 1, 2 (copies)");
     END_OF_FIELDS;
 };

@@ -223,7 +223,7 @@ class TaskModel {
     std::uint32_t oldest_own(std::uint32_t worker) const;
     std::uint32_t oldest_stealable(std::uint32_t worker) const;
     void start(std::uint32_t worker, std::uint32_t task);
-    void had_its_turn(std::size_t victim, std::size_t thief);
+    void rotate_victims(std::size_t victim, std::size_t thief);
     void count_use(const Worker& worker, const Task& task, std::int64_t threads);
     void ended(std::uint32_t worker);
     std::uint32_t demand_of(const Task& task, std::size_t node);

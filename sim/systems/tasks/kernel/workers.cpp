@@ -206,8 +206,8 @@ std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
     return none;
 }
 
-// Of nodes that are equally far the victim is the last one from now on.
-void TaskModel::had_its_turn(std::size_t victim, std::size_t thief) {
+// Moves the victim behind the other nodes at the same distance.
+void TaskModel::rotate_victims(std::size_t victim, std::size_t thief) {
     std::int64_t* const end = victims_.data() + (thief + 1) * n_;
     const double* const latency_ps = setup_.latency_ps.data() + thief * n_;
     auto* at = std::find(end - n_, end, static_cast<std::int64_t>(victim));
@@ -275,7 +275,7 @@ void TaskModel::start(std::uint32_t w, std::uint32_t at) {
     --of.waiting;
     ++of.running;
     of.stolen += stolen;
-    if (stolen) had_its_turn(static_cast<std::size_t>(task.node), worker.node);
+    if (stolen) rotate_victims(static_cast<std::size_t>(task.node), worker.node);
     --free_workers_;
     worker.task = at;
     worker.left = task.entries;

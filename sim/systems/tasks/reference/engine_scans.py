@@ -15,7 +15,7 @@ from .clock import Clock
 from .tasks import Task
 
 LINE_BYTES = 64.0
-FOR_EVER = 1e12
+ENDLESS_ENTRIES = 1e12
 ENGINE_JOBS, BACKGROUND_JOBS = 1 << 48, 1 << 49
 BY_CPU, BY_ENGINE = 0, 1
 PASSING = PieceDemand(separate_ps=1.0)  # a ps of a thread's time
@@ -66,7 +66,7 @@ class EngineScans:
         for number, piece in enumerate(self.p.background):
             if piece.engine != NOTHING:
                 self.engines[piece.engine].request(0)
-            self.clock.start(piece.core, piece.demand, FOR_EVER, BACKGROUND_JOBS + number)
+            self.clock.start(piece.core, piece.demand, ENDLESS_ENTRIES, BACKGROUND_JOBS + number)
         self.clock.plan()
 
     def takes(self, task: Task, node: int) -> bool:

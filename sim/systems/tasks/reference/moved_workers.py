@@ -37,11 +37,11 @@ class MovedWorkers(Workers):
             for number in changed:
                 worker = self.workers[number]
                 if worker.cpu not in (NOTHING, self.os.on(number)):
-                    self._leaves(worker)
+                    self._leave_cpu(worker)
             for number in changed:
                 worker, cpu = self.workers[number], self.os.on(number)
                 if cpu != NOTHING and worker.cpu == NOTHING:
-                    self._comes(worker, cpu)
+                    self._join_cpu(worker, cpu)
         at = self.os.next_tick(self.clock.now)
         if at is not None and not self.ticks:
             self.ticks = True
@@ -57,7 +57,7 @@ class MovedWorkers(Workers):
         while self.clock.finish_due():
             self.settle()
 
-    def _leaves(self, worker: Worker) -> None:
+    def _leave_cpu(self, worker: Worker) -> None:
         now = self.clock.now
         self.left_at[worker.cpu], worker.cpu = now, NOTHING
         if worker.task is not None:
@@ -72,7 +72,7 @@ class MovedWorkers(Workers):
         elif worker.idle and not worker.asleep:
             self.looked_ps[worker.here] += now - worker.looks_since
 
-    def _comes(self, worker: Worker, cpu: int) -> None:
+    def _join_cpu(self, worker: Worker, cpu: int) -> None:
         now = self.clock.now
         was_idle, is_cold = self.left_at[cpu] != now, self.ran_last[cpu] != worker.number
         is_near = worker.ran_on != NOTHING and self._cache(worker.ran_on) == self._cache(cpu)

@@ -209,7 +209,7 @@ class Workers:
         of.running += 1
         of.stolen += stolen
         if stolen:
-            self._had_its_turn(task.node, worker.node)
+            self._rotate_victims(task.node, worker.node)
         self.running += 1
         worker.task, task.owner, task.touched = task, NOTHING, worker.here
         worker.left, worker.since, worker.ran_ps = task.entries, self.clock.now, 0
@@ -223,8 +223,8 @@ class Workers:
         demand = self._demand(task, worker.here)
         self.clock.start(worker.core, demand, task.entries, worker.number)
 
-    def _had_its_turn(self, victim: int, thief: int) -> None:
-        """Of nodes that are equally far the victim is the last one from now on."""
+    def _rotate_victims(self, victim: int, thief: int) -> None:
+        """Moves the victim behind the other nodes at the same distance."""
         order, row = self.victims[thief], thief * self.p.nodes
         latency_ps = self.p.machine.latency_ps[row : row + self.p.nodes]
         at = order.index(victim)
