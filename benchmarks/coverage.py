@@ -22,7 +22,7 @@ from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.run.statistics import Interval
-from numatwin.validate.crossvalidate.coverage import AIM, coverage_of
+from numatwin.validate.crossvalidate.coverage import COVERAGE_AIM, coverage_of
 from numatwin.validate.crossvalidate.rows import Row, measured_interval
 from numatwin.validate.crossvalidate.session import figure, kind_of
 from numatwin.validate.metrics import Metric
@@ -90,7 +90,7 @@ def main() -> None:
             "name": f"coverage/{one.kind}, {one.rows} rows, ± {one.half:.0%}",
             "value": round(one.held, 3),
             "unit": "of measured",
-            "versus": f"aim {AIM[0]:g} to {AIM[1]:g}; not calibrated: "
+            "versus": f"aim {COVERAGE_AIM[0]:g} to {COVERAGE_AIM[1]:g}; not calibrated: "
             f"{sum(before) / len(before):.3f}",
             "ratio": round(one.held / 0.9, 3),
         }
