@@ -87,7 +87,7 @@ def crossvalidate(
         others = {"--machine": machine is not None, "--list": list_, "--traffic": traffic}
         if found := [name for name, given in others.items() if given]:
             raise InputError(
-                f"--only measures parts of this host and runs nothing: found also {found[0]}",
+                f"--only measures parts of this host and runs nothing: found {found[0]}",
                 expected="one of them",
             )
         _calibration_set(only, quick=quick, out=out, json=json)

@@ -63,7 +63,7 @@ def test_json_has_it_all(numatwin: CommandLine, machine: str) -> None:
 
 BAD = [
     (("--from", "none.csv"), "numatwin: error: none.csv: cannot be read: No such file"),
-    (("--from", "mine.csv", "--from", "x.txt"), "--from: throughputs of an engine beside other"),
+    (("--from", "mine.csv", "--from", "x.txt"), "--from: an engine's throughputs cannot be"),
     (("--from", "mine.csv", "--scenario", "eris-fig12-scan"),
      "mine.csv:2:1: scenario eris-fig12-scan has no such operation: found 'lookup'"),
     (("--from", "small.yaml", "--scenario", "eris-fig1"),

@@ -73,7 +73,7 @@ def test_refused(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "unknown part: found 'nothing'" in refused("crossvalidate", "--only", "nothing")
     for other in (["--machine", "xeon-2c"], ["--list"], ["--traffic"]):
         told = refused("crossvalidate", "--only", "buffering", *other)
-        assert f"--only measures parts of this host, and runs nothing: found {other[0]}" in told
+        assert f"--only measures parts of this host and runs nothing: found {other[0]}" in told
     host(monkeypatch, [figure("mix", 1e9, "bandwidth")])
     told = refused("crossvalidate", "--only", "loaded", "--quick")
     assert "the cost model predicts no figure of loaded from others" in told

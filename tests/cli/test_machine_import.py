@@ -128,4 +128,4 @@ def test_a_cluster_is_built(numatwin: CommandLine, refused: Refused) -> None:
     assert shown["nodes"][0]["memory_bytes"] == 256 * 2**30
     assert "expected one of ethernet-10" in refused(*command, "--adapter", "arcnet")
     line = refused(*command, "--adapter", "roce-100", "--memory", "much")
-    assert "no size of memory" in line
+    assert "not a size of memory" in line

@@ -36,7 +36,7 @@ def test_on_the_event_plane(numatwin: CommandLine) -> None:
     ("arguments", "message"),
     [
         (("zen5-2c",), "fewer than two nodes with cores and memory"),
-        (("xeon-4s-ivb", "--out", "mine.txt"), "ending of .yaml"),
+        (("xeon-4s-ivb", "--out", "mine.txt"), "extension .yaml"),
     ],
 )
 def test_bad_input(refused: Refused, arguments: tuple[str, ...], message: str) -> None:

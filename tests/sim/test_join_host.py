@@ -243,7 +243,7 @@ def test_what_a_host_cannot_be_is_refused(
 
 
 def test_a_machine_that_was_not_measured_is_refused() -> None:
-    with pytest.raises(InputError, match="does not say what passes over tuples take"):
+    with pytest.raises(InputError, match="has no times of passes over tuples"):
         load_scenario("host-join", machine="amd-8n-ht")
 
 

@@ -28,7 +28,7 @@ TCP = "system.transport=IPoIB"
         (("system.buffer=8 B",), "a tuple of 'inner'"),
         ((TCP,), "rrj needs one-sided verbs"),
         ((TCP, "system.operator=ghj", "system.queue=central"), "central needs one-sided verbs"),
-        (("system.queue_node=1",), "of queue central alone"),
+        (("system.queue_node=1",), "only for queue central"),
         (("system.stragglers=[{node: 9, factor: 2}]",), "node 9 is not in use"),
         (("system.operator=aggregation",), "operator aggregation: expected one of ghj"),
         (("workload.objects.outer.records=1000000000000",), "than node 0"),

@@ -28,7 +28,7 @@ def suite_file(folder: Path, checks: str) -> str:
         (RUN + METRIC, 4, "expected at_most or at_least"),
         (RUN + "    scenario: eris-fig13\n" + METRIC + "    at_most: 1\n", 5, "one of them"),
         (RUN + "    settings: {seed: 1}\n" + METRIC + "    at_most: 1\n", 5, "one of them"),
-        (RUN + "    metric: throughput.lookup\n    at_most: 1 1/s\n", 5, "traffic alone"),
+        (RUN + "    metric: throughput.lookup\n    at_most: 1 1/s\n", 5, "traffic only"),
         (RUN + "    metric: traffic.link\n    at_most: 1 B\n", 5, "unknown metric"),
         (RUN + "    metric: traffic.link_bytes\n    at_most: 12\n", 6, "with its unit"),
         (RUN.replace("1/16", "1/0") + METRIC + "    at_most: 1\n", 4, "such as 1/16"),
