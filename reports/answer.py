@@ -50,10 +50,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
     sentences = []
     if best is not worst and alike(worst.record, best.record, operation):
-        text = (
-            "No difference between the {} is seen that chance would not explain: {} at least, {} "
-            "at most."
-        )
+        text = "No difference between the {} exceeds chance: {} at least, {} at most."
         rates = rate(low, operation), rate(high, operation)
         sentences.append(Markup(text).format(count(len(able), "run"), *rates))
     elif high < 1.005 * low:

@@ -54,7 +54,7 @@ def statistics_of(record: Record) -> str:
 def _confidence_text(records: Sequence[Record]) -> str:
     """What intervals mean, where a figure has one."""
     if not any(has_intervals(record) for record in records):
-        return " How far chance has moved the figures is not known."
+        return " The random error of the figures is unknown."
     level = percent(level_of(records)).rstrip("%")
     return f" Each interval holds the truth with {level}% confidence."
 

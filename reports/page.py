@@ -260,7 +260,7 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
         operations=operations,
         throughput=plots.plot(
             throughput_over_time(changing, operations) if changing and operations else None,
-            "Click a name to hide its run, twice to see it alone.",
+            "Click a name to hide its run, double-click to show only that run.",
         ),
         depths=plots.plot(depths(runs, found), "How deep throughput falls."),
         recoveries=plots.plot(

@@ -57,11 +57,11 @@ def present_form(document: Document) -> Document:
 
 
 def ignored_parts(description: MachineDescription) -> Iterator[str]:
-    """A line that tells which parts of the file were left out, if any."""
+    """A line that names the ignored parts of the file, if any."""
     if description.ignored:
         yield (
-            f"machine '{description.name}': parts of an earlier version are ignored, as no plane "
-            f"plays such disturbances any more: {', '.join(description.ignored)}"
+            f"machine '{description.name}': parts of an earlier version are ignored: no plane "
+            f"models such disturbances: {', '.join(description.ignored)}"
         )
 
 

@@ -73,7 +73,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
         f"Of {len(numbers)} results in numbers {near[0]} are predicted "
         f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "
         f"{near[2]} are further off.\n"
-        f"Of {len(words)} in words {sum(row['holds'] for row in words)} come out as said."
+        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published."
     )
     yield f"\n![The error of each result in numbers]({PICTURES}/{ERRORS})\n"
     yield "## In numbers\n"
@@ -90,7 +90,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
             _machines(row),
         )
     yield "\n## In words\n"
-    yield "| result | what | published | predicted | came out | plane | machine |"
+    yield "| result | what | published | predicted | outcome | plane | machine |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for row in sorted(words, key=lambda row: not row["holds"]):
         yield _cells(
@@ -98,7 +98,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
             row["about"],
             row["published"],
             row["predicted"],
-            "as said" if row["holds"] else "**not so**",
+            "as published" if row["holds"] else "**not so**",
             row["plane"],
             _machines(row),
         )
@@ -168,7 +168,7 @@ def _by_success(
     held = [[row for row in words if row["holds"] is which] for which in (True, False)]
     yield f"Further off than {100 * FAIR_MAX:.0f}%, or not so", [*of(0), *held[1]]
     yield f"Within {100 * FAIR_MAX:.0f}%", of(1)
-    yield f"Within {100 * CLOSE_MAX:.0f}%, or as said", [*of(2), *held[0]]
+    yield f"Within {100 * CLOSE_MAX:.0f}%, or as published", [*of(2), *held[0]]
 
 
 def _well(error: float) -> int:

@@ -177,7 +177,7 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
     chosen = list(only) or list(description.checks)
     for name in chosen:
         if name not in description.checks:
-            expected = near(name, description.checks) or "one that stands there"
+            expected = near(name, description.checks) or "one of the suite"
             raise InputError("unknown check", str(path), token=name, expected=expected)
     checks = tuple(
         _loaded(document, name, check, path.parent, seed)

@@ -104,7 +104,7 @@ class _Following(OperatorSpec):
     def _follows_one(self) -> _Following:
         if self.pipelined and self.after:
             raise DescriptionError(
-                ("after",), "a pipelined operator waits for its input alone: expected none"
+                ("after",), "a pipelined operator waits only for its input: expected none"
             )
         return self
 

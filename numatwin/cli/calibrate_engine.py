@@ -37,7 +37,7 @@ def calibrate_own(
         raise InputError(
             "--from: an engine's throughputs cannot be combined with other files",
             token=str(source[1]),
-            expected="one .csv file alone",
+            expected="only one .csv file",
         )
     with progress_bar("fitting") as progress:
         found = calibrate_engine(

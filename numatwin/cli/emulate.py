@@ -149,7 +149,7 @@ def emulate(
     if predict and not any(node.caches for node in guest.machine.nodes):
         raise typer.BadParameter(
             f"--predict needs misses, and no caches of {guest.machine.name} are known: expected "
-            "caches in the machine file, or --count alone"
+            "caches in the machine file, or --count only"
         )
     if guest.notes:
         print(f"numatwin: {guest.machine.name}: {'; '.join(guest.notes)}", file=sys.stderr)

@@ -104,4 +104,4 @@ def _verdict(row: dict[str, Any]) -> str:
     """The relative error; for a result in words, whether it is reproduced."""
     if row["relative_error"] is not None:
         return f"{100 * row['relative_error']:+.1f}%"
-    return {True: "as said", False: "not so", None: "–"}[row["holds"]]
+    return {True: "as published", False: "not so", None: "–"}[row["holds"]]

@@ -136,7 +136,7 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         to.print(f"\n{len(results)} of {len(suite.checks)} checks: {summary}")
         if shown["undecided"]:
             to.print(
-                "Undecided: more 'replications' in the suite, or a wider 'tolerance', would tell."
+                "Undecided: more 'replications' in the suite, or a larger 'tolerance', would help."
             )
     for line in annotation_lines(suite, results, os.environ, strict):
         print(line, file=sys.stderr)

@@ -120,7 +120,7 @@ def run(
     with _others_counted(scenario):
         loaded = load(settings=set_ or [])
     if machine_scale is not None and loaded.plane != "emulator":
-        raise typer.BadParameter("--machine-scale: expected --on emulator beside it")
+        raise typer.BadParameter("--machine-scale: expected with --on emulator")
     if replications is not None and replications > 1 and loaded.plane == "flow":
         print(
             f"numatwin: the flow plane computes expected rates and draws nothing at random: "

@@ -53,7 +53,7 @@ def run_study_file(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Run so many more points at most."),
+        typer.Option(metavar="N", min=1, help="Run at most N more points."),
     ] = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Remove all rows in the folder, and run all again.")

@@ -26,7 +26,7 @@ def study_search(
         typer.Option(
             metavar="N",
             min=1,
-            help="Make so many runs at most; by default 200, or half of the grid.",
+            help="Make at most N runs; by default 200, or half of the grid.",
             show_default=False,
         ),
     ] = None,

@@ -27,8 +27,8 @@ def find_threshold(
     backlog: Annotated[
         bool,
         typer.Option(
-            help="More tasks than workers, so that some always wait; without, as many tasks as "
-            "workers, and any worker takes any task (--on event only)."
+            help="More tasks than workers, so that some always wait; with --no-backlog, as many "
+            "tasks as workers, and any worker takes any task (--on event only)."
         ),
     ] = True,
     out: Annotated[

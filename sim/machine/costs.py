@@ -148,13 +148,15 @@ class CostModel(LinkTraffic):
             some = "some nodes" if not unknown.all() else "nodes"
             near = "a node's own memory" if unknown.all() else "the farthest that is known"
             self.warnings.append(
-                f"no latency between {some} is known: they are taken to be as far as {near}"
+                f"no latency between {some} is known: assumed as distant as {near}"
             )
         if remote.any() and not machine.links:
             limit = (
                 "the bandwidth of pairs limits it" if self.measured_pairs else "nothing limits it"
             )
-            self.warnings.append(f"no links are known: traffic between nodes is not seen, {limit}")
+            self.warnings.append(
+                f"no links are known: traffic between nodes is not modelled, {limit}"
+            )
 
     def _outstanding(self) -> Floats:
         """(n,) cache lines that all cores of a node have under way in dependent-free loads."""

@@ -41,7 +41,7 @@ ASSUMED_LATENCY_NS = Assumed(
 # vendor tells); a line takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59.
 # Nothing was fitted. See ``line_times``.
 ASSUMED_WRITE_TURNAROUND = Assumed(
-    0.46, "turn of the memory bus per written line", "line times",
+    0.46, "turnaround of the memory bus per written line", "line times",
     "From JEDEC's timings and batches of 16 writes: 0.34 to 0.59; nothing was fitted",
     place=("memory", "write_turnaround"),
 )  # fmt: skip

@@ -112,7 +112,7 @@ def _latency(machine: Machine) -> Iterator[Assumption]:
         value = float(ASSUMED_LATENCY_NS)
     else:
         name, value = "latency between nodes", float(np.nanmax(known))
-        source = "Not known: as far as the farthest memory whose latency is known"
+        source = "Unknown: assumed as distant as the most distant memory of known latency"
 
     def variant(times: float) -> Variant:
         table = [
@@ -173,9 +173,9 @@ def _coherence(machine: Machine) -> Iterator[Assumption]:
         "coherence",
         none,
         "",
-        "Not known: taken as a directory that asks no node in vain; source snoop asks all",
+        "Unknown: assumed to be an exact directory; source snooping probes all nodes",
         Variant(none, {("machine", "coherence"): {"protocol": "directory"}}),
-        Variant("every miss asks all nodes", {("machine", "coherence"): snoop, **requests}),
+        Variant("every miss probes all nodes", {("machine", "coherence"): snoop, **requests}),
     )
 
 
@@ -201,7 +201,7 @@ def _links(machine: Machine) -> Iterator[Assumption]:
             "links",
             "none",
             "",
-            "Not known: traffic between nodes is neither seen nor limited, but by what pairs draw",
+            "Unknown: traffic between nodes is not modelled, only limited by the bandwidth of pairs",
         )
     used = {link.kind for link in machine.links}
     lacking = [

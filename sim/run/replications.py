@@ -105,8 +105,8 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
-            f"warm-up: a pilot run of {time_text(until_s)} is not seen to settle; half of it is "
-            "left out: a longer horizon, or a warm_up of your own, is safer",
+            f"warm-up: a pilot run of {time_text(until_s)} does not settle; half of it is "
+            "discarded: a longer horizon, or a warm_up of your own, is safer",
         )
     settled_s = float(pilot.series["time_s"][first]) if columns else 0.0
     warm_up_s = min(SETTLED_TIMES * settled_s, until_s / 2)

@@ -291,7 +291,7 @@ def test_a_suite_of_which_nothing_can_run_here(
     Path("rsi.yaml").write_text("name: rsi\nruns:\n  rsi: {scenario: nam-fig6-rsi}\n")
     done = numatwin("crossvalidate", "rsi.yaml", "--machine", "host.yaml")
     assert (done.status, done.out) == (2, "")
-    assert "rsi.yaml: no run of the suite can be played here: " in done.err
+    assert "rsi.yaml: no run of the suite can run here: " in done.err
     assert made.played == []
 
 

@@ -70,7 +70,7 @@ def test_first_hour(numatwin: CommandLine) -> None:
         "node distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n"
     )
     done = numatwin("machine", "import", "server.txt", "--out", "mine.yaml")
-    assert "Still unknown: which processor it is (--processor tells it)" in done.out
+    assert "Still unknown: which processor it is (set --processor)" in done.out
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
         done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out)
         assert "doubtful " in done.out.split("policy")[0]

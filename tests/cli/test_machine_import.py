@@ -55,7 +55,7 @@ def test_filled_in_from_the_catalogue(numatwin: CommandLine, hardware: str) -> N
     assert shown == numatwin("machine", "import", hardware, "--json").json()
     assert shown["latency_ns"] == [[105, 180], [180, 105]]
     assert done.out.startswith("# Guessed, as for a processor of which nothing is known: ")
-    assert "# Still unknown: which processor it is (--processor tells it), caches, " in done.out
+    assert "# Still unknown: which processor it is (set --processor), caches, " in done.out
     assert "numatwin machine measure" in done.out
     assert "Doubtful values: " in numatwin("machine", "show", "mine.yaml").out
 

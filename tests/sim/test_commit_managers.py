@@ -133,7 +133,7 @@ def test_flows_of_clients_with_threads_on_storage_servers() -> None:
         outcome = plane.outcome()
         found, _ = rate(clients, STORAGE)
         assert outcome.throughput["checkout"] == pytest.approx(found, rel=within)
-        assert any("take turns" in text for text in outcome.warnings) == (clients > 20)
+        assert any("time-sliced" in text for text in outcome.warnings) == (clients > 20)
     assert outcome.why["checkout"].gains
     uses = {use.name: use.utilisation for use in outcome.resources}
     assert uses["connection of client 3 on node 4"] == pytest.approx(20 / 28)

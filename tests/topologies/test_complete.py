@@ -183,7 +183,7 @@ def test_an_unknown_processor_is_a_guess() -> None:
     assert bandwidth.high > 5 * bandwidth.low
     assert "node_types.node.clock" in machine.doubtful
     assert machine.links
-    assert "which processor it is (--processor tells it)" in done.unknown
+    assert "which processor it is (set --processor)" in done.unknown
     assert any("Guessed" in line for line in done.taken)
 
 

@@ -58,8 +58,8 @@ def test_such_parts_change_nothing_but_a_warning(tmp_path: Path) -> None:
         assert one.throughput == other.throughput
         (told,) = set(other.warnings) - set(one.warnings)
         assert told == (
-            "machine 'zen5-2c': parts of an earlier version are ignored, as no plane plays such "
-            "disturbances any more: paces, apart, others of caches, begin_spread, block_spreads, "
+            "machine 'zen5-2c': parts of an earlier version are ignored: no plane models such "
+            "disturbances: paces, apart, others of caches, begin_spread, block_spreads, "
             "blocks …_apart, sleeper_among, end_spread, sleeper_spread, "
             "interruptions of 0.1 ms and longer"
         )

@@ -90,7 +90,7 @@ def test_numactl(tmp_path: Path) -> None:
     assert [node.memory_bytes for node in machine.nodes] == [31986 << 20, 0, 129017 << 20]
     assert machine.slit is not None
     assert machine.slit.tolist() == [[10, 21, 17], [22, 10, 28], [17, 28, 10]]
-    assert machine.description.notes == ("numactl tells no cores: each CPU is taken for one.",)
+    assert machine.description.notes == ("numactl does not list cores: each CPU is taken as one.",)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_numactl_without_distances_and_sizes(tmp_path: Path) -> None:
         ("31986 MB", "plenty", ":3: no size of a node's memory: found 'plenty'"),
         ("  2:  22  10  28 \n", "  2:  22  10\n", ":14: 2 distances: expected 3"),
         ("  2:  22  10  28 \n", "  2:  22  10  999\n", ":14: no distance: found '999'"),
-        ("  2:", "  0:", ":14: the distances of node 0 stand twice"),
+        ("  2:", "  0:", ":14: the distances of node 0 are listed twice"),
         ("  5:  17  28  10 \n", "", ":12: cut off: 2 of 3 rows of distances"),
-        ("node 5 c", "node 2 c", ":8: the CPUs of node 2 stand twice"),
+        ("node 5 c", "node 2 c", ":8: the CPUs of node 2 are listed twice"),
         ("node distances", NUMACTL, "a second machine in the same text"),
     ],
 )

@@ -111,7 +111,7 @@ def test_what_machine_measure_wrote(tmp_path: Path) -> None:
     assert found.observations[0].spread == pytest.approx(2 / 90 / 1.349)
     assert found.origin.date == "2026-01-02"
     assert sum(found.unused.values()) == 5
-    assert found.unused["0: less than a clock tells"] == 1
+    assert found.unused["0: below the resolution of the clock"] == 1
     assert found.unused["mine has no such cost among those of processes"] == 1
     assert "derived from other figures" in found.unused
     made = calibrate(load_machine(path), [path], share=0.0)

@@ -76,7 +76,7 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
     node = guest.machine.nodes[positions[0]]
     line_bytes = int(node.caches[0].line_bytes) if node.caches else 64
     if not node.caches:
-        return PlayedCaches((), cpu_nodes, line_bytes, ("no caches are known: none is played",))
+        return PlayedCaches((), cpu_nodes, line_bytes, ("no caches are known: none is simulated",))
     notes = []
     if len(kinds) > 1:
         notes.append(f"all nodes have the caches of node {node.id}")
@@ -91,7 +91,7 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
         size_bytes[-1] = combined
         notes.append(
             "the last-level cache is smaller than those above it together, and cannot include "
-            "them: it is played with the size of them all, and drops nothing that they hold"
+            "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
     notes.append("ways are not known: 8 to 15, so that sets are a power of two; LRU")
     levels = tuple(

@@ -109,12 +109,12 @@ def guest_machine(
     if any(node.caches for node in whole):
         notes.append("its system files show QEMU's caches")
     if not platform.attributes:
-        notes.append("its firmware tells no latencies and bandwidths")
+        notes.append("its firmware reports no latencies and bandwidths")
     # Linux numbers nodes as it finds them: those with processors first.
     order = sorted(chosen, key=lambda k: not machine.nodes[k].threads)
     if [machine.nodes[k].id for k in order] != list(range(len(order))):
         notes.append(
-            "nodes are numbered anew: "
+            "nodes are renumbered:  "
             + ", ".join(f"{machine.nodes[k].id} is {number}" for number, k in enumerate(order))
         )
     return GuestMachine(

@@ -44,7 +44,7 @@ def facts() -> Facts:
             known = whole.setdefault(part, {})
             for name, entry in getattr(read, part).items():
                 if name in known:
-                    raise document.error((part, name), f"'{name}' stands in another file too")
+                    raise document.error((part, name), f"'{name}' is in another file, too")
                 known[name] = entry
     joined = Facts.model_construct(**whole, guesses=guesses)  # type: ignore[arg-type]
     for problem in _unknown_names(joined):

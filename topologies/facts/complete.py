@@ -243,9 +243,9 @@ class _Completer:
     def _unknown(self, description: MachineDescription) -> Iterator[str]:
         machine, kinds = build_machine(description), description.node_types
         if any(kind.cores is None for kind in kinds.values()):
-            yield "cores and CPUs of the nodes (--processor tells them)"
+            yield "cores and CPUs of the nodes (set --processor)"
         elif any(isinstance(self.entries[name], Guess) and kinds[name].cores for name in kinds):
-            yield "which processor it is (--processor tells it)"
+            yield "which processor it is (set --processor)"
         if any(math.isnan(node.memory_bytes) for node in machine.nodes):
             yield "size of the memory"
         if any(kind.cores and not kind.caches for kind in kinds.values()):

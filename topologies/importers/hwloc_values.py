@@ -51,7 +51,7 @@ def read_distances(root: Element, known: Distances) -> dict[Pair, int] | None:
         kind = attributes.get("kind", "")
         bits = int(kind) if re.fullmatch(r"\d{1,6}", kind, re.ASCII) else 0
         if bits & _FROM_SYSTEM == 0 or bits & _MEANS_LATENCY == 0:
-            known.notes.append(f"The distances {name[:40]} are left out: their unit is not told.")
+            known.notes.append(f"The distances {name[:40]} are left out: their unit is unknown.")
             continue
         values = _matrix(element, known)
         if any((a, b) not in values for a in known.ids for b in known.ids):

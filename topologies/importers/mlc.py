@@ -176,7 +176,7 @@ class _Reader:
                 f"Nodes without a row are taken as memory without CPUs: {format_list(memory_alone)}"
             )
         if not ids:
-            self.notes.append("The text tells no nodes: taken as one.")
+            self.notes.append("The text has no nodes: assumed to be one.")
             return [NodeFacts(0, None, None)]
         return [
             NodeFacts(node, None, None)
@@ -260,7 +260,7 @@ class _Reader:
                     f"cut off: no row of node {missing[0]}",
                     last or None,
                     expected=f"{len(table.columns)} rows, one per column (if it has no CPUs, "
-                    "append the output of numactl -H, which tells that)",
+                    "append the output of numactl -H, which lists CPUs)",
                 )
 
     def check_whole(self) -> None:
@@ -343,7 +343,7 @@ class _Reader:
         """Whether this section's traffic is reads, which is what a description holds."""
         if self.traffic is None or "read-only" in self.traffic.lower():
             return True
-        self._note(f"The {what} under '{self.traffic}' traffic is left out: not reads alone.")
+        self._note(f"The {what} under '{self.traffic}' traffic is left out: not only reads.")
         return False
 
     def _quantity(self, text: str, unit: str, dimension: str, number: int) -> Quantity | None:

@@ -71,7 +71,7 @@ class _Reader:
         cpus = sorted(cpu for own in self.cpus.values() for cpu in own)
         if cpus:
             found.cores = [Core(frozenset({cpu})) for cpu in cpus]
-            found.notes.append("numactl tells no cores: each CPU is taken for one.")
+            found.notes.append("numactl does not list cores: each CPU is taken as one.")
         if all((a, b) in self.distances for a in ids for b in ids):
             found.slit = self.distances
         return found
@@ -100,7 +100,7 @@ class _Reader:
     def _fact(self, node: int, what: str, text: str, number: int) -> None:
         if what == "cpus":
             if node in self.cpus:
-                raise self.source.error(f"the CPUs of node {node} stand twice", number)
+                raise self.source.error(f"the CPUs of node {node} are listed twice", number)
             self.cpus[node] = self._set(",".join(text.split()), number)
         elif what == "size":
             match = _SIZE.fullmatch(text)
@@ -117,7 +117,7 @@ class _Reader:
                 f"{len(values)} distances", number, expected=f"{len(self.columns)}, one per node"
             )
         if node in self.rows:
-            raise self.source.error(f"the distances of node {node} stand twice", number)
+            raise self.source.error(f"the distances of node {node} are listed twice", number)
         for home, value in zip(self.columns, values, strict=True):
             if not re.fullmatch(r"\d{1,3}", value, re.ASCII) or int(value) > 255:
                 raise self.source.error(

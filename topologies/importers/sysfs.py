@@ -57,7 +57,7 @@ class _Reader:
             raise self.source.error(f"more than {NODES_MAX:,} nodes")
         if not ids:
             found.nodes = [NodeFacts(0, cpus.online, self._whole_memory())]
-            found.notes.append("The kernel tells no NUMA nodes: taken as one.")
+            found.notes.append("The kernel reports no NUMA nodes: assumed to be one.")
         else:
             cpus_of = self._cpus_of(ids, cpus, found.notes)
             found.nodes = [self._node(n, own, len(ids) == 1) for n, own in cpus_of.items()]

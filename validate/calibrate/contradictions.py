@@ -180,8 +180,8 @@ def _check_sources(sources: Sequence[Measured]) -> None:
             if abs(math.log(here.value / there.value)) > SPREADS * spread:
                 raise here.error(
                     f"contradiction: {here.label} is {_written(here)}, but {_written(there)} in "
-                    f"{there.origin.file}{f':{there.line}' if there.line else ''}: more apart than "
-                    "their spreads explain"
+                    f"{there.origin.file}{f':{there.line}' if there.line else ''}: they differ "
+                    "by more than their spreads"
                 )
 
 

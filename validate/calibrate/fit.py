@@ -84,7 +84,7 @@ def fit(
         known = _without(known, left[-1:], active)
         if not all(predict(known, o) > 0 for o in observations):  # the machine has none of its own
             raise InputError(
-                f"contradiction: measurements of '{worst.parameter.name}' lie too far apart"
+                f"contradiction: measurements of '{worst.parameter.name}' differ too much"
             )
 
 

@@ -33,7 +33,7 @@ MEMORY_CACHES = 4.0  # a working set this many times the last cache lies in memo
 
 DERIVED = "derived from other figures"
 BETWEEN = "between two levels of the caches"
-TAKES_NONE = "0: less than a clock tells"
+TAKES_NONE = "0: below the resolution of the clock"
 SLOTS = "the cores, not the memory, set its pace"
 
 
@@ -129,7 +129,7 @@ def _mix(reader: HostReader, one: Measurement) -> Observation | str:
         return NO_PARAMETER
     name, written = traffic.mix, traffic.written
     if written > 0.5:
-        return "writes alone: the memory's bus need not turn round"
+        return "only writes: the memory bus has no turnaround"
     node = reader.ends(one)["home"]
     reads = [
         m.value.value

@@ -117,7 +117,7 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
             )
         )
     unused = {
-        "mixes of a name that does not tell reads from writes": unknown,
+        "mixes whose name does not distinguish reads from writes": unknown,
         "0: not measured": printed.zeros,
         f"latency from cache to cache: {NO_PARAMETER}": printed.between_caches,
     }

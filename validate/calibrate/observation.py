@@ -45,7 +45,7 @@ STEP = Kind("native step", core=True, run=True)
 THROUGHPUT = Kind("native throughput", core=True, run=True)
 
 # Why a figure is not used.
-NO_PARAMETER = "no parameter of the machine stands for it"
+NO_PARAMETER = "no parameter of the machine represents it"
 
 # Relative standard deviation of a figure whose source tells none, and the least that is believed of
 # one that does: the next session's figure lies that far away however calm each was.

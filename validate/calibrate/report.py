@@ -39,7 +39,7 @@ def _answer(found: Calibration) -> Iterator[str]:
     yield (
         f"{count(len(found.fit.estimates), 'parameter')} fitted to "
         f"{count(len(found.of(FITTED)), 'measurement')}"
-        + (f", {open_ones} left alone, as these tell too little." if open_ones else ".")
+        + (f", {open_ones} left alone, as these determine too little." if open_ones else ".")
     )
     summary = error_summary(found.of(HELD_OUT))
     if summary is None:
@@ -127,7 +127,7 @@ def _estimates(found: Calibration) -> Table:
 
 def _left(found: Calibration) -> Table:
     return Table(
-        "Not determined, and left alone",
+        "Not determined, and unchanged",
         ("parameter", "why"),
         [[Cell(one.parameter.name), Cell(one.reason)] for one in found.fit.left],
         texts=2,

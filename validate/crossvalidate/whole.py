@@ -60,7 +60,7 @@ def crossvalidated(
 
     if not ready.cases:  # a host that is not measured yet may be able to after all
         raise InputError(
-            f"no run of the suite can be played here: {ready.left_out[0].reason}", str(ready.path)
+            f"no run of the suite can run here: {ready.left_out[0].reason}", str(ready.path)
         )
 
     def keep(case: str, name: str, record: Record) -> None:

@@ -16,9 +16,9 @@ from .samples import Samples, Windows
 
 THREAD = "a thread"
 METHODS = {
-    "direct-scan": "a column scanned where it lies",
-    "copies-ahead": f"{THREAD} copies it chunk by chunk into two buffers; nobody scans them",
-    "cached-scan": "as many chunks scanned in one buffer that was scanned before",
+    "direct-scan": "a column scanned in place",
+    "copies-ahead": f"{THREAD} copies it chunk by chunk into two buffers; no thread scans them",
+    "cached-scan": "the same number of chunks scanned in one warm buffer",
     "copied-scan": "scanned in the buffers, each copied while the other is scanned",
 }
 RESULTS = ("direct_ns", "copies_ns", "cached_ns", "overlap_ns")

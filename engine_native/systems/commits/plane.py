@@ -189,7 +189,7 @@ class NativeCommits:
             self._deaths.append(ControlEvent(at_s, "fault", text, {"role": role}))
             if board.installing(role):
                 self._warned.append(
-                    f"{name} was killed while it installed: part of a transaction may stand there"
+                    f"{name} was killed while it installed: part of a transaction may remain there"
                 )
             if not any(death.client == role for death in self.system.deaths) and not (
                 self.plan.lease_ns and role < self._clients

@@ -148,8 +148,8 @@ def commit_plan(
     }
     if active > cpus and guest is None:
         notes += (
-            f"{active} busy threads on {amount(cpus, 'processor')}: they take turns, and "
-            "latencies hold what they wait for their turn",
+            f"{active} busy threads on {amount(cpus, 'processor')}: they are "
+            "time-sliced, and latencies include their waits",
         )
     plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)
     if guest is None:

@@ -146,7 +146,8 @@ def _notes(plan: JoinPlan, planner: Planner, operation: Operation) -> list[str]:
     notes = []
     if plan.nodes > plan.processors:
         notes.append(
-            f"{plan.nodes} busy nodes on {amount(plan.processors, 'processor')}: they take turns"
+            f"{plan.nodes} busy nodes on {amount(plan.processors, 'processor')}: "
+            "they are time-sliced"
         )
     if max(planner.workers) > 1:
         notes.append(f"a node has one thread here, not {max(planner.workers)}")

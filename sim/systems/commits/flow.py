@@ -206,8 +206,8 @@ class CommitFlow:
             )
         if p.own_storage and self.model.turns:
             found.append(
-                "threads of several servers take turns for each client, as if by chance of their "
-                "own: event by event (--on event) fewer transactions commit"
+                "threads of several servers are time-sliced independently here: on the event plane "
+                "(--on event) fewer transactions commit"
             )
         if tries is not None and p.retries and 1.0 - tries.chances.commits > RETRIES_MATTER:
             found.append(

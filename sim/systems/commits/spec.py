@@ -357,7 +357,7 @@ class CommitSystem(SystemSpec):
             return f"{len(workload.operations)} operations: expected one kind of transaction"
         (operation,) = workload.operations.values()
         if workload.description.clients.kind != "closed":
-            return "open clients: expected closed ones, as many as the system says"
+            return "open clients: expected closed ones; the system sets their number"
         if workload.description.phases:
             return "phases: expected none, as transactions do not change over time"
         keys, reads = operation.keys, operation.reads or 0

@@ -138,7 +138,7 @@ ACCESS_PATH = Family(
         "cpu": "by CPU",
         "copy-engine": "by the copy engine (also called gru)",
         "copy-engine-noncoherent": "by it without coherence, where data cannot change",
-        "oracle": "plays both, and takes the faster",
+        "oracle": "simulates both, and takes the faster one",
         "regression": "the faster one by a regression for each path",
         "tree": "by a decision tree",
     },

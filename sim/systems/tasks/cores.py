@@ -261,9 +261,9 @@ CORES = Family(
     spec=CoresSpec,
     titles={
         "none": "all cores, as the operating system has them (also: all)",
-        "sparse": "as many as the load needs, spread over the nodes (ICDE 2018)",
-        "dense": "as many as the load needs, node after node",
-        "adaptive": "as many as the load needs, where the data lie",
+        "sparse": "as needed by the load, spread over the nodes (ICDE 2018)",
+        "dense": "as needed by the load, node after node",
+        "adaptive": "as needed by the load, close to the data",
     },
     make=_make,
     expected="none, all, sparse, dense or adaptive",

@@ -122,7 +122,7 @@ STEALING = Family(
     spec=StealingSpec,
     titles={
         "none": "no stealing across nodes (as node)",
-        "never": "each worker takes tasks of its own queue alone",
+        "never": "each worker takes tasks of its own queue only",
         "node": "from workers of the own node",
         "always": "from all nodes, nearest first",
         "adaptive": "across nodes only classes that draw less memory bandwidth than a threshold",

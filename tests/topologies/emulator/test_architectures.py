@@ -54,7 +54,7 @@ def test_what_cannot_be_had_is_refused_in_a_line() -> None:
     with pytest.raises(InputError, match="512 processors cannot be emulated: QEMU holds 256"):
         machine_arguments(large, Image(Path("kernel"), Path("files")))
     guest = guest_machine(small, nodes=1, scale=1 / 128, architecture="aarch64")
-    assert guest.notes[-1] == "its firmware tells no latencies and bandwidths"
+    assert guest.notes[-1] == "its firmware reports no latencies and bandwidths"
     with pytest.raises(InputError, match=r"traffic is not counted .*'aarch64', expected x86_64"):
         run_counted(guest, ["true"])
 
