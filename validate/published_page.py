@@ -126,8 +126,8 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 def _in_advance(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Predicted in advance\n"
     yield (
-        "Of these curves only what the tables above hold was published; they are here to be "
-        "compared with measurements.\n"
+        "Only the points of these curves in the tables above were published; the curves are "
+        "here to be compared with measurements.\n"
     )
     yield f"![Throughput by the number of clients]({PICTURES}/{IN_ADVANCE})\n"
     yield "| result | what | predicted | limit |"
@@ -147,7 +147,7 @@ def _input_rows(rows: Sequence[Row]) -> Iterator[str]:
     for name, machine in machines.items():
         count = sum(name in [one["name"] for one in row["machines"]] for row in rows)
         on = ", ".join(machine["calibrated_on"]) or "nothing"
-        source = machine["source"] or "none: made up for an upper bound, as its source does"
+        source = machine["source"] or "none: an ideal machine for an upper bound, as in its source"
         yield _cells(f"`{name}`", source, on, str(count))
     yield ""
     by_results: dict[str, list[str]] = {}

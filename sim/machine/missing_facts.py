@@ -201,7 +201,7 @@ def _links(machine: Machine) -> Iterator[Assumption]:
             "links",
             "none",
             "",
-            "Unknown: traffic between nodes is not modelled, only limited by the bandwidth of pairs",
+            "Unknown: traffic between nodes is only limited by the bandwidth of pairs",
         )
     used = {link.kind for link in machine.links}
     lacking = [

@@ -43,19 +43,19 @@ def _restarting_Bps(rate_Bps: float, latency_ns: float) -> float:
 
 
 RESTARTS = (
-    "Intel's prefetchers stop at the end of each page of 4 KiB (optimization manual) and begin anew"
+    "Intel's prefetchers stop at the end of each page of 4 KiB (optimization manual) and restart"
 )
 
 
 def _own_note(runs: Runs, rate_Bps: float) -> str:
     summed_Bps = _scanned_Bps(runs, OWN, "workload.operations.scan.result=sum")
     return (
-        f"Held by what one core can have under way, at a latency of 100 ns. {RESTARTS}: if each "
-        "page cost one latency it would be "
-        f"{_restarting_Bps(rate_Bps, 100) / 1e9:.1f} GB/s, if what loads further ahead hides that, "
-        "this figure; the published one lies between. The source does not say what its scan does "
-        "with what it finds; here it writes positions, and finds next to none. A scan that adds up "
-        f"what it reads would take {summed_Bps / 1e9:.1f} GB/s."
+        f"Limited by one core's misses in flight, at a latency of 100 ns. {RESTARTS}: if each "
+        f"page cost one latency it would be {_restarting_Bps(rate_Bps, 100) / 1e9:.1f} GB/s, if "
+        "what loads further ahead hides that, this figure; the published one lies between. The "
+        "source does not say what its scan does with matches; here it writes positions, and "
+        f"finds hardly any. A scan that adds up what it reads would take {summed_Bps / 1e9:.1f} "
+        "GB/s."
     )
 
 
@@ -73,13 +73,12 @@ def _off_blade_note(runs: Runs, _: float) -> str:
         _scanned_Bps(runs, OFF_BLADE, f"{latency}={ns} ns") for ns in OFF_BLADE_LATENCIES_NS
     )
     return (
-        "Held by latency, and this one is doubtful: the source says 'hundreds of ns', the "
-        f"machine's file 500 ns; 3 GB/s would be 340 ns. {far_Bps / 1e9:.1f} to "
-        f"{near_Bps / 1e9:.1f} GB/s over its range, in which the published figure lies. "
-        f"{RESTARTS}, "
-        f"which makes it worse: {_restarting_Bps(far_Bps, OFF_BLADE_LATENCIES_NS[1]) / 1e9:.1f} to "
-        f"{_restarting_Bps(near_Bps, OFF_BLADE_LATENCIES_NS[0]) / 1e9:.1f} GB/s with one latency a "
-        "page. So of the two only a shorter way explains it, and no source for that was found."
+        "Limited by latency, which is doubtful: the source says 'hundreds of ns', the machine "
+        f"file 500 ns; 3 GB/s would be 340 ns. {far_Bps / 1e9:.1f} to {near_Bps / 1e9:.1f} GB/s "
+        f"over its range, in which the published figure lies. {RESTARTS}, which makes it worse: "
+        f"{_restarting_Bps(far_Bps, OFF_BLADE_LATENCIES_NS[1]) / 1e9:.1f} to "
+        f"{_restarting_Bps(near_Bps, OFF_BLADE_LATENCIES_NS[0]) / 1e9:.1f} GB/s with one latency "
+        "a page. So only a lower latency explains it, for which no source was found."
     )
 
 
@@ -114,14 +113,15 @@ def _grows(runs: Runs) -> Prediction:
     note = (
         "Writing overlaps with the reading of far lines here, and takes next to no time of its "
         "own. Missing: fresh pages for results, and that a core waits where its stores find no "
-        "place. Linux's fault of a page of 4 KiB and its zeros take 0.6 to 1 µs (on a Core of the "
-        "11th generation, by one published measurement): with them all that is found would take "
-        f"{_share(times, FAULTS_S[0], 4):.0%} to {_share(times, FAULTS_S[1], 4):.0%} of the time "
-        f"(half of it at {_fault_s(times) * 1e6:.1f} µs a page). The source gives no width of a "
-        f"position, 4 B here; with 8 B and such pages it would be "
+        "place. Linux's fault of a page of 4 KiB and its zeros take 0.6 to 1 µs (on a Core of "
+        "the 11th generation, by one published measurement): with them all that is found would "
+        f"take {_share(times, FAULTS_S[0], 4):.0%} to {_share(times, FAULTS_S[1], 4):.0%} of the "
+        f"time (half of it at {_fault_s(times) * 1e6:.1f} µs a page). The source gives no width "
+        "of a position, 4 B here; with 8 B and such pages it would be "
         f"{_share(times, FAULTS_S[0], 8):.0%} to {_share(times, FAULTS_S[1], 8):.0%}, so the "
-        "published words lie within what is not known, and are not predicted by what is. "
-        "Blind: the criterion (rising, more than half of the time in the end) stood before the run."
+        "published words lie within the range of the unknown facts, and are not predicted by "
+        "the known ones. Blind: the criterion (rising, more than half of the time in the end) "
+        "was fixed before the run."
     )
     return Prediction(f"{words} of the scan's time", rises and shares[-1] > DOMINATES, note)
 
@@ -243,14 +243,13 @@ def _begins_by_unit(runs: Runs) -> Prediction:
     note = (
         f"95% of the throughput of 256 MiB; {low:.0f} to {high:.0f} MB over the ranges of the "
         f"unit's facts, {'in' if low <= 60 <= high else 'outside'} which the published figure "
-        "lies; "
-        f"at 98% it would be {_full_from(runs, 'gru', full=0.98) / 1e6:.0f} MB: the "
-        "source does not say from what part on it calls a throughput full. Setup and the first "
-        "copy, before which there is nothing to scan, are played. Missing: a thread that sleeps "
-        f"before the scan ({AWAKENING}), with which the upper end is {asleep:.0f} MB"
-        f"{', and the published figure lies within' if asleep >= 60 else ''}. Misses in the "
+        f"lies; at 98% it would be {_full_from(runs, 'gru', full=0.98) / 1e6:.0f} MB: the source "
+        "does not say which share it counts as full throughput. Setup and the first copy, "
+        "before the scan can start, are modelled. Missing: a thread that sleeps before the scan "
+        f"({AWAKENING}), with which the upper end is {asleep:.0f} "
+        f"MB{', and the published figure lies within' if asleep >= 60 else ''}. Misses in the "
         "unit's translation buffer, which Linux serves by an interrupt for each page "
-        "(drivers/misc/sgi-gru), slow small and large scans alike, and so are not it."
+        "(drivers/misc/sgi-gru), slow small and large scans equally, so they are not the cause."
     )
     return Prediction(_full_from(runs, "gru"), note=note)
 
@@ -258,12 +257,12 @@ def _begins_by_unit(runs: Runs) -> Prediction:
 def _begins_by_cpu(runs: Runs) -> Prediction:
     asleep, napping = (_full_from(runs, "cpu", setting) / 1e6 for setting in (ASLEEP, NAPPING))
     note = (
-        "95% of the throughput of 256 MiB, and the smallest size that is played: only the task's "
-        f"own 2 µs are in its way, as the thread is awake. One that sleeps ({AWAKENING}) has full "
+        "95% of the throughput of 256 MiB, and the smallest simulated size: only the task's own "
+        f"2 µs delay it, because the thread is awake. One that sleeps ({AWAKENING}) has full "
         f"throughput from {asleep:.1f} MB on, from {napping:.2f} MB in the state before (C1E, 10 "
-        "µs): the published figure lies between, and the source does not say which it was. Page "
-        "borders, where prefetchers begin anew, slow small and large scans alike, and so are not "
-        "it."
+        "µs): the published figure lies between; the source does not say which state applied. "
+        "Page borders, where prefetchers restart, slow small and large scans equally, so they "
+        "are not the cause."
     )
     return Prediction(_full_from(runs, "cpu"), note=note)
 
@@ -285,7 +284,8 @@ def _advantage(runs: Runs) -> Prediction:
     gone = abs(ratios[-1] - 1.0) <= 0.1 or ratios[-1] < 1.0
     note = (
         "The CPU's time over the unit's. Results are written by the thread on both paths; the "
-        "criterion (falling, and within a tenth of 1 or below it in the end) stood before the run."
+        "criterion (falling, and within a tenth of 1 or below it in the end) was fixed before "
+        "the run."
     )
     return Prediction(f"{words}: the CPU's time over the unit's", bool(falls and gone), note)
 
@@ -321,7 +321,7 @@ def _busy_unit(runs: Runs) -> Prediction:
         f"workers, by CPU {left['cpu'][0]:.0%} and {left['cpu'][1]:.0%}"
     )
     holds = left["gru"][1] < 0.5 and min(left["cpu"]) > 0.9
-    note = "The criterion (below half; nine tenths and more) stood before the run."
+    note = "The criterion (below half; nine tenths and more) was fixed before the run."
     return Prediction(words, bool(holds), note)
 
 
@@ -399,15 +399,15 @@ PUBLISHED: Mapping[str, Published] = {
 
 BLINDNESS = """\
 **Scans on the UV 300H (GRU).** Nothing of the model or of the machine was changed for these rows.
-What a scan does with what it finds is open: it writes positions here, as the source's do, though
-adding up was tried first; the note says what that gives. `gru-fig5-cpu` is blind: scenario and
-criterion were written before the first run, and stand as they were.
+What a scan does with its matches is open: here it writes positions, as the source's do, though
+sums were tried first; the note gives their result. `gru-fig5-cpu` is blind: scenario and criterion
+were written before the first run, and not changed.
 
-By the unit nothing is blind: its facts were looked for with all figures in sight. None of them
-comes from these rows; where no source was found the machine's file has an estimate with a wide
-range, and the notes say what the prediction is over that range. Nor is the choice of a path blind:
-traffic at the unit was counted in bytes per second at first, which one copying worker fills as well
-as four (F1 0.66 by regressions, 7.6% of time lost); it is counted in copies under way since.
+The unit's rows are not blind: its facts were collected with all figures in sight. None of them
+comes from these rows; where no source was found the machine file has an estimate with a wide range,
+and the notes give the prediction over that range. Nor is the choice of a path blind: traffic at the
+unit was first counted in bytes per second, which one copying worker fills as well as four (F1 0.66
+by regressions, 7.6% of time lost); now it is counted in copies in progress.
 """
 
 VALIDATION = Validation(published=PUBLISHED, blindness=BLINDNESS)

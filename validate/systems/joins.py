@@ -86,10 +86,11 @@ def _at(transport: str, passing: bool) -> Callable[[Runs], Prediction]:
             shown(played_break_even(runs, transport, *settings)) for settings in (TWO_NODES, WIDE)
         )
         note = (
-            f"The source's own formulas give {formula - less:.2f} with this network's c_net. They "
-            "ship filters for free and count no receivers; here filters of 4.8 bits a tuple go "
-            "from each node to its seven others, and tuples have 8 B (the plot's). Between two "
-            f"nodes it would be {two:.2f}, with tuples of 64 B on all eight {wide:.2f}."
+            f"The source's own formulas give {formula - less:.2f} with this network's c_net. "
+            "They neglect the transfer of filters, and receivers; here each node sends filters "
+            "of 4.8 bits per tuple to the seven others, and tuples have 8 B (the plot's). "
+            f"Between two nodes it would be {two:.2f}, with tuples of 64 B on all eight "
+            f"{wide:.2f}."
         )
         return Prediction(shown(value), note=note)
 
@@ -145,8 +146,8 @@ PUBLISHED: Mapping[str, Published] = {
 }
 
 BLINDNESS = """\
-**Semi-joins (NAM).** The source's figure is of its formulas; here both joins are played, with the
-plot's tables on all eight nodes. That the second table is probed and gets its own filter in one
+**Semi-joins (NAM).** The source's figure is from its formulas; here both joins are simulated, with
+the plot's tables on all eight nodes. That the second table is probed and gets its own filter in one
 scan (a semi-join program: Bernstein and Chiu, J. ACM 28, 1981) was chosen after a first run, in
 which both tables were scanned twice, had missed the published figures by half; the number of nodes
 and the tuples' width were not changed, though two nodes or wider tuples would come closer.

@@ -33,26 +33,27 @@ WITHIN = 0.15
 LAST_S = 5.0
 
 STEAL_NOTE = (
-    "Homes keep a directory in memory (data sheet), whose updates are writes: one each time that "
-    "a line's readers change between near and far, as independent draws. With links of 12.5 GB/s "
-    "from each idle socket, that leaves a socket 39 of 67.5 GB/s; entries of the home agents (256 "
-    "a socket) leave it 50. Not in the model: snoops of near reads of lines that are marked, and "
-    "how long these hold entries; and, the other way, scans that follow each other so closely "
-    "that they find lines in the last-level cache. "
+    "Homes keep a directory in memory (data sheet), whose updates are writes: one each time "
+    "that a line's readers change between local and remote, as independent draws. With links of "
+    "12.5 GB/s from each idle socket, that leaves a socket 39 of 67.5 GB/s; entries of the home "
+    "agents (256 a socket) leave it 50. Not in the model: snoops by local reads of marked "
+    "lines, and how long these hold entries; and, with the opposite effect, scans that follow "
+    "each other so closely that they hit in the last-level cache. "
 )
 LOW_NOTE = STEAL_NOTE + (
-    "What is published means 52 GB/s a socket with stealing, while the published threshold of "
-    "four sockets means 36: one bandwidth cannot give both, and the model has 39 for both, or 43 "
+    "The published figure implies 52 GB/s per socket with stealing, the published threshold of "
+    "four sockets 36: one bandwidth cannot give both, and the model has 39 for both, or 43 "
     "without a backlog (see hana-thresholds). For 52, lines would change readers 0.4 times as "
-    "often as by independent draws; no source says so."
+    "often as independent draws do; no source supports that."
 )
 WORST_NOTE = STEAL_NOTE + (
-    "What is published means 17 GB/s of each hot socket with stealing, less than the 25 GB/s that "
-    "links carry from it to the two idle ones alone: no limit of the machine's four sockets in "
-    "the model explains it. Tried: without a backlog of tasks, workers of hot sockets run tasks "
-    "of others, too (see hana-thresholds-8s). With that, sums that are bound by memory lose a "
-    "factor of 1.5 on four sockets, 3.3 on eight and 5.3 on 32 (machine threshold --no-backlog, n "
-    "= 1); 1,024 clients of 120 workers are a backlog, though, and the row is taken to be of four."
+    "The published figure implies 17 GB/s per hot socket with stealing, less than the 25 GB/s "
+    "of its links to the two idle sockets alone: no limit of four sockets in the model explains "
+    "it. Tried: without a backlog of tasks, workers of hot sockets also run other sockets' "
+    "tasks (see hana-thresholds-8s). With that, sums that are bound by memory lose a factor of "
+    "1.5 on four sockets, 3.3 on eight and 5.3 on 32 (machine threshold --no-backlog, n = 1); "
+    "1,024 clients of 120 workers are a backlog, however, and the row is assumed to be for four "
+    "sockets."
 )
 
 
@@ -102,9 +103,9 @@ def _fig10_actions(runs: Runs) -> Prediction:
     )
     merged = bool(events) and "merge TBL4" in events[0].text
     note = (
-        "Nothing is timed by hand: a part under the same load from the start may be moved once 70% "
-        "of its look-back is over, twice its pages times the time per page. TBL1 and TBL2 are "
-        "alike, and the source moves the other one."
+        "Nothing is timed by hand: a part under the same load from the start may be moved once "
+        "70% of its look-back is over, twice its pages times the time per page. TBL1 and TBL2 "
+        "are equal, and the source moves the other one."
     )
     return Prediction(words, merged and near, note)
 
@@ -138,9 +139,8 @@ def _part_worst(runs: Runs) -> Prediction:
         _range_of(truediv, whole, partitioned[4])
         + "Slower by the number of parts: "
         + ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
-        + ". The source says up to 2, and neither for how many parts nor for how many groups; here "
-        "65,536 groups are merged, and the row is for as many parts as sockets: twice as slow are "
-        "some 50 parts."
+        + ". The source says up to 2, without the number of parts and groups; here 65,536 groups "
+        "are merged, and the row has as many parts as sockets; some 50 parts are twice as slow."
     )
     return Prediction(slower[4], note=note)
 
@@ -178,12 +178,12 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
         served = (
             f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
             f"published threshold means {there / 1e9:.1f} GB/s in the source. The search keeps "
-            "four tasks a worker waiting, so that workers beside vectors never run far tasks; the "
-            "source does not say how many there were. With as many tasks as workers any worker "
-            "runs any of them, nearly all reads are far, and links are the limit: "
+            "four tasks per worker waiting, so workers at the vectors never run remote tasks; "
+            "the source does not say how many waited. With as many tasks as workers any worker "
+            "runs any task, nearly all reads are remote, and links are the limit: "
             f"{mixed_Bps / 1e6:.0f} MB/s (--no-backlog, on the event plane), "
-            f"{mixed_Bps / published_Bps - 1.0:+.0%}{in_doubt}. The row is not predicted so, as "
-            "only the published figures tell which it was."
+            f"{mixed_Bps / published_Bps - 1.0:+.0%}{in_doubt}. The row does not assume that, "
+            "because only the published figures support it."
         )
         doubts = _doubtful_thresholds(machine, runs.plane)
         return Prediction(
@@ -267,9 +267,9 @@ def _elastic_energy(runs: Runs) -> Prediction:
 CLEARLY, MARKEDLY = 0.01, 0.25
 
 THRESHOLD_NOTE = (
-    "From the search alone (numatwin machine threshold): vectors on the first half of the sockets; "
-    "the source does not say which half. Homes that keep their directory in memory write it each "
-    "time that a line's readers change between near and far."
+    "From the search (numatwin machine threshold): vectors on the first half of the sockets; "
+    "the source does not say which half. Homes that keep their directory in memory write it "
+    "each time that a line's readers change between local and remote."
 )
 
 # The machine file has the published threshold, which stealing of hana-fig10 goes by.

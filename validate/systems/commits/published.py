@@ -60,11 +60,11 @@ def _bound_10gbe(runs: Runs) -> Prediction:
     both = _use(record, storage, OUT) + _use(record, storage, IN)
     note = (
         "The source adds what a server sends and what it receives, as if both shared one "
-        f"direction; so does this row. Ethernet is full duplex: the plane itself commits "
+        "direction; so does this row. Ethernet is full duplex: the plane itself commits "
         f"{rate / 1e3:.0f} k/s, with directions {100 * _use(record, storage, OUT):.0f}% and "
-        f"{100 * _use(record, storage, IN):.0f}% in use. The source's 1 KB seems to be 1,024 B and "
-        "its 10 Gb/s 1.25 GiB/s: decimal units alone make 208,333/s, and messages that bring the "
-        "records do the rest."
+        f"{100 * _use(record, storage, IN):.0f}% in use. The source's 1 KB seems to be 1,024 B "
+        "and its 10 Gb/s 1.25 GiB/s: decimal units alone make 208,333/s, and messages that "
+        "carry the records explain the rest."
     )
     return Prediction(rate / both, note=note)
 
@@ -110,11 +110,12 @@ def _ipoeth(runs: Runs) -> Prediction:
     spread = runs.rate("nam-fig6-ipoeth", "system.managers=storage-nodes")
     why = runs("nam-fig6-ipoeth").why["checkout"].resource
     note = (
-        f"Limited by {why}: the transaction manager's port of 1 Gb/s, through which the write set "
-        "goes in with the commit request and out to the storage servers; at 32,000/s it would have "
-        "3,900 B for a transaction, less than the four new records. So in the source's prototype "
-        "records cannot all have gone that way. Updates carry the stock alone here; whole records "
-        f"would give {whole / 1e3:.1f} k/s, managers on the storage servers {spread / 1e3:.1f} k/s."
+        f"Limited by {why}: the transaction manager's port of 1 Gb/s, through which the write "
+        "set goes in with the commit request and out to the storage servers; at 32,000/s it "
+        "would have 3,900 B for a transaction, less than the four new records. So in the "
+        "source's prototype not all records can have taken that path. Here updates carry only "
+        f"the stock; whole records would give {whole / 1e3:.1f} k/s, managers on the storage "
+        f"servers {spread / 1e3:.1f} k/s."
     )
     return Prediction(runs.rate("nam-fig6-ipoeth"), note=note)
 
@@ -136,18 +137,18 @@ def _with_own_threads(runs: Runs, clients: int) -> str:
 
 def _two_sided(runs: Runs) -> Prediction:
     note = (
-        "Predicted with a pool of threads, one a core, as the source says nothing of its threads. "
-        "With a thread for each client's connection that polls, on all servers "
-        "(system.manager_threads and storage_threads per-client), throughput grows until clients "
-        "are as many as hardware threads of a server. That is 40, the number beyond which the "
-        "source saw no more, where servers have two sockets, as the authors' project said later "
-        "(MIT Industrial Liaison Program, Network-Attached-Memory, 2019: eight dual-socket "
-        "machines; the table that the machine file follows names one processor): "
-        f"{_with_own_threads(runs, 40)} of 40 clients. The level is not explained: "
-        "a client takes 21 µs for a transaction here, and 36 µs in the source, which gives no "
-        "times of a single one. In short runs on two processors of this project's host next to no "
-        "transaction aborted, however many clients there were (docs/model.md); an adapter's caches "
-        "and its receive queues it cannot show."
+        "Predicted with a pool of threads, one per core, because the source does not describe "
+        "its threads. With a thread for each client's connection that polls, on all servers "
+        "(system.manager_threads and storage_threads per-client), throughput grows until there "
+        "are as many clients as hardware threads of a server. That is 40, where the source's "
+        "growth ends, if servers have two sockets, as the authors' project said later (MIT "
+        "Industrial Liaison Program, Network-Attached-Memory, 2019: eight dual-socket machines; "
+        "the table that the machine file follows names one processor): "
+        f"{_with_own_threads(runs, 40)} of 40 clients. The level is unexplained: a client takes "
+        "21 µs for a transaction here, and 36 µs in the source, which gives no times of a "
+        "single client. In short runs on two processors of this project's host hardly any "
+        "transaction aborted, with any number of clients (docs/model.md); it cannot show "
+        "effects of an adapter's caches and receive queues."
     )
     return Prediction(runs.rate("nam-fig6-two-sided", _clients(40)), note=note)
 
@@ -156,17 +157,18 @@ def _two_sided_fall(runs: Runs) -> Prediction:
     managers = runs.rate("nam-fig6-two-sided", _clients(70), OWN_MANAGERS, "horizon=30ms")
     falls = ", ".join(f"{_with_own_threads(runs, clients)} of {clients}" for clients in (50, 70))
     note = (
-        "Predicted with a pool of threads, one a core. With a thread for each client's connection "
-        "that polls, on all servers of two sockets (see nam-fig6-two-sided), it falls beyond 40 "
-        f"clients: {falls}. Linux gives the 70 threads of a server turns of milliseconds on 40 "
-        "hardware threads, and a transaction goes on only while its manager's thread and those of "
-        "three storage servers run; which of them share one is left to chance. With such threads "
-        f"of the manager alone, on one socket, it would be {managers / 1e6:.2f} M/s. Which threads "
-        "the source's servers had it does not say: these were thought of with its figures in "
-        "sight. Left unexplained are the level before the fall (see nam-fig6-two-sided) and its "
-        "depth: half of what the source measured with 70. In short runs on this project's host, "
-        "a busy one, 32 clients on two processors had half of the throughput of 16, with next to "
-        "no aborts; the planes predict no such fall (docs/model.md)."
+        "Predicted with a pool of threads, one per core. With a thread for each client's "
+        "connection that polls, on all servers of two sockets (see nam-fig6-two-sided), it "
+        f"falls beyond 40 clients: {falls}. Linux time-slices the 70 threads of a server by "
+        "milliseconds on 40 hardware threads, and a transaction proceeds only while its "
+        "manager's thread and those of three storage servers run; the threads are placed at "
+        "random. With such threads only for the manager, on one socket, it would be "
+        f"{managers / 1e6:.2f} M/s. The source does not describe its servers' threads; these "
+        "were chosen with its figures in sight. Unexplained are the level before the fall (see "
+        "nam-fig6-two-sided) and its depth: half of the source's throughput with 70. In short "
+        "runs on this project's host, a busy one, 32 clients on two processors had half the "
+        "throughput of 16, with hardly any aborts; the planes predict no such fall "
+        "(docs/model.md)."
     )
     return Prediction(runs.rate("nam-fig6-two-sided"), note=note)
 
@@ -177,12 +179,13 @@ def _ipoib(runs: Runs) -> Prediction:
     why = runs("nam-fig6-ipoib").why["checkout"].resource
     note = (
         f"Limited by {why}: eight messages of a transaction reach the manager's server, all of "
-        "whose IPoIB connections complete on one queue. How much of a message its interrupts take "
-        f"is not known: {low / 1e3:.0f} to {high / 1e3:.0f} k/s over the range of that. Left out, "
-        "on the same core: TCP's acknowledgements, and completions of what is sent, which the "
-        "driver gives that queue too; the source blames TCP/IP's efficiency for small messages. "
-        f"Between {low / 1e3:.0f} k/s, with most of a message in interrupts, and 22 k/s the factor "
-        f"is {low / 22e3:.1f}, and unexplained; this project's host has no such adapter to show it."
+        "whose IPoIB connections complete on one queue. The share of a message's time in "
+        f"interrupts is unknown: {low / 1e3:.0f} to {high / 1e3:.0f} k/s over its range. Left "
+        "out, on the same core: TCP's acknowledgements, and completions of sends, which the "
+        "driver puts into that queue too; the source blames TCP/IP's efficiency for small "
+        f"messages. Between {low / 1e3:.0f} k/s, with most of a message in interrupts, and 22 "
+        f"k/s the factor is {low / 22e3:.1f}, and unexplained; this project's host has no such "
+        "adapter to show it."
     )
     return Prediction(runs.rate("nam-fig6-ipoib"), note=note)
 
@@ -281,10 +284,10 @@ BLINDNESS = """\
 with its figures in sight: that a client reads the whole bit vector (`nam-fig6-rsi`: the level is
 the timestamp server's adapter over 7.5 KB), that its own work on records costs the source's 10^-9 s
 a byte (`nam-fig6-rsi-linear`), and that an update carries the stock alone (`nam-fig6-ipoeth`). The
-notes of these rows say what other choices give. No time, rate or size was changed to meet a figure.
-The curves of IPoIB and of two-sided verbs were first predicted without a published figure. With the
-figures known came the one core that takes IPoIB's interrupts, a fact of its driver; the part of a
-message that these take is an even split, and the row says what the ends of its range give. So did
-threads for each client's connection on all servers, which the notes of two-sided verbs play; the
-rows themselves stand as they were predicted.
+notes of these rows give the results of other choices. No time, rate or size was changed to meet a
+figure. The curves of IPoIB and of two-sided verbs were first predicted without a published figure.
+Two mechanisms were added when the figures were known: the single core that takes IPoIB's
+interrupts, a fact of its driver (the share of a message in interrupts is an even split, and the row
+gives the results at the ends of its range), and threads for each client's connection on all
+servers, which only the notes of two-sided verbs use; those rows are as first predicted.
 """

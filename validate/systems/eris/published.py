@@ -24,10 +24,10 @@ def _fig1(runs: Runs) -> Prediction:
     note = (
         f"The index does shrink into the caches: a walk takes {walk[0]:.0f} ns on one node and "
         f"{walk[1]:.0f} ns on 64. Routing takes {other[1]:.0f} ns instead of {other[0]:.0f} ns: "
-        "a partition table of more levels, and buffers that lie on other nodes. Something that "
-        "makes lookups on one node slower, or routing cheaper, is missing. 4 KiB pages would do "
-        f"({small}: {with_small:.1f} times), as one node then reads its page table from memory, "
-        "but they do not fit eris-fig8-amd; the source names no page size."
+        "a partition table of more levels, and buffers that lie on other nodes. The model lacks "
+        "something that makes lookups on one node slower, or routing cheaper. 4 KiB pages would "
+        f"be enough ({small}: {with_small:.1f} times), as one node then reads its page table "
+        "from memory, but they do not fit eris-fig8-amd; the source names no page size."
     )
     return Prediction(f"{speedup:.1f} times on 64 nodes", speedup > 64.0, note)
 
@@ -109,8 +109,8 @@ def _fig8_intel(runs: Runs) -> Prediction:
 def _fig8_amd(runs: Runs) -> Prediction:
     load = 100 * _memory_use(runs("eris-fig8-amd"))
     note = (
-        f"Memory is taken to deliver lines at random as fast as in a stream: ERIS, at {load:.0f}% "
-        "of that, is flattered; the shared index is held by links."
+        "Memory is assumed to deliver random lines as fast as streams: this favours ERIS, at "
+        f"{load:.0f}% of that bandwidth; links limit the shared index."
     )
     ratio = runs.rate("eris-fig8-amd") / runs.rate("eris-fig8-amd-shared")
     return Prediction(ratio, note=note)
@@ -169,15 +169,15 @@ def _fig12_scan(runs: Runs) -> Prediction:
 INTERLEAVED = "system.placement=interleaved"
 # Of both engines: what is known to make them too fast.
 PACE_NOTE = (
-    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source; with "
-    "completions of reads and questions of a directory that replaces entries (completion and "
+    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source; "
+    "with completions of reads and probes of a directory that replaces entries (completion and "
     "replacement_probes of `coherence`) they would be 2.22, and memory at 64 GB/s. The machine "
-    "file states neither, as no source says what this processor does. A link is taken to carry "
-    "what its best pair was seen to draw. But its other end has buffers for three lines (AMD's "
-    "own firmware), which lines that go on over a second link keep for longer, and lines behind "
-    "those wait: benchmarks/link_buffers.py plays that, calibrated on pairs one hop apart, and "
-    "finds 3.74 of 3.7 GB/s of an undivided pair two hops apart, and {buffers:.0f} GB/s of memory"
-    " in place of 78; the planes do not play it. {more}"
+    "file states neither, as no source says what this processor does. A link's bandwidth is "
+    "that of its best measured pair. But its other end has buffers for three lines (AMD's own "
+    "firmware). Lines that continue over a second link hold them longer, and lines behind them "
+    "wait. benchmarks/link_buffers.py simulates that, calibrated on pairs one hop apart, and "
+    "finds 3.74 of 3.7 GB/s of an undivided pair two hops apart, and {buffers:.0f} GB/s of "
+    "memory in place of 78; the planes do not model it. {more}"
 )
 
 
@@ -213,15 +213,15 @@ def _shared_traffic(
 
 
 SHARED_LOOKUPS = (
-    "The source gives no throughput: with fewer lines a lookup, its pace could be nearer.",
+    "The source gives no throughput; with fewer lines per lookup its rate could be closer.",
     83.8e9,
     41.6e9,
     60,
     "eris-fig8-amd-shared",
 )
 SHARED_SCANS = (
-    "A worker's stream comes from one node at a time, page by page, which is played there too; "
-    "requests and their buffers are not.",
+    "That benchmark also models that a worker's stream comes from one node at a time, page by "
+    "page; it leaves out requests and their buffers.",
     75.6e9,
     33.8e9,
     47,
@@ -229,18 +229,18 @@ SHARED_SCANS = (
     INTERLEAVED,
 )
 ERIS_LOOKUPS_NOTE = (
-    "Lookups proceed too fast: at the lower end of what the die's instructions per cycle may be "
-    "(0.7), memory is at 85 GB/s. Instructions are counted on loops of our own."
+    "Lookups are too fast: at the lower end of the die's range of instructions per cycle (0.7), "
+    "memory is at 85 GB/s. Instructions are counted on our own loops."
 )
 ERIS_LINKS_NOTE = (
-    "As lookups proceed too fast, commands do. And each line of commands crosses links twice, as "
-    "its writer fetches it before its reader does, with questions to who else has it and their "
-    "answers; written past the caches (the source does not say how buffers are copied) it would "
-    "cross once."
+    "Lookups are too fast, and so are commands. Each line of commands crosses links twice, "
+    "because its writer fetches it before its reader does, with probes of other holders and "
+    "their answers; with non-temporal stores (the source does not say how buffers are copied) "
+    "it would cross once."
 )
 SCAN_LINKS_NOTE = (
-    "Missing: all but the data of scans, such as their commands, lines of the partition table and "
-    "of the program, stacks, and the operating system."
+    "Missing: everything except the scanned data: commands, partition table, program, stacks, "
+    "operating system."
 )
 
 # The buffer of 128 commands, where the paper's figure 5 peaks, is what its other figures ran with.
@@ -279,8 +279,8 @@ def _fig13(runs: Runs) -> Prediction:
     deeper = sum(a > b for a, b in zip(each["one-shot"], each["ma-8"], strict=True))
     note = (
         "The source gives neither period nor threshold of its balancer; 500 ms and 10% are "
-        "assumed, and decide how far MA-1 comes in 20 s. Drops count by seconds, from before, and "
-        f"the worst one counts: One-Shot drops deeper than MA-8 at {deeper} of "
+        "assumed, and decide how far MA-1 gets in 20 s. Drops are by second, relative to the "
+        f"level before, and the worst one counts: One-Shot drops deeper than MA-8 at {deeper} of "
         f"{len(each['one-shot'])} changes, as MA-8 takes several cycles where One-Shot takes one."
     )
     return Prediction(f"drop / time to be back: {words}", holds, note)
@@ -412,10 +412,10 @@ PUBLISHED: Mapping[str, Published] = {
 
 BLINDNESS = """\
 **ERIS.** No parameter is fitted to these rows. But the model was written with their figures in
-sight, and three of its rules came while a row was off: a worker's steps follow one another
-(`eris-fig8-amd`), a link carries what the best pair was seen to draw (`eris-fig9`), private caches
-stand before the last level (`eris-fig11-shared`). Two rules came with the event plane, for its
-sake: buffers are flushed at the end of a round too, and take room in caches. Each rests on facts of
-its own, described in [How the planes predict](model.md); still, these rows are not predictions made
-in advance.
+sight, and three of its rules were added while a row was off: a worker's steps follow one another
+(`eris-fig8-amd`), a link carries what its best pair was measured to draw (`eris-fig9`), private
+caches filter accesses to the last level (`eris-fig11-shared`). Two rules were added for the event
+plane: buffers are flushed at the end of a round too, and occupy cache space. Each has facts of its
+own, described in [How the planes predict](model.md); still, these rows are not predictions made in
+advance.
 """
