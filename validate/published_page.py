@@ -116,11 +116,12 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     for of in validations():
         if of.blindness:
             yield of.blindness
-    yield "## Not answered yet\n"
-    yield "| result | what is missing |"
-    yield "| --- | --- |"
-    for id_, why in UNANSWERED.items():
-        yield _cells(f"`{id_}`", why)
+    if UNANSWERED:
+        yield "## Not answered yet\n"
+        yield "| result | what is missing |"
+        yield "| --- | --- |"
+        for id_, why in UNANSWERED.items():
+            yield _cells(f"`{id_}`", why)
 
 
 def _in_advance(rows: Sequence[Row]) -> Iterator[str]:
