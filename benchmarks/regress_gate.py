@@ -1,7 +1,7 @@
 """How often the gate is wrong: false alarms without a change, and losses of 3% that it misses.
 
 Runs of ``numatwin regress`` on checks of the bundled suite, each with a seed of its own, against a
-baseline made with another seed: one that is made anew for each run, and one for all. Then with a
+baseline made with another seed: one that is made again for each run, and one for all. Then with a
 change that costs 3% of the throughput (the log says how much it does): more instructions for each
 command that ERIS makes, records that RSI's clients copy more slowly; against a baseline of another
 seed, and of the same one, as in CI. Nothing here is a timing but the last line, the bundled suite.

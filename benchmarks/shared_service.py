@@ -3,7 +3,7 @@
 Every core does one task after the other, scans and materialisations of 30 µs to 300 µs: of its own
 node's memory, but for those that it has stolen, of any node's (``stolen_10``: one in ten; ``any``:
 all). Beside it the same in Python (``reference``, for a shorter time), and what a program could
-play at most that shares out all running tasks anew, one by one, at each end (``one_by_one``: the
+play at most that shares out all running tasks again, one by one, at each end (``one_by_one``: the
 kernel's ``solve_max_min`` alone). One JSON object a line on standard output; how many tasks ended
 on standard error.
 """
@@ -105,7 +105,7 @@ def reference_rate(place: ServiceMachine, work: Tasks, until_ps: int) -> float:
 
 
 def one_by_one_rate(place: ServiceMachine, work: Tasks) -> float:
-    """Shares of one task a core, found anew, per second."""
+    """Shares of one task a core, found again, per second."""
     nodes = len(place.read_ps)
     rows, resource, time_ps, cap = [0], [], [], []
     for core, node in enumerate(place.core_node):

@@ -1,4 +1,4 @@
-"""How processes of this host reach one another, by name, and what UCX is told for each."""
+"""Transports between processes of this host, by name, and their settings of UCX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer in words that a report opens with: what ran, how fast, and what limits it."""
+"""The summary at the top of a report: what ran, how fast, and what limits it."""
 
 from __future__ import annotations
 

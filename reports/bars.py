@@ -1,4 +1,4 @@
-"""The pictures of why: what more of each resource would bring, where an operation's time goes."""
+"""Bar charts of the bottleneck: gains from more of each resource, an operation's time by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures over time: throughput, balance and use, with what the control plane did."""
+"""Charts over time: throughput, balance and utilisation, with events of the control plane."""
 
 from __future__ import annotations
 

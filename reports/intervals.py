@@ -1,4 +1,4 @@
-"""How sure figures of random runs are, in words: their intervals, and what these rest on."""
+"""Uncertainty of figures of random runs, in words: their intervals, and how they were computed."""
 
 from __future__ import annotations
 

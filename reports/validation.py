@@ -1,4 +1,4 @@
-"""A page that holds predictions against measurements: figures in pictures, a summary, all rows.
+"""A page that compares predictions with measurements: pictures, a summary, all rows.
 
 It is made of plain rows and tables, for any command that validates.
 """

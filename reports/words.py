@@ -1,4 +1,4 @@
-"""Numbers and names as people read them, in the page and in its pictures."""
+"""Numbers and names formatted for the page and its pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a machine's vertices stand in its picture: rings of nodes around hubs, or a grid.
+"""Positions of a machine's vertices in its picture: rings of nodes around hubs, or a grid.
 
 Vertices fall into blocks: the hubs of one group with all nodes that hang on them, or the nodes of
 one group. A block takes a sector of a ring: its nodes outside, its hubs inside, switches without

@@ -1,4 +1,4 @@
-"""Turns SVG into PNG by a browser of this machine; there is no other painter to install."""
+"""Converts SVG into PNG with a browser of this host, without further packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine file may say: nodes, hubs, links, pair tables, each number with its unit."""
+"""The schema of a machine file: nodes, hubs, links, pair tables, each number with its unit."""
 
 from __future__ import annotations
 

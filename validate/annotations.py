@@ -1,4 +1,4 @@
-"""Lines that CI systems fold into annotations beside a suite's file."""
+"""Lines that CI systems show as annotations of a suite's file."""
 
 from __future__ import annotations
 

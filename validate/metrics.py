@@ -1,4 +1,4 @@
-"""Figures that a check can be about: by their path, of one replication of a run."""
+"""Figures that a check can use: by their path, of one replication of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload file may say about keys: a form for each distribution, picked by its name.
+"""The schema of keys in a workload file: a form for each distribution, selected by its name.
 
 One more distribution is one more form here, with ``over`` that makes it, and its class.
 """
@@ -49,7 +49,7 @@ class KeySpec(Strict):
 
 
 class UniformSpec(KeySpec):
-    """Every key alike."""
+    """Uniform keys."""
 
     distribution: Literal["uniform"] = "uniform"
 

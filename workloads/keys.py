@@ -92,7 +92,7 @@ class PiecewiseKeys(KeyDistribution):
 
 
 class Uniform(PiecewiseKeys):
-    """Every key alike."""
+    """Uniform keys."""
 
     def density(self, time_s: float = 0.0) -> Density:
         """See KeyDistribution."""

@@ -1,4 +1,4 @@
-"""What a workload file may say of a query's operators: a form for each kind, picked by its name.
+"""The schema of a query's operators in a workload file: a form for each kind.
 
 A query is a graph of named operators. Operators pass entries on: a scan the rows that its filter
 lets through, a join the pairs that match, an aggregation its groups. One more kind of operator is

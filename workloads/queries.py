@@ -1,4 +1,4 @@
-"""What queries and their clients must fit: tables, columns, each other."""
+"""Checks of queries and their clients against tables, columns and each other."""
 
 from __future__ import annotations
 

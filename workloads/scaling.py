@@ -1,4 +1,4 @@
-"""A workload made smaller: every object and every range of keys shrinks alike."""
+"""Scaling of a workload: all objects and ranges of keys shrink by the same factor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload file may say: data objects, operations and their mix, clients, phases."""
+"""The schema of a workload file: data objects, operations and their mix, clients, phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zipf keys: the r-th most popular of n keys, counted from 1, is asked for in proportion to r^-s.
+"""Zipf keys: the r-th most popular of n keys, counted from 1, is accessed in proportion to r^-s.
 
 Sums of r^-s are exact to floating point for any n and any s > 0, without a pass over the keys: the
 first ``TABLE`` terms are added up, the others follow from the Euler-Maclaurin formula (NIST Digital

@@ -83,7 +83,7 @@ void remove_folders_of_the_dead(const std::string& where) {
         const int folder =
             ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (folder < 0) continue;
-        // Once it is locked: somebody else may have removed it before, and its maker made it anew.
+        // Once it is locked: somebody else may have removed it before, and its maker made it again.
         struct stat found{};
         if (::flock(folder, LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &found) == 0 &&
             found.st_nlink > 0 && found.st_uid == ::geteuid())

@@ -1,7 +1,7 @@
 // The folder of the shared memory that UCX makes for this process and for those that it forks.
 //
 // UCX makes a POSIX segment under a name, fills it, and then takes the name away; whoever is killed
-// meanwhile would leave it behind, for ever. So all names lie in a folder of their own:
+// meanwhile would leave it behind, forever. So all names lie in a folder of their own:
 //
 //     the maker           makes it and locks it; each process that it forks inherits this lock and
 //                         an end of a pipe: held until the last has ended, however that came

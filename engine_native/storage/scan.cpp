@@ -50,7 +50,7 @@ std::size_t SharedScan::block_entries(const ColumnRun& run) const {
     return shifts ? scratch_entries : run.entries.size();
 }
 
-/// For what does not go to a result at once. Each thread keeps its own: made anew for each chunk,
+/// For what does not go to a result at once. Each thread keeps its own: made again for each chunk,
 /// its pages would come and go.
 std::uint64_t* SharedScan::scratch() {
     static thread_local const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(

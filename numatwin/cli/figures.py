@@ -1,4 +1,4 @@
-"""Figures and factors of studies as people read them: with units, in tables and curves."""
+"""Figures and factors of studies with units, in tables and curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine's facts as text: what stands in its file and what follows from its graph."""
+"""A machine's facts as text: those of its file, and those that follow from its graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results are put before people (tables, numbers with units) and before programs (JSON)."""
+"""Output for people (tables, numbers with units) and for programs (JSON)."""
 
 from __future__ import annotations
 

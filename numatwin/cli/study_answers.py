@@ -1,4 +1,4 @@
-"""``numatwin study frontier``, ``explain`` and ``sensitivity``: what the runs of a study say."""
+"""``numatwin study frontier``, ``explain`` and ``sensitivity``: answers from a study's runs."""
 
 from __future__ import annotations
 

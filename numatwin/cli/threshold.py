@@ -1,4 +1,4 @@
-"""``numatwin machine threshold``: from which throughput on tasks are better left where they are."""
+"""``numatwin machine threshold``: the throughput above which stealing a task does not pay off."""
 
 from __future__ import annotations
 

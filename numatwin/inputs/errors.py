@@ -1,4 +1,4 @@
-"""The one exception for what a user got wrong: a file, a field, an argument."""
+"""The exception for a user's mistake: in a file, a field, an argument."""
 
 from __future__ import annotations
 

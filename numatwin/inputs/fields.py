@@ -1,4 +1,4 @@
-"""Which fields a schema knows at a place: to tell a slip from a field, and what was meant."""
+"""The fields of a schema at a place: to detect a misspelt field, and to suggest the right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What things may be called: text that is safe in a file name, a path of settings, a picture."""
+"""Valid names: text that is safe in a file name, a path of settings, a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that have an end: a pipe or a device may keep its reader waiting for ever."""
+"""Regular files only: a pipe or a device may keep its reader waiting forever."""
 
 from __future__ import annotations
 

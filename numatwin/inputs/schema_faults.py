@@ -1,4 +1,4 @@
-"""What of a value does not fit a schema: each fault with its place, in this project's words."""
+"""Faults of a value against its schema: each with its place, in this project's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicts variants of one scenario for a page that asks anew at each move."""
+"""Predicts variants of one scenario for a page that requests one at each change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves the page on this computer alone: on 127.0.0.1, below a path that nobody else knows."""
+"""Serves the page on this computer only: on 127.0.0.1, at a secret path."""
 
 from __future__ import annotations
 

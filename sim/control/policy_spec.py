@@ -1,4 +1,4 @@
-"""What a scenario file may say about a policy."""
+"""The fields of a policy in a scenario file."""
 
 from __future__ import annotations
 

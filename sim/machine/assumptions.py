@@ -1,4 +1,4 @@
-"""What a model counts with where neither the machine file nor the scenario says anything.
+"""Values that a model assumes where neither the machine file nor the scenario has one.
 
 A number that stands in for a missing fact is an ``Assumed`` where the model has it; whoever uses it
 notes so, and ``assumptions_of`` makes a list of what was noted. Each entry has the settings that

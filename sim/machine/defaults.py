@@ -1,4 +1,4 @@
-"""Numbers that the cost model counts with where a machine file has none, each with its source."""
+"""Default values of the cost model for facts that a machine file lacks, each with its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lines that cores hand over to each other move over links and through memory.
+"""Traffic of lines handed over between cores, over links and through memory.
 
 Lines of the reader's memory are written by a core and then read by one of its home, again and
 again, each time by another writer. With one last-level cache a node, that follows the table of the

@@ -1,4 +1,4 @@
-"""What cache lines that cores read and write put on the links of a machine.
+"""Traffic on a machine's links of the cache lines that cores read and write.
 
 Data, requests, acknowledgements, and what the coherence protocol asks and answers. This needs
 routes and sizes of messages alone; how fast links are says the cost model (``costs.py``), which

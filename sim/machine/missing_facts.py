@@ -1,6 +1,6 @@
-"""What the cost model does where a machine file lacks a whole fact, and what it may well be.
+"""Assumptions where a machine file lacks a whole fact, and the other plausible values.
 
-Beside the numbers of ``defaults.py``: tables, curves, and effects that are left out.
+In addition to the numbers of ``defaults.py``: tables, curves, and effects that are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A machine as ``SharedService`` takes it: cores, controllers and links in picoseconds per line."""
+"""``SharedService`` of a machine: cores, controllers and links in picoseconds per line."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Workers:
     ``core`` (A,): position of each worker's core among the C cores that workers may use;
     ``core_node`` (C,): position of each such core's node in the machine. A core may have several
     workers, or none. Who moves workers hands on the Workers that ``moved`` returns; who needs to
-    know where a worker is asks for them anew.
+    know where a worker is asks for them again.
     """
 
     core: Ints

@@ -41,7 +41,7 @@ ROUNDS = 8  # of customers in step, until their cycle is the same each time
 class Station:
     """``members`` alike stations, each of ``servers``; a visit is to one of them, evenly spread.
 
-    ``drawn``: at random, anew each time; else each customer has its own one.
+    ``drawn``: at random, again each time; else each customer has its own one.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 Time advances in pieces. At the start of each the rates of all flows are found
 (``rate_solver.py``); a piece ends when a transfer is done, when the control plane acts, or when a
-running transfer has shifted enough load for the rates to be found anew.
+running transfer has shifted enough load for the rates to be found again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plane that plays one replication of a model, event by event: what all such planes do alike."""
+"""A plane that plays one replication of a model, event by event: the common part of such planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system shows of one run besides what all have in common: pictures as plain data.
+"""Pictures of a run that a system adds to the common ones, as plain data.
 
 A system makes them of a Record (``System.pictures``); who draws them knows no system. All names in
 them may come from other people's files.

@@ -76,7 +76,7 @@ class RandomPlane(Plane, Protocol):
     """
 
     def start_counting(self) -> None:
-        """Forgets all that was counted so far; from now on counts anew.
+        """Forgets all that was counted so far; from now on counts again.
 
         Only counters: what is under way goes on. An operation that began before and ends later is
         counted when it ends, with its whole latency; of a resource that is busy now, only the time

@@ -258,7 +258,7 @@ class _Search:
         )
 
     def _exchange_traffic(self, exchange: Exchange, took: ExchangeTimes) -> None:
-        """Link traffic of messages, made anew when their makers have changed."""
+        """Link traffic of messages, made again when their makers have changed."""
         source = took.source
         if len(self.made) and np.abs(source - self.made).max() <= SOURCE_TOLERANCE:
             return

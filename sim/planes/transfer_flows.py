@@ -1,4 +1,4 @@
-"""Copies between cores as flows: rows of coefficients for the solver, beside the workload's."""
+"""Copies between cores as flows: rows of coefficients for the solver, next to the workload's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bottleneck of a flow, and what 10% more of each resource would bring."""
+"""The bottleneck of a flow, and the gain from 10% more of each resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run assumed, and how much of its answer each assumption decides."""
+"""What a run assumed, and the effect of each assumption on its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far figures of two records differ, and how sure that is.
+"""Differences between figures of two records, and their uncertainty.
 
 Replication i of one record has the same draws as replication i of another with the same seed:
 their streams are keyed by (seed, replication, name). Compared pair by pair, much of what is random

@@ -1,4 +1,4 @@
-"""How long a run on a plane that plays events will take: its first moments, played and timed."""
+"""Estimates the duration of a run on an event-driven plane from its first moments."""
 
 from __future__ import annotations
 

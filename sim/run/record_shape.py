@@ -1,4 +1,4 @@
-"""The shape of those parts of a record that are plain data: what who reads them relies on.
+"""The shape of those parts of a record that are plain data: what their readers rely on.
 
 A record that was changed by hand, or damaged, is refused as it is read. What ``Record`` types by
 itself (throughput, resources, why …) is checked there.

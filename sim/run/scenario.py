@@ -415,7 +415,7 @@ def _check_horizon(document: Document, description: ScenarioDescription) -> None
 def _check_asked(
     document: Document, description: ScenarioDescription, chosen: Mapping[str, ChosenPolicy]
 ) -> None:
-    """Refuses what would take for ever: the plane plays on from one question to the next."""
+    """Refuses what would take forever: the plane plays on from one question to the next."""
     field, played_s = _played(description)
     acting = [policy for policy in chosen.values() if policy.acts]
     asked = sum(played_s / policy.period_s for policy in acting)

@@ -1,4 +1,4 @@
-"""Which settings of a run change little or nothing that is asked of it, and what binds instead.
+"""Which settings of a run hardly change its results, and what limits it instead.
 
 Each setting is left out once and the scenario played again, by the same plane and on the same
 draws: what depends on the setting comes out differently, to the last digit where it is drawn at

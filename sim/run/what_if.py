@@ -1,4 +1,4 @@
-"""What a scenario does in its first moments: a quick prediction, to hold variants of it against.
+"""Quick predictions of a scenario's first moments, to compare its variants.
 
 By the flow plane, as a steady state, with data where they are laid out at first; where no flow
 plane plays the system, by one short replication of its event plane, always with the same draws.

@@ -1,4 +1,4 @@
-"""Worker processes on this machine (joblib's loky), which end with who started them.
+"""Worker processes on this machine (joblib's loky), which end with the process that started them.
 
 Ctrl-C is for the process that a user sees alone: workers are born deaf to it. They look whether
 their marker is still there, and stop at the next occasion once it is gone.
@@ -100,7 +100,7 @@ def stop_without(marker: str) -> Callable[[float], None]:
 
 
 def _end_with(parent: int) -> None:
-    """In a worker: ends it once ``parent`` was killed, as it would wait for ever to be heard."""
+    """In a worker: ends it once ``parent`` was killed, as it would wait forever to be heard."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,1 +1,1 @@
-"""Studies: designs of many runs, their workers, their store, and what is read from their rows."""
+"""Studies: designs of many runs, their workers, their store, and the analysis of their rows."""

@@ -1,4 +1,4 @@
-"""What rows of a study say of its factors: mean effects, and a step from one run to another.
+"""Effects of a study's factors: mean effects, and the step from one run to another.
 
 ``shapley``: what each factor adds on the way from one run to another, averaged over all orders in
 which they may change (Shapley, A value for n-person games, 1953): exact, from the figures of all

@@ -1,4 +1,4 @@
-"""Why one run beats another: what each factor brings, and what binds on the way between them.
+"""Why one run beats another: the gain from each factor, and the bottleneck after each step.
 
 Parts are Shapley values over the factors that differ. The path changes these one after the other,
 the one that brings most first, and says after each step which resource then holds the run back.

@@ -1,4 +1,4 @@
-"""What a study is asked for: constraints on figures, an objective, prices of machines."""
+"""Goals of a study: constraints on figures, an objective, prices of machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a study as columns, with what its constraints and its objective say of them."""
+"""The rows of a study as columns, with the verdicts of its constraints and its objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a prediction may be off: its machine's doubtful facts and its random draws together.
+"""Uncertainty of a prediction: its machine's doubtful facts and its random draws together.
 
 Facts are drawn uniformly from their ranges, all together (a Latin hypercube); of each draw the
 first moments are predicted, relative to those of the facts as they are (``what_if``). Of a random

@@ -1,4 +1,4 @@
-"""A profile of an engine: what it costs, whatever machine it runs on."""
+"""A profile of an engine: its costs, independent of the machine."""
 
 from __future__ import annotations
 

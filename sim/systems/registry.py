@@ -1,4 +1,4 @@
-"""The systems: one line each, and nothing else names them."""
+"""The systems: one line each; no other file names them."""
 
 from __future__ import annotations
 

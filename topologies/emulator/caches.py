@@ -1,4 +1,4 @@
-"""The caches that are played for a guest: sets, ways, and which processor uses which."""
+"""The simulated caches of a guest: sets, ways, and the processors that use each."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class Qemu:
             try:
                 self._resume()
                 return time.monotonic() - began
-            except (OSError, RuntimeError):  # what was kept is damaged: it boots anew
+            except (OSError, RuntimeError):  # what was kept is damaged: it boots again
                 self._snapshot.unlink(missing_ok=True)
                 self.__exit__()
                 self._launch(self._machine)

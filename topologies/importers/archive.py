@@ -1,7 +1,7 @@
 """Tar archives, read as a stream into memory, never unpacked to disk.
 
 The loop over the members is written here because ``tarfile`` itself reads extended headers and
-sparse maps of any size into memory and can be made to run for ever by a crafted one; the members of
+sparse maps of any size into memory and can be made to run forever by a crafted one; the members of
 a saved sysfs tree need none of that.
 """
 

@@ -28,7 +28,7 @@ from .xml_elements import Element, Wanted, read_elements
 
 _START = re.compile(r"\s*<(?:\?xml\b|!DOCTYPE\b|!--|topology\b|root\b)")
 _CACHE = re.compile(r"L([1-9])Cache")
-_INFINITE = "0xf...f"  # hwloc's mark of a set that goes on for ever
+_INFINITE = "0xf...f"  # hwloc's mark of a set that goes on forever
 _OWN_CPUS = ("", "DRAM")  # subtypes of a node that CPUs belong to, where several are as near
 _NEAR_MEMORY = ("HBM", "MCDRAM")  # is itself the fast memory, so never behind a cache made of it
 

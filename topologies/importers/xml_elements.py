@@ -1,4 +1,4 @@
-"""XML read as a stream into small elements, with nothing that could swell or reach outside.
+"""XML read as a stream into small elements, without entities that could expand or read files.
 
 A document type with declarations of its own is refused before it is read, so there are no entities
 to expand, no defaults to copy and no other file to fetch; depth, number and size are bounded.

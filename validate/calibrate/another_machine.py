@@ -1,4 +1,4 @@
-"""Whether measurements are of the machine that they shall calibrate: its processors and memory.
+"""Checks that measurements are of the machine to calibrate: its processors and memory.
 
 A fit bends any machine to any figures. What no fit should bend is looked at before: which
 processors there are, how many channels of memory they have, and what these reach by the data sheet

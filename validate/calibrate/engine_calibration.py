@@ -1,4 +1,4 @@
-"""What a system offers calibration: parameters of its engine, and how measurements tell of them."""
+"""What a system offers calibration: its engine's parameters, and what measurements show of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a native run's Record tells: the time of each step of its workers, and its throughput.
+"""Measurements from a native run's Record: times of its workers' steps, and its throughput.
 
 The steps are fitted to. Throughput is the end result, and only predicted.
 """

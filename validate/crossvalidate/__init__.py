@@ -1,4 +1,4 @@
-"""Predictions against real runs on this host: suites, rounds, rows and what they sum up to."""
+"""Predictions against real runs on this host: suites, rounds, rows and their summary."""
 
 from .rows import Row
 from .session import Found, Session

@@ -1,4 +1,4 @@
-"""Calibrated intervals: how wide a predicted interval must be to hold nine measurements of ten.
+"""Calibrated intervals: how wide a predicted interval must be to contain nine of ten measurements.
 
 The intervals that planes predict know of random draws and of doubtful facts, not of what the model
 itself is wrong by. How far measurements lay outside them in other runs says that: each interval is

@@ -1,4 +1,4 @@
-"""The calibration set: what a machine file was made of, predicted back from it.
+"""The calibration set: the measurements behind a machine file, predicted from that file.
 
 ``machine measure`` times primitives alone; a few of its figures become facts of the machine, the
 others stand beside them. Each row here compares such a figure with what the cost model makes of the

@@ -1,4 +1,4 @@
-"""A whole cross-validation: the host measured, its file written, the suite played, rows made."""
+"""A whole cross-validation: measures the host, writes its file, runs the suite, makes rows."""
 
 from __future__ import annotations
 

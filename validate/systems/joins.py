@@ -1,4 +1,4 @@
-"""When a semi-join pays on a network: both plans played, where they take the same time.
+"""When a semi-join pays off on a network: where both plans take the same time.
 
 Binnig et al., PVLDB 9 (2016), section on OLAP, whose figure 7 plots cost formulas. Costs per byte
 of both inputs: a byte of memory takes c_mem, a byte that is shipped c_net, in messages of 2 KB.

@@ -1,4 +1,4 @@
-"""What validation has of each system: one line each, and nothing else names them."""
+"""Validation of each system: one line each; no other file names them."""
 
 from __future__ import annotations
 

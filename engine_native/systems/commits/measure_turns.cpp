@@ -25,7 +25,7 @@ struct Turns {
 
 constexpr std::int64_t away_ns = 100'000;  // longer than anything but another's turn
 
-// Two of the second processor's processes: one counts for ever, the other sleeps and is asked by
+// Two of the second processor's processes: one counts forever, the other sleeps and is asked by
 // the first processor's. What the first loses of its time for each message and answer.
 StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
                      const std::vector<int>& cpus, const StepPlan& plan) {

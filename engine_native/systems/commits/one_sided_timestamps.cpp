@@ -199,7 +199,7 @@ void OneSidedClient::add_bits(const TimestampBits::Bit& bit) {
 // An abort's timestamp is used up only where the run may stand at it (and its bit is not still one
 // of the lap before, nor, where timestamps are claimed, unclaimed): else the next transaction takes
 // it. Who used up one with each abort would get ahead of a client that waited for a processor as
-// fast as that one, which aborts on old snapshots, catches up; and then both abort for ever.
+// fast as that one, which aborts on old snapshots, catches up; and then both abort forever.
 Cause OneSidedClient::abort(Cause cause) {
     if (!claimed_ && next_cid_ > known_ + setup_.clients && !lags()) return cause;
     if (claims() && !claimed_) claim_all(granted);

@@ -1,7 +1,7 @@
 // Whether a run stands still since a client of it was killed, or has no client any more.
 //
 // Who is killed over shared memory may have taken a place in a server's queue and not filled it yet
-// (README.md): the server waits for that for ever, the clients wait for the server, and no process
+// (README.md): the server waits for that forever, the clients wait for the server, and no process
 // sees anything amiss. What can be seen is that no transaction ends any more. Time and counts are
 // told to this: it reads no clock and no board.
 #pragma once

@@ -7,7 +7,7 @@
 //
 // Back-pressure: where the target's incoming buffer is full, what is there stays there, and append
 // refuses. Answers and forwarded commands must not be refused, else two workers that answer each
-// other would wait for each other for ever: append_always puts what finds no room into more chunks
+// other would wait for each other forever: append_always puts what finds no room into more chunks
 // of the buffer's size, which flush sends first.
 #pragma once
 

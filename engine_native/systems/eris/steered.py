@@ -1,4 +1,4 @@
-"""ERIS as the control plane sees it, wherever its engine runs: what it watches and orders."""
+"""ERIS as the control plane sees it, wherever its engine runs: observations and commands."""
 
 from __future__ import annotations
 

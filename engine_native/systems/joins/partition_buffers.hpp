@@ -46,7 +46,7 @@ class PartitionBuffers {
     PartitionBuffers(Fabric& fabric, BufferShape shape)
         : fabric_(fabric), shape_(shape), entries_(entries_in(shape.bytes)) {}
 
-    // Begins anew: by partition its place. Places begin with a line.
+    // Begins again: by partition its place. Places begin with a line.
     void open(std::vector<PartitionPlace> places) {
         places_ = std::move(places);
         written_.assign(places_.size(), 0);

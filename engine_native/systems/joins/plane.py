@@ -74,7 +74,7 @@ class NativeJoins:
     def advance(self, until_s: float) -> None:
         """See Plane. Raises InputError where the engine fails."""
         while self._next_s < until_s:
-            # To the horizon at once: each run draws the tables anew.
+            # To the horizon at once: each run draws the tables again.
             self._run(max(until_s, self.horizon_s))
         self._time_s = until_s
 

@@ -1,1 +1,1 @@
-"""What other tenants of a host do to a machine's parts."""
+"""Effects of other tenants of a host on a machine's parts."""

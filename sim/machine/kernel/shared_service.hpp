@@ -64,7 +64,7 @@
 
 namespace numatwin {
 
-// A model keeps one timer, at next_change(), which it sets anew after each call that changes
+// A model keeps one timer, at next_change(), which it sets again after each call that changes
 // something; when it goes off, it calls finish() until that returns false.
 //
 // Times of calls do not fall. An end is rounded up to a whole picosecond. Doubles, with nothing but

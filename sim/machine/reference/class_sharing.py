@@ -1,4 +1,4 @@
-"""Max-min fair paces of classes of alike users, as ``sim/kernel/class_sharing.hpp``.
+"""Max-min fair paces of classes of equal users, as ``sim/kernel/class_sharing.hpp``.
 
 A class has n members, each of which takes some time of every resource that it needs for a unit of
 work. A member's pace is the time that a unit takes it: at least the class's least pace. Of each

@@ -1,4 +1,4 @@
-"""SimPy's clock as planes drive it: up to a time, what is due then left for later."""
+"""SimPy's clock as planes drive it: up to a time, without the events due at it."""
 
 from __future__ import annotations
 

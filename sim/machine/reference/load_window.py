@@ -1,4 +1,4 @@
-"""How busy a server was of late, as ``kernel/load_window.hpp``."""
+"""Recent utilisation of a server, as ``kernel/load_window.hpp``."""
 
 from __future__ import annotations
 

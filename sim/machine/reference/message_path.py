@@ -1,4 +1,4 @@
-"""The way of a message, as ``kernel/message_path.hpp``: threads, adapters and wires.
+"""The path of a message, as ``kernel/message_path.hpp``: threads, adapters and wires.
 
 From left to right; each part is a FIFO server or a pure delay:
 

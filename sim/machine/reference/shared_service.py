@@ -80,7 +80,7 @@ class _Class:
 class SharedService:
     """Pieces are named by the order in which they began; ``finish`` tells the jobs that are done.
 
-    A model keeps one timer, at ``next_change``, which it sets anew after each call that changes
+    A model keeps one timer, at ``next_change``, which it sets again after each call that changes
     something; when it goes off, it calls ``finish`` until that returns None.
     """
 

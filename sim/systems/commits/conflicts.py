@@ -1,4 +1,4 @@
-"""How often transactions meet what others have written: a model of means.
+"""Conflict rates of transactions, as a model of means.
 
 A try reads records as of a snapshot, and aborts where one was overwritten since (``fresh``), or
 is locked or overwritten between its reading and its locking (``undisturbed``). Writers have to

@@ -1,4 +1,4 @@
-"""The cycle of a client as a closed network: each message's way through threads and adapters.
+"""The cycle of a client as a closed network: each message's path through threads and adapters.
 
 The same parameters and costs as the event plane's. Machines and nodes that have the same parts in
 it are one station with several members.

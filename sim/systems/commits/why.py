@@ -1,4 +1,4 @@
-"""The bottleneck of transactions: the busiest resource, and what more of each would bring."""
+"""The bottleneck of transactions: the busiest resource, and the gain from more of each."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""ERIS: which worker owns what, what its operations demand, how partitions change hands."""
+"""ERIS: ownership of partitions, demands of its operations, transfers."""

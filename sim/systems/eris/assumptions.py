@@ -1,4 +1,4 @@
-"""What the loops of an engine of ERIS's design are taken to cost where no host was measured."""
+"""Assumed costs of the loops of an engine of ERIS's design where no host was measured."""
 
 from __future__ import annotations
 

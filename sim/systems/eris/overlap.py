@@ -1,4 +1,4 @@
-"""How well a core overlaps the misses of a batch of keys, where a machine file has it measured.
+"""Overlap of the misses of a batch of keys on a core, as measured in a machine file.
 
 The rule of the cost model is that a step takes as long as its instructions or its misses, whichever
 is longer. A batch of a real engine's lookups overlaps less well than that where both are about as

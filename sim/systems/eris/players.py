@@ -1,4 +1,4 @@
-"""What the event plane plays: ERIS's compiled models, behind one face.
+"""ERIS's compiled models for the event plane, behind one interface.
 
 A player has what a model needs beside the machine: present demands, and where commands go.
 """

@@ -1,4 +1,4 @@
-"""Whether a cluster has room for what it joins, and buffers for its partitions."""
+"""Checks that a cluster has memory for its tables, and buffers for its partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Into how many partitions operators divide rows: over the network, and then in memory."""
+"""Numbers of partitions into which operators divide rows: over the network, and then in memory."""
 
 from __future__ import annotations
 

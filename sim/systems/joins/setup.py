@@ -1,4 +1,4 @@
-"""What the models play: plans of operators with the costs of a machine."""
+"""The setup of the models: plans of operators with the costs of a machine."""
 
 from __future__ import annotations
 

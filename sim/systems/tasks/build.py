@@ -1,4 +1,4 @@
-"""From a scenario to the Program that all planes play."""
+"""From a scenario to the Program that all planes execute."""
 
 from __future__ import annotations
 

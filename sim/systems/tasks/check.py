@@ -1,4 +1,4 @@
-"""The checks of what policies of tasks ordered: one clear line for what cannot be done."""
+"""Checks of commands of policies of tasks: one clear line for what cannot be done."""
 
 from __future__ import annotations
 

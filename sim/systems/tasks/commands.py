@@ -1,4 +1,4 @@
-"""What policies of tasks see, and what they may order; no plane is known here."""
+"""Observations and commands of policies of tasks, independent of the plane."""
 
 from __future__ import annotations
 

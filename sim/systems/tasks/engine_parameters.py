@@ -1,4 +1,4 @@
-"""Copy engines, paths of scans and what goes on besides queries, in plain numbers."""
+"""Copy engines, paths of scans and background work, in plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine file may say of engines of this kind: ``engines: {tasks: …}``."""
+"""Fields of a machine file for engines of this kind: ``engines: {tasks: …}``."""
 
 from __future__ import annotations
 

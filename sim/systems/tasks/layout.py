@@ -1,4 +1,4 @@
-"""Where the parts of tables lie, and what is under way: moves, partitioning, merges.
+"""Where the parts of tables lie, and operations in progress: moves, partitioning, merges.
 
 Planes ask it what to copy, say when a copy has arrived, and read the parts from it; that nothing
 is lost or doubled on the way is checked here.

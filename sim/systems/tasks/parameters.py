@@ -1,4 +1,4 @@
-"""A program on a machine in plain numbers: what the event and the reference plane both play.
+"""A program on a machine in plain numbers: for both the event and the reference plane.
 
 Nodes, classes, tables, stages and workers are positions; times are picoseconds.
 """

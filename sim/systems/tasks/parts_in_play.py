@@ -1,4 +1,4 @@
-"""Table parts between the layout, which says what is copied, and a model, which copies it."""
+"""Table parts between the layout, which requests copies, and a model, which executes them."""
 
 from __future__ import annotations
 

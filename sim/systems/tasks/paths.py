@@ -1,4 +1,4 @@
-"""By which way a scan gets at its data: access paths, and background work that is in their way."""
+"""Access paths of scans, and background work that competes with them."""
 
 from __future__ import annotations
 

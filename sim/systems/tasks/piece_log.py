@@ -1,4 +1,4 @@
-"""What a run of tasks as flows leaves behind: pieces of time with constant rates, added up."""
+"""The log of a run of tasks as flows: pieces of time with constant rates, added up."""
 
 from __future__ import annotations
 

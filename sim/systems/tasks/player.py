@@ -1,4 +1,4 @@
-"""A model of tasks as event planes play it: what it has counted since counting began."""
+"""A model of tasks on the event planes, with its counts since counting began."""
 
 from __future__ import annotations
 

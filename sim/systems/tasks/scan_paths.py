@@ -1,4 +1,4 @@
-"""Which path scans take now, and what choosers see of them; the same on all planes."""
+"""Current paths of scans, and observations of choosers; the same on all planes."""
 
 from __future__ import annotations
 

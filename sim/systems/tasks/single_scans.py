@@ -1,4 +1,4 @@
-"""One scan alone on a machine beside background work, by each path: what choosers learn from.
+"""A single scan with background work, by each path: training data of choosers.
 
 As flows: rates of one scan in steady state, from which its time follows for any size. Event by
 event: ``ScanPlays``, which plays thousands a second.

@@ -1,4 +1,4 @@
-"""What a scenario may say of a system of tasks: where tables lie, workers, queues, hints."""
+"""Fields of a scenario of tasks: placement of tables, workers, queues, hints."""
 
 from __future__ import annotations
 

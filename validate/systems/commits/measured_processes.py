@@ -1,4 +1,4 @@
-"""What processes of this host cost each other: turns on processors, shared memory, messages."""
+"""Costs between processes of this host: context switches, shared memory, messages."""
 
 from __future__ import annotations
 

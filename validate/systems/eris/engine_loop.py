@@ -1,4 +1,4 @@
-"""What the engine's own loop takes: one worker, data in its first caches, by step.
+"""Times of the engine's loop: one worker, data in its first caches, by step.
 
 From these figures come the ``engines.eris`` facts of a machine file: what does not depend on how
 many commands stand in a batch, and what each command adds.

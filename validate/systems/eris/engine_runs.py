@@ -1,4 +1,4 @@
-"""Engines that do nothing but one thing, and what each step of their loop takes."""
+"""Engines that do a single kind of work, and the time of each step of their loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others do to the cores of a machine, by the rules of ../kernel/disturbances.hpp."""
+"""Interruptions of a machine's cores by others, by the rules of ../kernel/disturbances.hpp."""
 
 from __future__ import annotations
 

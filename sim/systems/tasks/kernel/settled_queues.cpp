@@ -314,7 +314,7 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
         on_[node] =
             on_[node] > 0 ? of_.room[node] / on_[node] : std::numeric_limits<double>::infinity();
     // The approximation may ask for a little more than all workers do; what open clients ask for
-    // beyond that waits for ever longer.
+    // beyond that waits forever longer.
     std::ranges::fill(fit, 1.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
         double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];

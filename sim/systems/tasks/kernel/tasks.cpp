@@ -205,7 +205,7 @@ const char* TaskModel::event_name(std::uint32_t kind) {
     return kind < names.size() ? names[kind] : "unknown";
 }
 
-// An event for the next change of the service, unless one comes before, which then plans anew.
+// An event for the next change of the service, unless one comes before, which then plans again.
 void TaskModel::plan() {
     settle();
     const Time at = service_.next_change();

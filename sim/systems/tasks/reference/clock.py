@@ -81,7 +81,7 @@ class Clock:
         return left
 
     def plan(self) -> None:
-        """An event for the next change, unless one comes before, which then plans anew."""
+        """An event for the next change, unless one comes before, which then plans again."""
         self.settle()
         at = self.service.next_change()
         if at >= self._planned:
