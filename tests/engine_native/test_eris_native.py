@@ -231,7 +231,7 @@ def test_few_nodes_are_shared_and_that_is_said() -> None:
 def test_a_host_that_allows_nothing_is_refused() -> None:
     host = eris_setup_host(10**9)
     host["nodes"][0]["may_allocate"] = False
-    with pytest.raises(InputError, match="may not use a CPU and the memory"):
+    with pytest.raises(InputError, match="may not use a CPU together"):
         map_workers(load_machine("amd-8n-ht"), [0], host)
 
 

@@ -131,7 +131,7 @@ def test_a_policy_chooses_among_the_engines_operators(monkeypatch: pytest.Monkey
     ("change", "message"),
     [
         ("system.queue=central", "no central queue"),
-        ("system.stragglers=[{node: 1, factor: 3}]", "slows no node down"),
+        ("system.stragglers=[{node: 1, factor: 3}]", "does not support stragglers"),
         ("workload.objects.outer.record_size=24 B", "tuples have 8 or 16 bytes"),
         (
             "workload.operations.join.keys={distribution: hot_range, from: 0, to: 1000, "

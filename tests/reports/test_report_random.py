@@ -149,7 +149,7 @@ def test_without_intervals_none_is_explained() -> None:
     unknown = {"level": 0.95, "throughput": {"lookup": None}, "resolution_ns": {"lookup": [1]}}
     (alone,) = (drawn(1e9, confidence=unknown),)
     assert statistics_of(alone) == (
-        "One replication, the first 250 ms (warm-up) left out. How far chance has moved the "
-        "figures is not known."
+        "One replication, the first 250 ms (warm-up) left out. The random error of the "
+        "figures is unknown."
     )
     assert "confidence" not in text_of(report_html([alone, alone]))

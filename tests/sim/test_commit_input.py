@@ -135,7 +135,7 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             RSI,
             "architecture: ipoeth\n  lease: 1 ms",
-            "7:10: system.lease: a remedy of architecture",
+            "7:10: system.lease: a remedy for architecture",
         ),
         (RSI, "architecture: smoke", "6:17: system.architecture: found 'smoke', expected 'rsi'"),
         (

@@ -227,7 +227,7 @@ def test_costs_between_measured_points() -> None:
         (("system.stragglers=[{node: 0, factor: 2}]",), "layout host: expected none"),
         (("system.ports=1",), "layout host: expected none"),
         (("system.host_transport=smoke",), "host_transport"),
-        (("system.layout=cluster", "system.host_transport=tcp"), "layout host alone"),
+        (("system.layout=cluster", "system.host_transport=tcp"), "only for layout host"),
         (
             ("workload.objects.inner.record_size=8 B", "workload.objects.outer.record_size=8 B"),
             "expected 16 B",
@@ -252,7 +252,7 @@ def test_a_transport_that_was_not_measured_is_refused(tmp_path: Path) -> None:
     del without["engines"]["joins"]["exchanges"]["tcp"]
     path = tmp_path / "host.yaml"
     path.write_text(yaml.safe_dump(without))
-    with pytest.raises(InputError, match="what messages take by tcp: expected one of shm"):
+    with pytest.raises(InputError, match="no times of messages by tcp: expected one of shm"):
         scenario(path, "system.host_transport=tcp")
 
 

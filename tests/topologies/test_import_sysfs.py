@@ -163,7 +163,11 @@ def test_a_node_alone_has_what_the_host_has(
         (f"{NODE}/node0/meminfo", "Node 0 MemTotal: many kB", "not a size of memory"),
         (f"{NODE}/online", "0-", "expected numbers such as '0-3,8'"),
         (f"{NODE}/online", "0-65535," * 9, "expected numbers such as '0-3,8'"),
-        (f"{NODE}/node5/access0/initiators/read_latency", "fast", "no whole number: found 'fast'"),
+        (
+            f"{NODE}/node5/access0/initiators/read_latency",
+            "fast",
+            "not a whole number: found 'fast'",
+        ),
         (f"{CPU}/cpu0/cache/index0/size", "32Q", "no size: found '32Q'"),
         (f"{CPU}/cpu0/cache/index0/level", "one", "no level of cache: found 'one'"),
     ],

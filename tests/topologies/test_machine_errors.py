@@ -87,7 +87,12 @@ BAD = [
     ("switch], type: wire}", "switch], type: rope}", "unknown link type 'rope'", "rope"),
     ("  - {ends: [5, switch], type: wire}\n", "", "disconnected: node 5 has no route", "links:"),
     ("type: wire}", "type: half, ports: [0, a]}", "on a port of another link", "ports: [0, a]}"),
-    ("hubs: [{id: switch}]", "hubs: [{id: switch}, {id: switch}]", "hub switch stands", "hubs"),
+    (
+        "hubs: [{id: switch}]",
+        "hubs: [{id: switch}, {id: switch}]",
+        "hub switch is listed twice",
+        "hubs",
+    ),
     # Classes and matrices
     ("route: {wire: 2}", "route: {rope: 2}", "unknown kind of link 'rope'", "2}, b"),
     ("[20, 10]]", "[20]]", "slit: 1 values in a row: expected 2", "[20]"),
