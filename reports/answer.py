@@ -12,7 +12,7 @@ from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from ..sim.run.scenario import NATIVE
 from .bars import GAIN_MIN
-from .intervals import alike, between
+from .intervals import between, differs_by_chance
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .traffic import traffic_answer
 from .words import count, listing, percent, plain, plural, rate, seconds, si, signed_percent
@@ -49,7 +49,7 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     worst = min(able, key=lambda run: run.record.throughput[operation])
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
     sentences = []
-    if best is not worst and alike(worst.record, best.record, operation):
+    if best is not worst and differs_by_chance(worst.record, best.record, operation):
         text = "No difference between the {} exceeds chance: {} at least, {} at most."
         rates = rate(low, operation), rate(high, operation)
         sentences.append(Markup(text).format(count(len(able), "run"), *rates))
@@ -125,11 +125,11 @@ def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:
     """(operations, why): those of a mix that are held back alike are named once."""
     found: list[tuple[list[str], Why]] = []
     for name, one in why.items():
-        alike = next((names for names, other in found if other == one), None)
-        if alike is None:
+        names_of_answer = next((names for names, other in found if other == one), None)
+        if names_of_answer is None:
             found.append(([name], one))
         else:
-            alike.append(name)
+            names_of_answer.append(name)
     return found
 
 

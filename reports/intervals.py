@@ -59,7 +59,7 @@ def _confidence_text(records: Sequence[Record]) -> str:
     return f" Each interval holds the truth with {level}% confidence."
 
 
-def alike(first: Record, second: Record, operation: str) -> bool:
+def differs_by_chance(first: Record, second: Record, operation: str) -> bool:
     """Whether chance explains the difference of two runs in an operation's throughput."""
     path = ("throughput", operation)
     values = [record.throughput[operation] for record in (first, second)]

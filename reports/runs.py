@@ -46,9 +46,9 @@ def runs_of(records: Sequence[Record]) -> list[Run]:
     ]
     names = [" · ".join(trait(record) for trait in distinguishing) for record in records]
     for name in [name for name, count in Counter(names).items() if count > 1]:
-        alike = [k for k, other in enumerate(names) if other == name]
+        same_name = [k for k, other in enumerate(names) if other == name]
         for k, differing in zip(
-            alike, _differing_settings([records[k] for k in alike]), strict=True
+            same_name, _differing_settings([records[k] for k in same_name]), strict=True
         ):
             names[k] = " · ".join([name, *differing])
     total, seen = Counter(names), Counter[str]()

@@ -377,13 +377,13 @@ def routes_between(nodes: int, hubs: int, links: Sequence[LinkEdge]) -> Routes:
     chooses them: ends, dimensions and relative widths of their links.
     """
     widest = max((link.width_Bps for link in links), default=1.0)
-    alike = tuple(
+    link_key = tuple(
         (link.ends, f"{link.width_Bps / widest:.12g}", link.kind.endswith("-dual"), link.dimension)
         for link in links
     )
     return once(
         "routes",
-        (nodes, hubs, alike),
+        (nodes, hubs, link_key),
         lambda: Routes(nodes, hubs, links),
         lambda made: min(64, 2 + 2**22 // made.vertices**2),
     )

@@ -11,7 +11,7 @@ from browser_page import open_page
 from synthetic_records import phased_record, steady_record
 
 from numatwin.reports import write_report
-from numatwin.reports.intervals import alike, between, statistics_of
+from numatwin.reports.intervals import between, differs_by_chance, statistics_of
 from numatwin.reports.report import report_html
 from numatwin.reports.runs import PIECES_MAX, runs_of, smoothed
 from numatwin.sim.run.record import Record
@@ -67,12 +67,12 @@ def test_what_draws_nothing_has_none() -> None:
 
 def test_runs_that_chance_explains_are_not_ranked() -> None:
     one, other = drawn(1.0e9, 1.1e9, 1.2e9), drawn(1.15e9, 1.05e9, 1.12e9, policy="ma-8")
-    assert alike(one, other, "lookup")
+    assert differs_by_chance(one, other, "lookup")
     text = text_of(report_html([one, other]))
     assert "No difference between the 2 runs exceeds chance" in text
     # With the same draws, pair by pair, it does not.
     paired = drawn(1.01e9, 1.11e9, 1.2101e9, policy="ma-8")
-    assert not alike(one, paired, "lookup")
+    assert not differs_by_chance(one, paired, "lookup")
     assert "ma-8 does most" in text_of(report_html([one, paired]))
     assert "1.08 G/s to 1.12 G/s" in text_of(report_html([one, paired]))
 
@@ -89,7 +89,7 @@ def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
 
 
 def test_runs_of_flows_are_ranked_as_before() -> None:
-    assert not alike(steady_record(), steady_record(), "lookup")
+    assert not differs_by_chance(steady_record(), steady_record(), "lookup")
 
 
 @pytest.mark.parametrize("pieces", [PIECES_MAX, PIECES_MAX + 1, 1_000, 1_003])

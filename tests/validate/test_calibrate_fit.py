@@ -178,7 +178,9 @@ def test_what_is_held_out_is_a_share_of_each_kind_and_leaves_none_alone(
     source = measured(asked(3), TRUTH, MACHINE)
     kept, held = held_out([source], share, seed)
     assert len(kept) + len(held) == len(source.observations)
-    assert {o.alike for o in held if o.kind in (IDLE, READ)} <= {o.alike for o in kept}
+    assert {o.repetition_key for o in held if o.kind in (IDLE, READ)} <= {
+        o.repetition_key for o in kept
+    }
     for kind in (IDLE, READ, LOADED):
         of_kind = sum(o.kind == kind for o in source.observations)
         assert sum(o.kind == kind for o in held) <= share * of_kind + 0.5

@@ -336,7 +336,7 @@ def test_the_host_is_measured_before_each_round_and_all_is_predicted_with_it(
     assert planes.played[-3:] == [(ONE, "flow"), (ONE, "event"), (TWO, "flow")]
     flow = {row.scenario: row.predicted.value for row in result.rows() if row.plane == "flow"}
     assert flow == {"one": 104.0, "two": 104.0}
-    assert result.anew
+    assert result.predicted_again
     assert kept.count(("one", "flow")) == 2
     assert "the host once more: walk" in [what for _, what in told]
     shares = [share for share, _ in told]
@@ -352,7 +352,7 @@ def test_an_interrupt_before_all_is_predicted_anew_leaves_what_was(
     planes = SyntheticPlanes(FIRST_AND_THEN, failing=failing)
     host = FakeHost(cases[:2], planes, stop)
     result = Session(cases[:2], 3, host=host, play=planes, ticks=quiet).run()
-    assert (result.interrupted, result.anew) == (True, False)
+    assert (result.interrupted, result.predicted_again) == (True, False)
     assert result.rounds == (3 if failing else 2)
     flow = {row.scenario: row.predicted.value for row in result.rows() if row.plane == "flow"}
     assert flow == {"one": 110.0, "two": 110.0}

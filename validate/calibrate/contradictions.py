@@ -189,7 +189,7 @@ def _same(one: Observation) -> tuple[object, ...]:
     """Of one quantity, however many threads it took: all of them where it is unknown."""
     if one.kind == READ and one.at.get("threads") != 1:
         return (one.kind, one.at["node"], one.at["home"])
-    return one.alike
+    return one.repetition_key
 
 
 def _calmest(ones: Sequence[Observation]) -> Observation:

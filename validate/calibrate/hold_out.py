@@ -39,7 +39,7 @@ def held_out(
     for kind in kinds:
         ones = sorted(
             (one for one in drawn if one.kind == kind),
-            key=lambda one: (one.origin.label, one.label, str(one.alike), one.line or 0),
+            key=lambda one: (one.origin.label, one.label, str(one.repetition_key), one.line or 0),
         )
         chosen = _chosen(ones, SHARE if share is None else share, rng)
         for at, one in enumerate(ones):

@@ -68,7 +68,7 @@ class Observation:
     deviation.
 
     ``at``: what it holds for, as its kind's prediction asks (node and home by their ids, threads,
-    load in B/s …). ``alike``: figures of one kind with the same words are repetitions.
+    load in B/s …). ``repetition_key``: figures of one kind with the same words are repetitions.
     ``size_bytes``: what it may be drawn over. ``line``: of ``origin.file``, where that is known.
     ``load_spread``: that of the load at which it was measured.
     """
@@ -103,7 +103,7 @@ class Observation:
         return self.value / factor, self.value * factor
 
     @property
-    def alike(self) -> tuple[object, ...]:
+    def repetition_key(self) -> tuple[object, ...]:
         """Of the same quantity, from any source."""
         return (self.kind, *sorted((name, str(value)) for name, value in self.at.items()))
 

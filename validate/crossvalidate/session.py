@@ -71,8 +71,8 @@ class Found:
     """What a session has found so far. ``not_kept``: why some records were not, in words.
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
-    ``bounds``: likewise, with the machine's facts at either end of their ranges; ``anew``: whether
-    with all that was measured of the host.
+    ``bounds``: likewise, with the machine's facts at either end of their ranges;
+    ``predicted_again``: whether with all that was measured of the host.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
@@ -84,7 +84,7 @@ class Found:
     failures: list[Failure] = field(default_factory=list)
     not_kept: str | None = None
     rounds: int = 0
-    anew: bool = False
+    predicted_again: bool = False
     interrupted: bool = False
     seconds: float = 0.0
     stolen_s: float = 0.0
@@ -261,7 +261,7 @@ class Session:
                     if number == 1:
                         self._predict(case, () if self._host else self._corners, found)
                 found.rounds = number
-            self._predict_anew()
+            self._predict_again()
         except BaseException as failure:
             if not is_interrupt(failure):
                 raise
@@ -282,17 +282,17 @@ class Session:
         self._host.measure(None if tell is None else report)
         self._done = first + PASS_STEPS
 
-    def _predict_anew(self) -> None:
+    def _predict_again(self) -> None:
         """With all that was measured of the host: all predictions, or those before it stay."""
         if self._host is None or self.rounds < 2:
             return
         facts = self._host.facts()
-        anew = Found(facts.cases)
-        anew.failures = self.found.failures
+        again = Found(facts.cases)
+        again.failures = self.found.failures
         for case in facts.cases:
-            self._predict(case, facts.corners, anew)
+            self._predict(case, facts.corners, again)
         found = self.found
-        found.predicted, found.bounds, found.anew = anew.predicted, anew.bounds, True
+        found.predicted, found.bounds, found.predicted_again = again.predicted, again.bounds, True
         for case in facts.cases:
             for plane, record in found.predicted.get(case.name, {}).items():
                 self._kept(case, plane, record)

@@ -77,7 +77,7 @@ def crossvalidated(
     )
     found = session.run()
     if host is not None:
-        ready = host.suite(1 if not found.anew else len(host.passes))
+        ready = host.suite(1 if not found.predicted_again else len(host.passes))
     return Result(ready, tuple(primitive_rows(ready.machine)), found)
 
 

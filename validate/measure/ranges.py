@@ -35,26 +35,28 @@ def with_ranges(
 
 def _ranged(fact: Any, others: Sequence[Any]) -> Any:
     """The same with ranges; what ``others`` do not have in that place does not count."""
-    alike = [one for one in others if type(one) is type(fact)]
-    if not alike:
+    same_type = [one for one in others if type(one) is type(fact)]
+    if not same_type:
         return fact
     if isinstance(fact, Quantity):
-        low, high = _quartiles((fact.low, fact.high), [one.value for one in alike])
+        low, high = _quartiles((fact.low, fact.high), [one.value for one in same_type])
         return replace(fact, low=low, high=high)
     if isinstance(fact, Fact):
-        low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in alike])
+        low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in same_type])
         return fact.model_copy(update={"range": (low, high)})
     if isinstance(fact, OpenPart):
-        known = [one.model for one in alike]
+        known = [one.model for one in same_type]
         return OpenPart(_ranged(fact.model, known)) if fact.model is not None else fact
     if isinstance(fact, BaseModel):
         names = type(fact).model_fields
         parts = {name: getattr(fact, name) for name in names}
-        return fact.model_copy(update=_each(parts, lambda name: [getattr(a, name) for a in alike]))
+        return fact.model_copy(
+            update=_each(parts, lambda name: [getattr(f, name) for f in same_type])
+        )
     if isinstance(fact, Mapping):
-        return _each(fact, lambda name: [one.get(name) for one in alike])
+        return _each(fact, lambda name: [one.get(name) for one in same_type])
     if isinstance(fact, tuple):
-        long = [one for one in alike if len(one) == len(fact)]
+        long = [one for one in same_type if len(one) == len(fact)]
         return tuple(_ranged(part, [one[k] for one in long]) for k, part in enumerate(fact))
     return fact
 
