@@ -104,11 +104,14 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
         )
     yield "\n## Why\n"
     for title, chosen in _by_success(numbers, words):
-        noted = [row for row in chosen if row["note"]]
-        if noted:
+        ids_by_note: dict[str, list[str]] = {}
+        for row in chosen:
+            if row["note"]:
+                ids_by_note.setdefault(row["note"], []).append(f"`{row['id']}`")
+        if ids_by_note:
             yield f"### {title}\n"
-            for row in noted:
-                yield f"- `{row['id']}`: {row['note']}"
+            for note, ids in ids_by_note.items():
+                yield f"- {', '.join(ids)}: {note}"
             yield ""
     yield from _in_advance(advance)
     yield from _input_rows(rows)

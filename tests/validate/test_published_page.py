@@ -66,6 +66,12 @@ def test_well_badly_and_why() -> None:
         assert f"| `{id_}` |" in text
 
 
+def test_rows_with_the_same_reason_share_its_line() -> None:
+    text = page([row("one", note="the same"), row("other", note="the same"), *ADVANCE])
+    assert text.count("the same") == 1
+    assert "- `one`, `other`: the same" in text
+
+
 def test_what_is_answered_is_not_among_the_others() -> None:
     assert not PUBLISHED.keys() & UNANSWERED.keys()
     assert all(result.about for result in PUBLISHED.values())
