@@ -407,7 +407,9 @@ The unit's rows are not blind: its facts were collected with all figures in sigh
 comes from these rows; where no source was found the machine file has an estimate with a wide range,
 and the notes give the prediction over that range. Nor is the choice of a path blind: traffic at the
 unit was first counted in bytes per second, which one copying worker fills as well as four (F1 0.66
-by regressions, 7.6% of time lost); now it is counted in copies in progress.
+by regressions, 7.6% of time lost); now it is counted in copies in progress. The source does not
+describe its scans' sizes in detail: here they are log-uniform from 64 KiB to 256 MiB, and the notes
+of these rows also give two other distributions.
 """
 
 VALIDATION = Validation(published=PUBLISHED, blindness=BLINDNESS)
