@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ..os_scheduler import IMBALANCE_PERCENT, Domain, Level
+from ..._kernel import OsDomain
+from ..os_scheduler import IMBALANCE_PERCENT, Level
 
 ONE = 1024  # a thread's load
 
@@ -63,7 +64,12 @@ class Wanted(NamedTuple):
     amount: int
 
 
-def imbalance(domain: Domain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
+def weight(domain: OsDomain) -> int:
+    """How many processors it has."""
+    return len(set().union(*domain.groups))
+
+
+def imbalance(domain: OsDomain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
     """What the first group, the local one, takes for a processor that ``is_idle`` or not."""
     local, others = sums[0], [one for one in sums[1:] if one.threads]
     if not others:
@@ -88,7 +94,7 @@ def _busy(of: Sum) -> tuple[int, int, int]:
     return (0, -of.idle, of.threads) if of.kind == 0 else (of.kind, of.load, 0)
 
 
-def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:
+def _for_room(domain: OsDomain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:
     more = busiest.threads - local.threads
     if more == 1 and local.threads == 0 and busiest.threads > 1:
         more = 2
@@ -101,6 +107,6 @@ def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted
         return Wanted(busiest.group, What.USE, local.room)
     by_threads = busiest.weight == 1 or domain.spreads
     amount = max(more if by_threads else local.idle - busiest.idle, 0)
-    if domain.level is Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
+    if domain.level == Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
         amount = 0
     return Wanted(busiest.group, What.THREADS, (amount >> 1) * ONE)

@@ -39,8 +39,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Domain, Level, OsSchedulerSetup
-from .os_balancing import ONE, Sum, What, imbalance
+from ..._kernel import OsDomain, OsSetup
+from ...kernel.plain_fields import plain
+from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Level
+from .os_balancing import ONE, Sum, What, imbalance, weight
 from .use_average import UseAverage
 
 NONE = -1
@@ -81,26 +83,23 @@ class _Thread:
 
 
 class OsScheduler:
-    """``begin``: where each thread is before it first runs; ``own``: its affinity mask.
-
-    All threads sleep at first. Each call may change where threads run: ``changed`` tells which, and
-    ``on`` where (``NONE``: not on a processor). ``migrations``: by ``Level`` of what both
+    """All threads sleep at first. Each call may change where threads run: ``changed`` tells which,
+    and ``on`` where (``NONE``: not on a processor). ``migrations``: by ``Level`` of what both
     processors have in common. At ``next_tick``, ``tick`` is due.
     """
 
-    def __init__(
-        self, setup: OsSchedulerSetup, begin: Sequence[int], own: Sequence[Sequence[int]]
-    ) -> None:
-        self.setup = setup
-        self.cpus = [_Cpu() for _ in range(setup.cpus)]
+    def __init__(self, setup: OsSetup) -> None:
+        self.setup = setup = plain(setup)
+        self.cpus = [_Cpu() for _ in setup.core]
         self.attempts = [
-            [_Attempts(interval_ms=setup.domains[d].weight) for d in domains]
+            [_Attempts(interval_ms=weight(setup.domains[d])) for d in domains]
             for domains in setup.domains_of
         ]
         self.threads = [
-            _Thread(cpu, own=frozenset(mask)) for cpu, mask in zip(begin, own, strict=True)
+            _Thread(cpu, own=frozenset(mask))
+            for cpu, mask in zip(setup.begin, setup.own, strict=True)
         ]
-        self.allowed = set(range(setup.cpus))
+        self.allowed = set(range(len(setup.core)))
         self.migrations = [0, 0, 0, 0]
         self.touched: list[int] = []
         self.next_in_turn = 0
@@ -286,7 +285,7 @@ class OsScheduler:
         shared = s.cache[previous] == s.cache[target]
         if previous != target and shared and fits(previous):
             return previous
-        cpus = s.cpus
+        cpus = len(s.core)
         near = [(target + k) % cpus for k in range(cpus)]
         near = [cpu for cpu in near if s.cache[cpu] == s.cache[target]]
         for cpu in near:
@@ -313,17 +312,17 @@ class OsScheduler:
         bound = len(self.cpus) + 1
         while True:
             domains = [self.setup.domains[d] for d in self.setup.domains_of[cpu]]
-            inside = [one for one in domains if one.weight < bound]
+            inside = [one for one in domains if weight(one) < bound]
             if not inside:
                 return cpu
             domain = inside[-1]
-            bound = domain.weight
+            bound = weight(domain)
             if domain.takes_new:
                 group = self._idlest(now, thread, domain, cpu)
                 if group is not None:
                     cpu = self._emptiest(thread, group)
 
-    def _idlest(self, now: int, thread: int, domain: Domain, cpu: int) -> tuple[int, ...] | None:
+    def _idlest(self, now: int, thread: int, domain: OsDomain, cpu: int) -> list[int] | None:
         """The group to go to; None: the local one is as good."""
         sums = self._sums(now, domain, cpu, lambda one: self._may(thread, one))
         if not sums:
@@ -342,7 +341,7 @@ class OsScheduler:
             return group if best.load + more < local.load else None
         if local.idle >= best.idle:
             return None
-        is_far = domain.level is Level.BEYOND
+        is_far = domain.level == Level.BEYOND
         if is_far and local.threads + 1 <= domain.spare and best.idle - local.idle <= 2:
             return None
         return group
@@ -353,7 +352,9 @@ class OsScheduler:
 
     # -- balancing (4 to 6) -----------------------------------------------------------------------
 
-    def _sums(self, now: int, domain: Domain, cpu: int, counts: Callable[[int], bool]) -> list[Sum]:
+    def _sums(
+        self, now: int, domain: OsDomain, cpu: int, counts: Callable[[int], bool]
+    ) -> list[Sum]:
         """Of groups with processors that count, the local one first if it has any."""
         local, found = _local(domain, cpu), []
         order = [local, *(g for g in range(len(domain.groups)) if g != local)]
@@ -385,11 +386,11 @@ class OsScheduler:
         domain = self._domain(cpu, level)
         cpus = [one for one in domain.groups[_local(domain, cpu)] if one in self.allowed]
         idle = [one for one in cpus if self._idle(one)]
-        if domain.level is not Level.CORE:
+        if domain.level != Level.CORE:
             idle = [one for one in idle if self._is_idle_core(one)] or idle
         return cpu == (idle or cpus)[0]
 
-    def _domain(self, cpu: int, level: int) -> Domain:
+    def _domain(self, cpu: int, level: int) -> OsDomain:
         return self.setup.domains[self.setup.domains_of[cpu][level]]
 
     def _move_in(self, now: int, cpu: int, level: int, newly_idle: bool) -> bool:
@@ -406,7 +407,7 @@ class OsScheduler:
         if wanted is None or source == NONE:
             if not newly_idle:
                 of.failed = 0
-                of.interval_ms = min(2 * of.interval_ms, 2 * domain.weight)
+                of.interval_ms = min(2 * of.interval_ms, 2 * weight(domain))
             return False
         most = 1 if newly_idle else MOVED_MAX
         moved = self._take(now, cpu, source, domain, of.failed, wanted.what, wanted.amount, most)
@@ -423,7 +424,7 @@ class OsScheduler:
                 self._next(now, source)
                 of.failed = 0
                 moved = True
-        of.interval_ms = domain.weight
+        of.interval_ms = weight(domain)
         return moved
 
     def _take(
@@ -431,14 +432,14 @@ class OsScheduler:
         now: int,
         cpu: int,
         source: int,
-        domain: Domain,
+        domain: OsDomain,
         failed: int,
         what: What,
         amount: int,
         most: int,
     ) -> bool:
         """Of those that wait there, who has waited longest first."""
-        is_core = domain.level is Level.CORE
+        is_core = domain.level == Level.CORE
         use = ONE // self.cpus[source].threads if what is What.USE else ONE
         taken: list[int] = []
         for thread in list(self.cpus[source].waiting):
@@ -459,7 +460,7 @@ class OsScheduler:
         return bool(taken)
 
 
-def _local(domain: Domain, cpu: int) -> int:
+def _local(domain: OsDomain, cpu: int) -> int:
     """The position of the first group that has the processor."""
     return next(g for g, group in enumerate(domain.groups) if cpu in group)
 
