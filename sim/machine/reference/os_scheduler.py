@@ -35,32 +35,28 @@ Left out: averages of load over time, the cost of newidle balancing, and automat
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..._kernel import OsDomain, OsSetup
 from ...kernel.plain_fields import plain
 from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Level
-from .os_balancing import ONE, Sum, What, imbalance, weight
+from .os_balancing import (
+    NONE,
+    ONE,
+    Cpu,
+    What,
+    imbalance,
+    least_room,
+    local_group,
+    sums_of,
+    weight,
+)
 from .use_average import UseAverage
 
-NONE = -1
 MOVED_MAX = 32  # sysctl_sched_nr_migrate
 BUSY_FACTOR = 16
 PS_PER_MS = 1_000_000_000
-
-
-@dataclass
-class _Cpu:
-    running: int = NONE
-    since: int = 0
-    waiting: deque[int] = field(default_factory=deque)
-    use: UseAverage = field(default_factory=UseAverage)
-
-    @property
-    def threads(self) -> int:
-        return len(self.waiting) + (self.running != NONE)
 
 
 @dataclass
@@ -90,7 +86,7 @@ class OsScheduler:
 
     def __init__(self, setup: OsSetup) -> None:
         self.setup = setup = plain(setup)
-        self.cpus = [_Cpu() for _ in setup.core]
+        self.cpus = [Cpu() for _ in setup.core]
         self.attempts = [
             [_Attempts(interval_ms=weight(setup.domains[d])) for d in domains]
             for domains in setup.domains_of
@@ -324,15 +320,15 @@ class OsScheduler:
 
     def _idlest(self, now: int, thread: int, domain: OsDomain, cpu: int) -> list[int] | None:
         """The group to go to; None: the local one is as good."""
-        sums = self._sums(now, domain, cpu, lambda one: self._may(thread, one))
+        sums = sums_of(self.cpus, now, domain, cpu, lambda one: self._may(thread, one))
         if not sums:
             return None
-        if sums[0].group != _local(domain, cpu):
-            return domain.groups[min(sums, key=_room).group]
+        if sums[0].group != local_group(domain, cpu):
+            return domain.groups[min(sums, key=least_room).group]
         local, others = sums[0], sums[1:]
         if not others:
             return None
-        best = min(others, key=_room)
+        best = min(others, key=least_room)
         group = domain.groups[best.group]
         if local.kind != best.kind:
             return group if local.kind > best.kind else None
@@ -352,23 +348,6 @@ class OsScheduler:
 
     # -- balancing (4 to 6) -----------------------------------------------------------------------
 
-    def _sums(
-        self, now: int, domain: OsDomain, cpu: int, counts: Callable[[int], bool]
-    ) -> list[Sum]:
-        """Of groups with processors that count, the local one first if it has any."""
-        local, found = _local(domain, cpu), []
-        order = [local, *(g for g in range(len(domain.groups)) if g != local)]
-        for group in order:
-            cpus = [self.cpus[one] for one in domain.groups[group] if counts(one)]
-            threads, use = [of.threads for of in cpus], 0.0
-            for of in cpus:
-                of.use.pass_time(now, of.running != NONE)
-                use += of.use.part
-            percent = IMBALANCE_PERCENT[domain.level]
-            if cpus:
-                found.append(Sum(group, len(cpus), sum(threads), threads.count(0), use, percent))
-        return found
-
     def _balance(self, now: int, cpu: int) -> None:
         """What is due at this tick (5)."""
         ticks = now // self.setup.tick_ps
@@ -384,7 +363,7 @@ class OsScheduler:
     def _is_chosen(self, cpu: int, level: int) -> bool:
         """Whether this one balances for its group."""
         domain = self._domain(cpu, level)
-        cpus = [one for one in domain.groups[_local(domain, cpu)] if one in self.allowed]
+        cpus = [one for one in domain.groups[local_group(domain, cpu)] if one in self.allowed]
         idle = [one for one in cpus if self._idle(one)]
         if domain.level != Level.CORE:
             idle = [one for one in idle if self._is_idle_core(one)] or idle
@@ -396,7 +375,7 @@ class OsScheduler:
     def _move_in(self, now: int, cpu: int, level: int, newly_idle: bool) -> bool:
         """Takes threads from the busiest group, if load is out of balance (6); whether it has."""
         domain, of = self._domain(cpu, level), self.attempts[cpu][level]
-        sums = self._sums(now, domain, cpu, self.allowed.__contains__)
+        sums = sums_of(self.cpus, now, domain, cpu, self.allowed.__contains__)
         wanted = imbalance(domain, sums, self._idle(cpu))
         source = NONE
         if wanted is not None and wanted.amount > 0:
@@ -458,13 +437,3 @@ class OsScheduler:
             self.cpus[source].waiting.remove(thread)
             self._enter(now, thread, cpu)
         return bool(taken)
-
-
-def _local(domain: OsDomain, cpu: int) -> int:
-    """The position of the first group that has the processor."""
-    return next(g for g, group in enumerate(domain.groups) if cpu in group)
-
-
-def _room(of: Sum) -> tuple[int, int]:
-    """The less, the more room for a new thread."""
-    return (0, -of.idle) if of.kind == 0 else (of.kind, of.load)
